@@ -1,0 +1,1 @@
+"""chunkcore's chunkers inside LangChain, LlamaIndex and Haystack."""

@@ -1,0 +1,1 @@
+"""Chunking for retrieval with exact spans, and honest evaluation of it."""

@@ -1,0 +1,233 @@
+"""What every strategy shares: the `Chunker` protocol, the registry of names, and configuration.
+
+A strategy is a frozen dataclass. Its fields are its options, and it implements one method, `_split`,
+which answers with spans. Everything else is here.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
+
+__all__ = ["Chunker", "build_chunker", "register", "strategies"]
+
+C = TypeVar("C", bound="type[Chunker]")
+_registry: dict[str, type[Chunker]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunker(ABC):
+    """Cuts a text into spans of it.
+
+    Attributes:
+        counter: what sizes are measured in: a `TokenCounter` or the name of one.
+
+    Subclasses are frozen dataclasses that `register` under a name and implement `_split`. They may also
+    set `separator`, which joins the pieces of a chunk of several spans.
+    """
+
+    name: ClassVar[str] = ""
+    separator: ClassVar[str] = "\n"
+
+    counter: TokenCounter | str = "cl100k_base"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counter", get_counter(self.counter))
+        self._validate()
+
+    def _validate(self) -> None:
+        """Raise `OptionError` where options are out of range or do not fit together."""
+
+    @abstractmethod
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        """The chunks of a text, each as the spans that it stands for, in order."""
+
+    @property
+    def token_counter(self) -> TokenCounter:
+        """`counter`, as the object that it names."""
+        return get_counter(self.counter)
+
+    def spans(self, text: str) -> list[tuple[Span, ...]]:
+        """The chunks of `text`, each as its spans (code points, half-open), in order."""
+        return self._split(self.token_counter.tokenize(text))
+
+    def split_text(self, text: str) -> list[str]:
+        """The chunks' texts."""
+        return [self._text(text, spans) for spans in self.spans(text)]
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The chunks of a document.
+
+        Raises:
+            DataError: not a `Document`.
+        """
+        if not isinstance(document, Document):
+            raise DataError(
+                f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
+            )
+        source = self.token_counter.tokenize(document.text)
+        found = [_merge(spans) for spans in self._split(source)]
+        texts = [self._text(document.text, spans) for spans in found]
+        counts = self._counts(source, found, texts)
+        return [
+            Chunk(document.id, index, spans, text, count, fingerprint=self.fingerprint)
+            for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
+        ]
+
+    def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
+        """The chunks of many documents, lazily, in the documents' order.
+
+        With `workers` over 1 documents are cut in threads; tokenizers release the interpreter's lock,
+        so two cores are put to use. Memory holds a few documents a worker, never the whole stream.
+        """
+        if workers < 1:
+            raise OptionError(f"workers is at least 1, got {workers}")
+        if workers == 1:
+            for document in documents:
+                yield from self.chunk(document)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            for chunks in _ordered(pool, self.chunk, iter(documents), ahead=4 * workers):
+                yield from chunks
+
+    def _text(self, text: str, spans: tuple[Span, ...]) -> str:
+        if len(spans) == 1:
+            return text[spans[0].start : spans[0].end]
+        return self.separator.join(span.slice(text) for span in spans)
+
+    def _counts(self, source: TokenizedText, found: list[tuple[Span, ...]], texts: list[str]) -> list[int]:
+        """Tokens of each chunk's own text; a chunk of one span needs no second pass."""
+        whole = [i for i, spans in enumerate(found) if len(spans) == 1]
+        parts = [i for i, spans in enumerate(found) if len(spans) > 1]
+        counts = np.zeros(len(found), dtype=np.int64)
+        counts[whole] = source.counts(
+            np.array([found[i][0].start for i in whole], dtype=np.int64),
+            np.array([found[i][0].end for i in whole], dtype=np.int64),
+        )
+        if parts:
+            counts[parts] = self.token_counter.count_many([texts[i] for i in parts])
+        return [int(count) for count in counts.tolist()]
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        """The names of the strategy's options."""
+        return tuple(field.name for field in fields(cls))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options as plain JSON values; `from_dict` is its inverse.
+
+        Raises:
+            OptionError: an option holds an object that has no name to be built from again.
+        """
+        options = {name: _plain(name, getattr(self, name)) for name in self.option_names()}
+        return {"strategy": self.name, **options}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Chunker:
+        """The chunker that `to_dict` described.
+
+        Raises:
+            OptionError: an unknown strategy or option, or a value out of range.
+        """
+        options = dict(data)
+        return build_chunker(options.pop("strategy", cls.name or None), options)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change when anything changes that changes the chunks."""
+        options = {name: _identity(getattr(self, name)) for name in self.option_names()}
+        data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
+        return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
+
+
+def register(name: str) -> Callable[[C], C]:
+    """Class decorator: make a strategy buildable by its name.
+
+    Raises:
+        OptionError: the name is taken by another class.
+    """
+
+    def add(cls: C) -> C:
+        if name in _registry and _registry[name].__qualname__ != cls.__qualname__:
+            raise OptionError(f"the strategy name {name!r} is taken by {_registry[name].__qualname__}")
+        cls.name = name
+        _registry[name] = cls
+        return cls
+
+    return add
+
+
+def strategies() -> dict[str, type[Chunker]]:
+    """Every registered strategy by name, in alphabetical order."""
+    return dict(sorted(_registry.items()))
+
+
+def build_chunker(name: str | None, options: Mapping[str, Any]) -> Chunker:
+    """A strategy by its name and options.
+
+    Raises:
+        OptionError: no such strategy or option, or a value out of range.
+    """
+    if name not in _registry:
+        raise OptionError(f"unknown strategy {name!r}: expected one of {', '.join(strategies())}")
+    cls = _registry[name]
+    unknown = sorted(set(options) - set(cls.option_names()))
+    if unknown:
+        raise OptionError(
+            f"{name} has no option {', '.join(map(repr, unknown))}: expected some of {', '.join(cls.option_names())}"
+        )
+    return cls(**options)
+
+
+def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    from chunkcore.spans import merge_touching
+
+    return spans if len(spans) == 1 else merge_touching(spans)
+
+
+def _plain(option: str, value: Any) -> Any:
+    """An option's value as JSON knows it; counters and models become the names that build them."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [_plain(option, item) for item in value]
+    spec = getattr(value, "name", None)
+    if isinstance(spec, str):
+        return spec
+    raise OptionError(
+        f"the option {option} holds a {type(value).__name__}, which has no name to be built from again; "
+        "give it a `name` or pass a name instead of the object"
+    )
+
+
+def _identity(value: Any) -> Any:
+    """What tells an option's value apart from others, as JSON knows it."""
+    mark = getattr(value, "fingerprint", None)
+    return mark if isinstance(mark, str) else _plain("", value)
+
+
+def _ordered(
+    pool: ThreadPoolExecutor,
+    work: Callable[[Document], list[Chunk]],
+    documents: Iterator[Document],
+    ahead: int,
+) -> Iterator[list[Chunk]]:
+    """Results in the order of the documents, with at most `ahead` of them under way."""
+    waiting: list[Future[list[Chunk]]] = [pool.submit(work, each) for each in islice(documents, ahead)]
+    while waiting:
+        first = waiting.pop(0)
+        yield first.result()
+        waiting.extend(pool.submit(work, each) for each in islice(documents, 1))

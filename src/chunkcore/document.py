@@ -1,0 +1,162 @@
+"""The types that everything passes: `Span`, `Mark`, `Document`, `Chunk`.
+
+All offsets are Python code points of the document's text, half-open: ``text[start:end]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from chunkcore.errors import DataError
+
+__all__ = ["Chunk", "Document", "Mark", "Span"]
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Span:
+    """A half-open range of code points, ``0 <= start < end``.
+
+    Raises:
+        DataError: the range is empty, reversed or negative, or an end is not an integer.
+
+    >>> span = Span(4, 9)
+    >>> len(span), span.slice("the quick fox")
+    (5, 'quick')
+    """
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if type(self.start) is not int or type(self.end) is not int:
+            # numpy integers are welcome and become plain ones, so that JSON and pickles stay plain.
+            object.__setattr__(self, "start", _whole(self.start))
+            object.__setattr__(self, "end", _whole(self.end))
+        if not 0 <= self.start < self.end:
+            raise DataError(f"a span needs 0 <= start < end, got start={self.start}, end={self.end}")
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def slice(self, text: str) -> str:
+        """The text that the span stands for."""
+        return text[self.start : self.end]
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise DataError(f"a span's ends are whole numbers of code points, got {value!r}")
+    return int(value.__index__())
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A labelled span of a document: a page, a heading, a table.
+
+    >>> Mark("page", Span(0, 1800), {"number": 1}).kind
+    'page'
+    """
+
+    kind: str
+    span: Span
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with a name, metadata and marks.
+
+    Raises:
+        DataError: the text is no string, the id is empty, or a mark lies outside the text.
+
+    >>> Document("faq.md", "Why is the sky blue?").id
+    'faq.md'
+    """
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not self.id:
+            raise DataError(f"a document's id is a non-empty string, got {self.id!r}")
+        if not isinstance(self.text, str):
+            raise DataError(
+                f"document {self.id!r}: its text is a string, got {type(self.text).__name__}; decode bytes first"
+            )
+        object.__setattr__(self, "marks", tuple(self.marks))
+        for mark in self.marks:
+            if mark.span.end > len(self.text):
+                raise DataError(
+                    f"document {self.id!r}: mark {mark.kind!r} ends at {mark.span.end}, the text at {len(self.text)}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One or several spans of one document.
+
+    Attributes:
+        document_id: the document that the spans are offsets into.
+        index: the chunk's place among its document's chunks, from 0.
+        spans: in the order in which the text reads; neighbours that touch are merged.
+        text: the source slices, joined by the chunker's separator where there are several.
+        token_count: of `text`, in the chunker's counter's unit.
+        context: what was written about the chunk (a title path, a model's sentence); never source text.
+        metadata: what the strategy tells about the chunk.
+        fingerprint: of the chunker and its options.
+
+    >>> chunk = Chunk("faq.md", 0, (Span(0, 3),), "Why", 1)
+    >>> chunk.start, chunk.end, chunk.id == Chunk("faq.md", 0, (Span(0, 3),), "Why", 1).id
+    (0, 3, True)
+    """
+
+    document_id: str
+    index: int
+    spans: tuple[Span, ...]
+    text: str
+    token_count: int
+    context: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.spans:
+            raise DataError(f"chunk {self.index} of {self.document_id!r} has no span")
+
+    @property
+    def start(self) -> int:
+        """The offset of the first character that the chunk covers."""
+        return min(span.start for span in self.spans)
+
+    @property
+    def end(self) -> int:
+        """The offset after the last character that the chunk covers."""
+        return max(span.end for span in self.spans)
+
+    @property
+    def id(self) -> str:
+        """32 hexadecimal digits, the same in every run: document id + chunker fingerprint + spans."""
+        places = ",".join(f"{span.start}-{span.end}" for span in self.spans)
+        return _digest(self.document_id, self.fingerprint, places)
+
+    @property
+    def content_hash(self) -> str:
+        """32 hexadecimal digits of context and text alone: equal where nothing needs embedding again."""
+        return _digest(self.context, self.text)
+
+
+def _digest(*parts: str) -> str:
+    """A hash of strings in which ("ab", "c") and ("a", "bc") differ; unpaired surrogates are welcome."""
+    return blake2b(b"".join(_prefixed(parts)), digest_size=16).hexdigest()
+
+
+def _prefixed(parts: Iterable[str]) -> Iterable[bytes]:
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        yield len(data).to_bytes(8, "little")
+        yield data

@@ -1,0 +1,143 @@
+"""The only span algebra: union, intersection, difference and length of sets of half-open ranges.
+
+The functions on arrays work on ranges as an ``(n, 2)`` int64 array of starts and ends; they are what
+the evaluation calls for thousands of queries at once. Those on `Span` are their convenient face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.document import Span
+
+__all__ = [
+    "Ranges",
+    "as_ranges",
+    "intersect",
+    "intersect_ranges",
+    "length",
+    "merge_touching",
+    "ranges_length",
+    "subtract",
+    "union",
+    "union_ranges",
+]
+
+Ranges = NDArray[np.int64]
+
+
+def as_ranges(spans: Iterable[Span]) -> Ranges:
+    """Spans as an ``(n, 2)`` int64 array.
+
+    >>> as_ranges([Span(1, 3)]).tolist()
+    [[1, 3]]
+    """
+    pairs = [(span.start, span.end) for span in spans]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def ranges_length(ranges: Ranges) -> int:
+    """The summed length of ranges; where two overlap, both count."""
+    return int((ranges[:, 1] - ranges[:, 0]).sum())
+
+
+def union_ranges(ranges: Ranges) -> Ranges:
+    """Sorted, disjoint, non-touching ranges that cover the same positions. O(n log n).
+
+    >>> union_ranges(np.array([[5, 9], [0, 3], [3, 4], [8, 12]])).tolist()
+    [[0, 4], [5, 12]]
+    """
+    ranges = ranges[ranges[:, 1] > ranges[:, 0]]
+    if not len(ranges):
+        return np.empty((0, 2), dtype=np.int64)
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(ranges[:, 1])
+    first = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] > reach[:-1])))
+    last = np.concatenate((first[1:], [len(ranges)])) - 1
+    return np.column_stack((ranges[first, 0], reach[last])).astype(np.int64)
+
+
+def intersect_ranges(left: Ranges, right: Ranges) -> Ranges:
+    """The positions that both sets cover, as sorted disjoint ranges. O((n + m) log(n + m)).
+
+    >>> intersect_ranges(np.array([[0, 5], [8, 10]]), np.array([[3, 9]])).tolist()
+    [[3, 5], [8, 9]]
+    """
+    left, right = union_ranges(left), union_ranges(right)
+    if not len(left) or not len(right):
+        return np.empty((0, 2), dtype=np.int64)
+    first = np.searchsorted(right[:, 1], left[:, 0], side="right")
+    after = np.searchsorted(right[:, 0], left[:, 1], side="left")
+    counts = np.maximum(after - first, 0)
+    owner = np.repeat(np.arange(len(left)), counts)
+    other = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + first[owner]
+    return np.column_stack(
+        (
+            np.maximum(left[owner, 0], right[other, 0]),
+            np.minimum(left[owner, 1], right[other, 1]),
+        )
+    )
+
+
+def _spans(ranges: Ranges) -> list[Span]:
+    return [Span(start, end) for start, end in ranges.tolist()]
+
+
+def union(*groups: Iterable[Span]) -> list[Span]:
+    """Every position that any group covers, as sorted disjoint spans.
+
+    >>> union([Span(0, 3)], [Span(2, 5), Span(7, 8)])
+    [Span(start=0, end=5), Span(start=7, end=8)]
+    """
+    return _spans(union_ranges(np.concatenate([as_ranges(group) for group in groups])))
+
+
+def intersect(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
+    """Every position that both cover, as sorted disjoint spans.
+
+    >>> intersect([Span(0, 3)], [Span(2, 5)])
+    [Span(start=2, end=3)]
+    """
+    return _spans(intersect_ranges(as_ranges(left), as_ranges(right)))
+
+
+def subtract(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
+    """Every position that `left` covers and `right` does not, as sorted disjoint spans.
+
+    >>> subtract([Span(0, 9)], [Span(2, 5)])
+    [Span(start=0, end=2), Span(start=5, end=9)]
+    """
+    kept, gone = union_ranges(as_ranges(left)), union_ranges(as_ranges(right))
+    if not len(kept):
+        return []
+    limit = int(kept[-1, 1])
+    starts = np.concatenate(([0], gone[:, 1]))
+    ends = np.concatenate((gone[:, 0], [limit]))
+    return _spans(intersect_ranges(kept, np.column_stack((starts, np.minimum(ends, limit)))))
+
+
+def length(spans: Iterable[Span]) -> int:
+    """How many positions are covered; one that several spans cover counts once.
+
+    >>> length([Span(0, 3), Span(2, 5)])
+    5
+    """
+    return ranges_length(union_ranges(as_ranges(spans)))
+
+
+def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Join each span that begins where its predecessor ends, keeping the order.
+
+    >>> merge_touching([Span(0, 3), Span(3, 5), Span(8, 9)])
+    (Span(start=0, end=5), Span(start=8, end=9))
+    """
+    merged: list[Span] = []
+    for span in spans:
+        if merged and merged[-1].end == span.start:
+            merged[-1] = Span(merged[-1].start, span.end)
+        else:
+            merged.append(span)
+    return tuple(merged)
