@@ -1,0 +1,210 @@
+"""`Report`: the scores of one system, per query first, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_measure
+from chunkcore.evaluation.run import How
+
+__all__ = ["ChunkStatistics", "Report", "Scores"]
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkStatistics:
+    """How long the chunks are.
+
+    Attributes:
+        tokens: of each chunk, int64, shape (chunks,).
+        truncated: distinct chunk texts that are longer than the embedder reads; 0 where that is not known.
+        tokens_lost: the embedder's tokens that were cut off of them.
+
+    >>> lengths = ChunkStatistics(np.array([2, 4]))
+    >>> lengths.count, lengths.mean, lengths.maximum
+    (2, 3.0, 4)
+    """
+
+    tokens: NDArray[np.int64]
+    truncated: int = 0
+    tokens_lost: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", np.asarray(self.tokens, dtype=np.int64))
+
+    @property
+    def count(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def total(self) -> int:
+        return int(self.tokens.sum())
+
+    @property
+    def mean(self) -> float:
+        return self._value(np.mean)
+
+    @property
+    def std(self) -> float:
+        """The population's standard deviation."""
+        return self._value(np.std)
+
+    @property
+    def median(self) -> float:
+        return self._value(np.median)
+
+    @property
+    def minimum(self) -> int:
+        return int(self.tokens.min()) if self.count else 0
+
+    @property
+    def maximum(self) -> int:
+        return int(self.tokens.max(initial=0))
+
+    def _value(self, of: Callable[[NDArray[np.int64]], Any]) -> float:
+        return float(of(self.tokens)) if self.count else math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One system's scores on one benchmark.
+
+    Attributes:
+        name: the system's.
+        benchmark: the benchmark's name.
+        query_ids: in the benchmark's order; every array below is in this order too.
+        collections: of each query.
+        scores: of each measure, float64, shape (queries,), 0 to 1; NaN where the measure is undefined.
+        retrieved_tokens: at each k, how many tokens each query was answered with, repeats included.
+        found: at each k, per query, per evidence span, the share of its tokens that was retrieved.
+        located: how many retrieved pieces were located how.
+        unanswered: the queries that the run lacks; they score 0.
+        chunks: of the pool; None where the pool is not known.
+        seconds: spent on "chunk", "embed", "search", "score", where known.
+        min_rule: which chunks k = "min" counts, "holding" or "touching".
+
+    >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {Measure("Recall", 5): np.array([1.0, 0.5])})
+    >>> report.mean("Recall@5"), report.std("Recall@5")
+    (0.75, 0.25)
+    """
+
+    name: str
+    benchmark: str
+    query_ids: tuple[str, ...]
+    collections: tuple[str, ...]
+    scores: Mapping[Measure, Scores]
+    retrieved_tokens: Mapping[Depth, Scores] = field(default_factory=dict)
+    found: Mapping[Depth, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    located: Mapping[How, int] = field(default_factory=dict)
+    unanswered: tuple[str, ...] = ()
+    chunks: ChunkStatistics | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    min_rule: str = "holding"
+
+    def values(self, measure: Measure | str) -> Scores:
+        """The measure's score of each query.
+
+        Raises:
+            OptionError: the measure was not evaluated.
+        """
+        wanted = as_measure(measure)
+        if wanted not in self.scores:
+            known = ", ".join(map(str, self.scores))
+            raise OptionError(f"{self.name} was not evaluated with {wanted}: expected one of {known}")
+        return self.scores[wanted]
+
+    def mean(self, measure: Measure | str) -> float:
+        """Over the queries for which the measure is defined; NaN where there is none."""
+        return _spread(self.values(measure))[0]
+
+    def std(self, measure: Measure | str) -> float:
+        """The population's standard deviation over the queries for which the measure is defined."""
+        return _spread(self.values(measure))[1]
+
+    def by_collection(self, measure: Measure | str) -> dict[str, tuple[float, float, int]]:
+        """Mean, standard deviation and number of queries of each collection, in alphabetical order."""
+        values = self.values(measure)
+        member = np.array(self.collections, dtype=object)
+        return {name: _spread(values[member == name]) for name in sorted(set(self.collections))}
+
+    def mean_tokens(self, k: Depth) -> float:
+        """Retrieved tokens per query at k, repeats included; NaN where that is not known."""
+        return _spread(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values, NaN as null; `from_dict` is its inverse."""
+        chunks = self.chunks
+        return {
+            "name": self.name,
+            "benchmark": self.benchmark,
+            "query_ids": list(self.query_ids),
+            "collections": list(self.collections),
+            "scores": {str(measure): _nulls(values) for measure, values in self.scores.items()},
+            "retrieved_tokens": {str(k): _nulls(values) for k, values in self.retrieved_tokens.items()},
+            "found": {str(k): [_nulls(shares) for shares in rows] for k, rows in self.found.items()},
+            "located": {str(how): int(count) for how, count in self.located.items()},
+            "unanswered": list(self.unanswered),
+            "chunks": chunks
+            and {
+                "tokens": chunks.tokens.tolist(),
+                "truncated": chunks.truncated,
+                "tokens_lost": chunks.tokens_lost,
+            },
+            "seconds": {step: float(seconds) for step, seconds in self.seconds.items()},
+            "min_rule": self.min_rule,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """The report that `to_dict` described.
+
+        Raises:
+            DataError: a part is missing or of the wrong kind.
+        """
+        try:
+            return cls(
+                name=data["name"],
+                benchmark=data["benchmark"],
+                query_ids=tuple(data["query_ids"]),
+                collections=tuple(data["collections"]),
+                scores={parse_measure(name): _floats(row) for name, row in data["scores"].items()},
+                retrieved_tokens={_depth(k): _floats(row) for k, row in data["retrieved_tokens"].items()},
+                found={
+                    _depth(k): tuple(tuple(_floats(row).tolist()) for row in rows) for k, rows in data["found"].items()
+                },
+                located=dict(data["located"]),
+                unanswered=tuple(data["unanswered"]),
+                chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
+                seconds=dict(data["seconds"]),
+                min_rule=data["min_rule"],
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error
+
+
+def _spread(values: Scores) -> tuple[float, float, int]:
+    """Mean, population standard deviation and number of the values that are not NaN."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return math.nan, math.nan, 0
+    return float(known.mean()), float(known.std()), len(known)
+
+
+def _nulls(values: Iterable[float]) -> list[float | None]:
+    return [None if math.isnan(value) else float(value) for value in values]
+
+
+def _floats(values: Sequence[float | None]) -> Scores:
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _depth(text: str) -> Depth:
+    return "min" if text == "min" else int(text)
