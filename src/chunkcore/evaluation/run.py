@@ -51,9 +51,11 @@ class Run:
         results: by query id, best first. A query that is missing is answered with nothing, and scored so.
         pool: every piece that the system could have returned, where that is known (its chunks).
             PrecisionOmega and k = "min" need it.
+        failures: by query id, why the system gave no answer. Such a query is missing from `results`.
     """
 
     name: str
     results: Mapping[str, Sequence[Retrieved]]
     pool: Sequence[Retrieved] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
