@@ -50,7 +50,8 @@ class Benchmark:
             outside of its document.
 
     >>> story = Document("fox.txt", "The quick fox naps.")
-    >>> Benchmark("toy", [story], [Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))]).document("fox.txt").id
+    >>> query = Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))
+    >>> Benchmark("toy", [story], [query]).document("fox.txt").id
     'fox.txt'
     """
 
@@ -80,7 +81,8 @@ class Benchmark:
         for evidence in query.evidence:
             if evidence.document_id not in self._by_id:
                 raise DataError(
-                    f"query {query.id!r} has evidence in document {evidence.document_id!r}, which is not in the benchmark"
+                    f"query {query.id!r} has evidence in document {evidence.document_id!r}, "
+                    "which is not in the benchmark"
                 )
             size = len(self._by_id[evidence.document_id].text)
             if evidence.span.end > size:
