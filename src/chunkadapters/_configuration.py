@@ -1,0 +1,81 @@
+"""From what a framework's user writes (a chunker, a strategy's name and options, a spec string) to a `Chunker`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chunkcore.chunkers.base import Chunker, build_chunker, strategies
+from chunkcore.errors import OptionError
+
+__all__ = ["DEFAULT_STRATEGY", "build"]
+
+DEFAULT_STRATEGY = "recursive"
+
+# What all three frameworks call a size and an overlap, and what the strategies call them.
+_ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
+
+
+def build(
+    chunker: Chunker | str | None = None, strategy: str | None = None, options: Mapping[str, Any] | None = None
+) -> Chunker:
+    """The chunker that was meant.
+
+    Args:
+        chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
+        strategy: a strategy's name, or such a spec string; ``recursive`` when neither is given.
+        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+
+    Raises:
+        OptionError: two ways to say it at once, an unknown strategy or option, or a value out of range.
+
+    >>> from chunkadapters._configuration import build
+    >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
+    50
+    """
+    options = dict(options or {})
+    if chunker is not None and strategy is not None:
+        raise OptionError(f"give a chunker or a strategy, not both: got {chunker!r} and {strategy!r}")
+    if isinstance(chunker, Chunker):
+        if options:
+            raise OptionError(
+                f"a chunker that is built already takes no options, got {', '.join(map(repr, sorted(options)))}; "
+                "give them to the chunker, or name the strategy instead"
+            )
+        return chunker
+    name = chunker if chunker is not None else strategy if strategy is not None else DEFAULT_STRATEGY
+    if not isinstance(name, str):
+        raise OptionError(
+            f"expected a chunker, a strategy's name or a spec string such as 'recursive:size=200', "
+            f"got {type(name).__name__}"
+        )
+    if ":" in name:
+        return _from_spec(name, options)
+    return build_chunker(name, _own_names(name, options))
+
+
+def _from_spec(spec: str, options: dict[str, Any]) -> Chunker:
+    from chunkcore.chunkers.spec import parse_chunker
+
+    if options:
+        raise OptionError(
+            f"the spec {spec!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
+            "or give the strategy's bare name"
+        )
+    return parse_chunker(spec)
+
+
+def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options under the names that the strategy knows them by."""
+    cls = strategies().get(name)
+    if cls is None:
+        return options
+    known = cls.option_names()
+    for alias, names in _ALIASES.items():
+        own = next((each for each in names if each in known), None)
+        if alias not in options or alias in known or own is None:
+            continue
+        if own in options:
+            raise OptionError(f"{alias} and {own} are the same option of {name}: give one of them")
+        options[own] = options.pop(alias)
+    return options
