@@ -62,7 +62,7 @@ class Chunker(ABC):
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text`, each as its spans (code points, half-open), in order."""
-        return self._split(self.token_counter.tokenize(text))
+        return [_merge(spans) for spans in self._split(self.token_counter.tokenize(text))]
 
     def split_text(self, text: str) -> list[str]:
         """The chunks' texts."""
