@@ -1,0 +1,68 @@
+"""What a reader must know before believing the numbers: truncated chunks, unanswered questions, unlocated pieces."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.run import How
+from chunkcore.report.study import Study
+from chunkcore.report.tables import Cell, Column, Table, amount, named
+
+__all__ = ["located_table", "warnings"]
+
+HOW: dict[str, str] = {
+    "spans": "by its spans",
+    "exact": "by its text",
+    "whitespace": "by its text but for white space",
+    "ambiguous": "at the first of several places",
+    "unlocated": "nowhere",
+}
+
+
+def warnings(study: Study) -> list[str]:
+    """One sentence each, in the order of the reports; empty where there is nothing to warn of."""
+    found = [text for report in study.reports for text in _about(report)]
+    left_out = len(study.benchmark.problems) if study.benchmark else 0
+    if left_out:
+        found.append(f"{plural(left_out, 'question')} left out because the evidence could not be placed; see below.")
+    return found
+
+
+def _about(report: Report) -> list[str]:
+    found = []
+    if report.chunks is not None and report.chunks.truncated:
+        chunks = plural(report.chunks.truncated, "chunk")
+        found.append(
+            f"{report.name}: {chunks} longer than the embedder reads; "
+            f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
+        )
+    if report.unanswered:
+        asked = plural(len(report.unanswered), "question")
+        found.append(f"{report.name}: {asked} not answered by this run and scored 0.")
+    if lost := report.located.get("unlocated", 0):
+        pieces = plural(lost, "retrieved piece")
+        found.append(f"{report.name}: {pieces} to be found in no document and counted as irrelevant.")
+    return found
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun and "is" or "are".
+
+    >>> plural(1, "chunk"), plural(2, "chunk")
+    ('1 chunk is', '2 chunks are')
+    """
+    return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
+
+
+def located_table(study: Study) -> Table | None:
+    """How many retrieved pieces were located how; None where every one came with right spans."""
+    if all(how == "spans" or not count for report in study.reports for how, count in report.located.items()):
+        return None
+    hows: tuple[How, ...] = get_args(How)
+    columns = (Column("Strategy", kind="text"), *(Column(HOW[how], "Pieces located") for how in hows))
+    rows = tuple(
+        (named(report.name, number), *(Cell(amount(report.located.get(how, 0))) for how in hows))
+        for number, report in enumerate(study.reports, 1)
+    )
+    return Table("How pieces were located", columns, rows)

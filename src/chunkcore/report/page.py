@@ -1,0 +1,272 @@
+"""The HTML report: one file that needs nothing else, and in which no text from the data can do anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from chunkcore.errors import MissingExtraError
+from chunkcore.evaluation.benchmark import Query
+from chunkcore.evaluation.measures import Depth, Measure, Unit
+from chunkcore.report import plots
+from chunkcore.report.notes import located_table, warnings
+from chunkcore.report.study import Study, mean
+from chunkcore.report.tables import (
+    Column,
+    amount,
+    chunk_table,
+    collection_table,
+    difference,
+    difference_table,
+    measure_table,
+    problem_table,
+    score_table,
+)
+from chunkcore.report.text import page_text, script_json
+
+__all__ = ["html_report"]
+
+# Longer excerpts are cut in the page, which says so; the spans still tell the whole.
+EXCERPT = 1500
+WIDTHS = (("wide", 860), ("narrow", 360))
+
+
+def html_report(study: Study) -> str:
+    """The page as a string of HTML.
+
+    Its policy (a meta tag) forbids every connection and every script and style but its own, which it
+    names by their SHA-256.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    style, script = _asset("page.css"), _asset("page.js")
+    return str(
+        _template().render(
+            policy=_policy(style, script),
+            style=_markup(style),
+            script=_markup(script),
+            data=_markup(script_json(_questions(study))),
+            study=study,
+            version=_version(),
+            lead_and_rest=_sentences(study.comparison.verdict),
+            facts=_facts(study),
+            warnings=warnings(study),
+            views=[_view(study, k, unit) for unit in study.units for k in study.ks],
+            forest={kind: _markup(_forest(study, width)) for kind, width in WIDTHS},
+            differences=difference_table(study),
+            measures=measure_table(study),
+            chunks=chunk_table(study),
+            histograms=_histograms(study),
+            problems=problem_table(study),
+            located=located_table(study),
+        )
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _view(study: Study, k: Depth, unit: Unit) -> dict[str, Any]:
+    """What the switches change: the scores, the plot and the collections at one k in one unit."""
+    return {
+        "k": str(k),
+        "unit": unit,
+        "shown": k == study.chosen_k and unit == study.comparison.measure.unit,
+        "scores": score_table(study, k, unit),
+        "collections": collection_table(study, k, unit),
+        "plot": {kind: _markup(_scatter(study, k, unit, width)) for kind, width in WIDTHS},
+    }
+
+
+def _scatter(study: Study, k: Depth, unit: Unit, width: int) -> str:
+    measure = Measure("Recall", k, unit)
+    intervals = study.intervals(measure)
+    points = []
+    for number, report in enumerate(study.reports, 1):
+        low, high = intervals.get(report.name, (math.nan, math.nan))
+        place = (report.mean_tokens(k), 100 * mean(report, measure), 100 * low, 100 * high)
+        points.append(plots.Point(number, report.name, *place))
+    return plots.scatter(
+        points,
+        width=width,
+        x_label="Tokens retrieved per question",
+        y_label=f"{measure}, %",
+        title=f"{measure} against the tokens retrieved per question, a point a strategy",
+    )
+
+
+def _forest(study: Study, width: int) -> str:
+    pairs = {(found.a, found.b): found for found in study.comparison.differences}
+    top, *others = study.reports
+    rows = []
+    for number, report in enumerate(others, 2):
+        found = difference(pairs, report.name, top.name)
+        if found is not None and math.isfinite(found.mean) and math.isfinite(found.low):
+            values = (100 * found.mean, 100 * found.low, 100 * found.high)
+            rows.append(plots.Row(number, report.name, *values, found.distinct))
+    return plots.forest(
+        rows,
+        width=width,
+        x_label=f"points of {study.comparison.measure} from strategy 1",
+        title=f"Difference of every other strategy from {top.name}, in points of {study.comparison.measure}",
+    )
+
+
+def _histograms(study: Study) -> list[dict[str, Any]]:
+    known = [(number, report) for number, report in enumerate(study.reports, 1) if report.chunks is not None]
+    limit = plots.ticks(0, max([each.chunks.maximum for _, each in known if each.chunks] + [1]))[-1]
+    return [
+        {
+            "number": number,
+            "name": report.name,
+            "count": amount(report.chunks.count),
+            "median": amount(report.chunks.median),
+            "maximum": amount(report.chunks.maximum),
+            "plot": _markup(
+                plots.histogram(
+                    report.chunks.tokens.tolist(), limit=limit, title=f"Chunk lengths of {report.name}, in tokens"
+                )
+            ),
+        }
+        for number, report in known
+        if report.chunks
+    ]
+
+
+def _questions(study: Study) -> dict[str, Any]:
+    """The block that the page's script reads: every question, its evidence, and the shares found, in percent."""
+    benchmark = study.benchmark
+    ks = [k for k in study.ks if any(k in report.found for report in study.reports)]
+    places = [{query: row for row, query in enumerate(report.query_ids)} for report in study.reports]
+    texts = {document.id: document.text for document in benchmark.documents} if benchmark else {}
+    asked = benchmark.queries if benchmark and ks else ()
+
+    def found(query: Query, k: Depth) -> list[list[int]]:
+        pairs = zip(study.reports, places, strict=True)
+        return [_shares(report.found.get(k, ()), place.get(query.id)) for report, place in pairs]
+
+    return {
+        "systems": [page_text(report.name) for report in study.reports],
+        "ks": [str(k) for k in ks],
+        "questions": [_question(query, texts) | {"found": [found(query, k) for k in ks]} for query in asked],
+    }
+
+
+def _question(query: Query, texts: dict[str, str]) -> dict[str, Any]:
+    answer = query.metadata.get("answer")
+    return {
+        "id": page_text(query.id),
+        "text": page_text(query.text),
+        "collection": page_text(query.collection),
+        "answer": page_text(answer) if isinstance(answer, str) else "",
+        "evidence": [
+            [
+                page_text(each.document_id),
+                each.span.start,
+                each.span.end,
+                _excerpt(each.span.slice(texts[each.document_id])),
+            ]
+            for each in query.evidence
+        ],
+    }
+
+
+def _excerpt(text: str) -> str:
+    return page_text(text if len(text) <= EXCERPT else f"{text[:EXCERPT]} […]")
+
+
+def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int]:
+    return [] if row is None or row >= len(rows) else [whole_percent(share) for share in rows[row]]
+
+
+def whole_percent(share: float) -> int:
+    """A share as whole percent in which 0 means nothing and 100 means all.
+
+    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0)
+    (1, 99, 100)
+    """
+    if not math.isfinite(share) or share <= 0:
+        return 0
+    return 100 if share >= 1 else min(99, max(1, round(100 * share)))
+
+
+def _facts(study: Study) -> list[tuple[str, str]]:
+    benchmark = study.benchmark
+    facts = [("Collection", benchmark.name if benchmark else study.reports[0].benchmark)]
+    if benchmark:
+        facts.append(("Documents", amount(len(benchmark.documents))))
+    facts.append(("Questions", amount(len(study.reports[0].query_ids))))
+    return [*facts, ("Strategies", amount(len(study.reports))), ("Verdict by", str(study.comparison.measure))]
+
+
+def _sentences(text: str) -> tuple[str, str]:
+    """The first sentence, and the rest."""
+    first, *rest = re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)
+    return first, rest[0] if rest else ""
+
+
+def _version() -> str:
+    """The installed package's."""
+    try:
+        return version("chunkadapters")
+    except PackageNotFoundError:
+        return "of a source tree"
+
+
+def _asset(name: str) -> str:
+    return files("chunkcore.report").joinpath(name).read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
+    )
+    environment.filters["headings"] = _headings
+    environment.filters["breakable"] = _breakable
+    return environment.from_string(_asset("page.html.jinja"))
+
+
+def _headings(columns: Sequence[Column]) -> list[tuple[str, int]]:
+    """Each group of neighbouring columns, with how many it spans."""
+    return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
+
+
+def _breakable(name: str) -> Any:
+    """A name that may be broken after a colon or a comma."""
+    return _markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
+
+
+def _finalize(value: Any) -> Any:
+    """Every value on its way into the page; what is marked as markup was made here."""
+    return page_text(value) if type(value) is str else value
+
+
+def _markup(text: str) -> Any:
+    """Text that is HTML already: ours, escaped where it was made."""
+    try:
+        from markupsafe import Markup
+    except ImportError as error:
+        raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
+    return Markup(text)  # noqa: S704

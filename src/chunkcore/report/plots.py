@@ -1,0 +1,283 @@
+"""The report's three plots, drawn as SVG text.
+
+A page that must open without a network carries its plots inside. Of the plotting libraries matplotlib weighs tens of
+megabytes to install and writes text as outlines, which neither search nor a screen reader finds; vega, plotly and
+bokeh put megabytes of script into every page. These plots need a linear axis, discs, bars and lines, so they are
+drawn here. Colours and fonts come from the page's stylesheet through class names, which is how one drawing
+serves light, dark and paper; a number on every mark tells the systems apart without colour.
+
+Widths are real pixels: the page holds a wide and a narrow drawing and shows the one that fits, so that text keeps
+its size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from chunkcore.report.text import page_text
+
+__all__ = ["Point", "Row", "forest", "histogram", "scatter", "ticks"]
+
+_RADIUS = 9.0  # of the numbered disc
+_DOT = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A system in the plane: its number, name, place and vertical interval."""
+
+    number: int
+    name: str
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A difference and its interval: the number and name of the other system."""
+
+    number: int
+    name: str
+    mean: float
+    low: float
+    high: float
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Values to pixels, linearly."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low or 1.0)
+        return self.first + share * (self.last - self.first)
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About `count` round numbers (1, 2 or 5 times a power of ten) whose first and last enclose the range.
+
+    >>> ticks(3, 96), ticks(61.2, 78.9)
+    ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [60.0, 65.0, 70.0, 75.0, 80.0])
+    """
+    if not high > low:
+        low, high = low - 0.5, high + 0.5
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = min((power * factor for factor in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough)))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(index * step, 10) for index in range(first, last + 1)]
+
+
+def number(value: float) -> str:
+    """A tick's label: thousands grouped, no needless decimals, a true minus.
+
+    >>> number(1200.0), number(-0.5)
+    ('1,200', '−0.5')
+    """
+    text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.10g}"
+    return text.replace("-", "\u2212")
+
+
+def scatter(points: Sequence[Point], *, width: int, x_label: str, y_label: str, title: str) -> str:
+    """`y` (in percent) against `x`, each point with its vertical interval and its number in a disc beside it.
+
+    A line joins the points that no other point beats on both axes (more `y`, less `x`).
+    """
+    shown = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
+    if not shown:
+        return ""
+    height = min(440, max(320, round(width * 0.58)))
+    x_ticks = ticks(0, max(point.x for point in shown) * 1.04, 6 if width > 500 else 4)
+    lows = [point.low if math.isfinite(point.low) else point.y for point in shown]
+    highs = [point.high if math.isfinite(point.high) else point.y for point in shown]
+    y_ticks = [tick for tick in ticks(min(lows) - 1, max(highs) + 1) if 0 <= tick <= 100]
+    x = _Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
+    y = _Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
+    parts = [*_axes(x, y, x_ticks, y_ticks, x_label, y_label), _frontier(shown, x, y)]
+    parts += [_whisker(point, x, y) for point in shown]
+    discs = _places([(x(point.x), y(point.y)) for point in shown], width, height)
+    parts += [_mark(point, x, y, disc) for point, disc in zip(shown, discs, strict=True)]
+    return _figure(width, height, title, parts)
+
+
+def _axes(
+    x: _Scale, y: _Scale, x_ticks: Sequence[float], y_ticks: Sequence[float], x_label: str, y_label: str
+) -> list[str]:
+    parts = []
+    for tick in y_ticks:
+        parts.append(_line(x.first, y(tick), x.last, y(tick), "grid"))
+        parts.append(_text(x.first - 7, y(tick) + 4, number(tick), "tick", anchor="end"))
+    for tick in x_ticks:
+        parts.append(_line(x(tick), y.first, x(tick), y.first + 5, "axis"))
+        parts.append(_text(x(tick), y.first + 19, number(tick), "tick", anchor="middle"))
+    parts.append(_line(x.first, y.first, x.last, y.first, "axis"))
+    parts.append(_text(x.last, y.first + 38, x_label, "label", anchor="end"))
+    parts.append(_text(4, 13, y_label, "label"))
+    return parts
+
+
+def _frontier(points: Sequence[Point], x: _Scale, y: _Scale) -> str:
+    best, kept = -math.inf, []
+    for point in sorted(points, key=lambda each: (each.x, -each.y)):
+        if point.y > best:
+            best = point.y
+            kept.append(f"{x(point.x):.1f},{y(point.y):.1f}")
+    return f'<polyline class="frontier" points="{" ".join(kept)}"/>'
+
+
+def _whisker(point: Point, x: _Scale, y: _Scale) -> str:
+    if not (math.isfinite(point.low) and math.isfinite(point.high)):
+        return ""
+    at, low, high = x(point.x), y(point.low), y(point.high)
+    kind = f"whisker {_tone(point.number)}"
+    return "".join(
+        (
+            _line(at, low, at, high, kind),
+            _line(at - 4, low, at + 4, low, kind),
+            _line(at - 4, high, at + 4, high, kind),
+        )
+    )
+
+
+def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float]) -> str:
+    at = (x(point.x), y(point.y))
+    tip = f"{point.number} {point.name}: {point.y:.1f} % at {point.x:,.0f} tokens"
+    if math.isfinite(point.low):
+        tip += f" (95 % interval {point.low:.1f} to {point.high:.1f})"
+    return (
+        f"<g><title>{_safe(tip)}</title>{_line(*at, *disc, 'leader')}"
+        f'<circle class="dot {_tone(point.number)}" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{_DOT:g}"/>'
+        f"{_disc(point.number, *disc)}</g>"
+    )
+
+
+def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -> list[tuple[float, float]]:
+    """Where each mark's disc goes: the nearest place that touches no mark and no disc that has its place."""
+    placed: list[tuple[float, float]] = []
+    directions = [math.radians(angle) for angle in (-25, 205, 25, 155, -60, 240, 60, 120, -90, 90)]
+    for at in marks:
+        tries = [
+            (at[0] + reach * math.cos(angle), at[1] + reach * math.sin(angle))
+            for reach in (17, 24, 32, 42, 54, 68)
+            for angle in directions
+        ]
+        inside = [
+            place for place in tries if 46 + _RADIUS < place[0] < width - _RADIUS and 24 < place[1] < height - 54
+        ] or tries
+        blocked = [(mark, _RADIUS + _DOT + 1) for mark in marks] + [(disc, 2 * _RADIUS + 1) for disc in placed]
+        free = (place for place in inside if all(math.dist(place, other) > gap for other, gap in blocked))
+        placed.append(next(free, inside[0]))
+    return placed
+
+
+def forest(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
+    """One line a difference (in points), its interval as a bar, a filled mark where the interval excludes zero."""
+    if not rows:
+        return ""
+    narrow = width < 500
+    step, top, left = (46 if narrow else 30), 8, (16 if narrow else 300)
+    height = top + step * len(rows) + 44
+    low = min(0.0, *(row.low for row in rows))
+    high = max(0.0, *(row.high for row in rows))
+    x_ticks = ticks(low, high, 5 if narrow else 8)
+    x = _Scale(x_ticks[0], x_ticks[-1], left, width - 16)
+    bottom = top + step * len(rows)
+    parts = [_line(x(tick), top, x(tick), bottom, "zero" if tick == 0 else "grid") for tick in x_ticks]
+    parts += [_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks]
+    parts.append(_text(width - 16, bottom + 36, x_label, "label", anchor="end"))
+    for index, row in enumerate(rows):
+        parts.append(_difference(row, x, top + step * index, step, narrow=narrow))
+    return _figure(width, height, title, parts)
+
+
+def _difference(row: Row, x: _Scale, top: float, step: float, *, narrow: bool) -> str:
+    middle = top + step * (0.72 if narrow else 0.5)
+    words = top + step * (0.32 if narrow else 0.5)
+    tip = f"{row.name}: {signed(row.mean)} points (95 % interval {signed(row.low)} to {signed(row.high)})"
+    kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
+    return (
+        f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"
+        f"{_text(28, words + 4, shorten(row.name, 36), 'name')}"
+        f"{_line(x(row.low), middle, x(row.high), middle, f'whisker {kind}')}"
+        f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
+    )
+
+
+def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: int = 92, title: str) -> str:
+    """How many of the values lie in each of 40 bins from 0 to `limit`, with a line at the median."""
+    counts, edges = np.histogram(values, bins=40, range=(0, limit))
+    x = _Scale(0, limit, 6, width - 6)
+    y = _Scale(0, float(counts.max(initial=1)), height - 20, 6)
+    bars = "".join(
+        f"M{x(left):.1f} {y.first:.1f}V{y(count):.1f}H{x(right) - 0.6:.1f}V{y.first:.1f}Z"
+        for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        if count
+    )
+    parts = [f'<path class="bars" d="{bars}"/>', _line(x.first, y.first, x.last, y.first, "axis")]
+    if len(values):
+        middle = x(float(np.median(values)))
+        parts.append(_line(middle, y.first + 3, middle, y.last - 3, "median"))
+    for tick, anchor in ((0.0, "start"), (limit / 2, "middle"), (limit, "end")):
+        parts.append(_text(x(tick), height - 5, number(tick), "tick", anchor=anchor))
+    return _figure(width, height, title, parts)
+
+
+def signed(value: float) -> str:
+    """A difference in points, always with its sign.
+
+    >>> signed(1.26), signed(-0.04)
+    ('+1.3', '0.0')
+    """
+    text = f"{value:+.1f}".replace("-", "\u2212")
+    return "0.0" if text in ("+0.0", "\u22120.0") else text
+
+
+def shorten(text: str, length: int) -> str:
+    """`text`, its middle left out where it is longer than `length`: a strategy's name differs at its ends.
+
+    >>> shorten("recursive:size=400,overlap=200", 20)
+    'recursive:…erlap=200'
+    """
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[-((length - 1) // 2) :]}"
+
+
+def _tone(index: int) -> str:
+    return f"s{(index - 1) % 8 + 1}"
+
+
+def _disc(index: int, x: float, y: float) -> str:
+    return (
+        f'<circle class="disc {_tone(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:g}"/>'
+        f"{_text(x, y + 3.8, str(index), 'digit', anchor='middle')}"
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str, *, anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
+
+
+def _safe(text: str) -> str:
+    return escape(page_text(text))
+
+
+def _figure(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" aria-label="{_safe(title)}">{"".join(parts)}</svg>'
+    )

@@ -1,0 +1,101 @@
+"""`Study`: a comparison with everything else that a report tells about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.comparison import Comparison
+from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit
+from chunkcore.evaluation.results import Report
+
+__all__ = ["RANKED", "Study"]
+
+# The measures that look at a ranking, in the order in which tables show them.
+RANKED: tuple[MeasureName, ...] = ("Recall", "Precision", "IoU", "F1")
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What a report is made of.
+
+    Attributes:
+        comparison: the systems' scores and the verdict.
+        benchmark: what they were scored on; its questions and excerpts are shown where it is given.
+        settings: how it was made, as names and values to show.
+        written: the date, as it should be shown; "" shows none.
+    """
+
+    comparison: Comparison
+    benchmark: Benchmark | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+
+    @cached_property
+    def reports(self) -> tuple[Report, ...]:
+        """Best first by the verdict's measure; equal ones in the order in which they were given."""
+        measure = self.comparison.measure
+        return tuple(sorted(self.comparison.reports, key=lambda report: -_finite(mean(report, measure))))
+
+    @cached_property
+    def ks(self) -> tuple[Depth, ...]:
+        """The depths that any report has, numbers first."""
+        seen = {measure.k for report in self.reports for measure in report.scores if measure.k is not None}
+        return tuple(sorted(seen, key=lambda k: (k == "min", k if isinstance(k, int) else 0)))
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """The units that any report has, tokens first."""
+        seen = {measure.unit for report in self.reports for measure in report.scores}
+        return tuple(unit for unit in ("token", "character") if unit in seen)
+
+    @property
+    def chosen_k(self) -> Depth:
+        """The depth that is shown first: the verdict's."""
+        return self.comparison.measure.k if self.comparison.measure.k is not None else self.ks[0]
+
+    @cached_property
+    def collections(self) -> tuple[str, ...]:
+        return tuple(sorted({name for report in self.reports for name in report.collections}))
+
+    def intervals(self, measure: Measure) -> Mapping[str, tuple[float, float]]:
+        """The 95 % interval of each system's mean, by name; empty where a system lacks the measure."""
+        found = self.comparison_by(measure)
+        return found.intervals if found else {}
+
+    def comparison_by(self, measure: Measure) -> Comparison | None:
+        """The same comparison by another measure; None where a system lacks it."""
+        if measure == self.comparison.measure:
+            return self.comparison
+        if any(measure not in report.scores for report in self.reports):
+            return None
+        if measure not in self._known:
+            self._known[measure] = self._compare(measure)
+        return self._known[measure]
+
+    def _compare(self, measure: Measure) -> Comparison:
+        from chunkcore.evaluation.comparison import compare
+
+        given = self.comparison
+        return compare(given.reports, measure, resamples=given.resamples, seed=given.seed)
+
+    @cached_property
+    def _known(self) -> dict[Measure, Comparison]:
+        return {}
+
+
+def mean(report: Report, measure: Measure) -> float:
+    """The report's mean, NaN where it lacks the measure."""
+    return report.mean(measure) if measure in report.scores else math.nan
+
+
+def std(report: Report, measure: Measure) -> float:
+    """The report's standard deviation, NaN where it lacks the measure."""
+    return report.std(measure) if measure in report.scores else math.nan
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else -math.inf

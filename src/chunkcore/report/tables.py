@@ -1,0 +1,239 @@
+"""The report's tables, as plain cells that the terminal, Markdown and HTML each lay out in their own way.
+
+Scores are shown in percent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from chunkcore.evaluation.comparison import Comparison, Difference
+from chunkcore.evaluation.measures import Depth, Measure, Unit
+from chunkcore.evaluation.results import Report
+from chunkcore.report.plots import signed
+from chunkcore.report.study import RANKED, Study, mean, std
+
+__all__ = [
+    "Cell",
+    "Column",
+    "Table",
+    "chunk_table",
+    "collection_table",
+    "difference_table",
+    "measure_table",
+    "problem_table",
+    "score_table",
+]
+
+MISSING = "–"
+STEPS = ("chunk", "embed", "search")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value, and what qualifies it in smaller type.
+
+    Attributes:
+        number: of the system that the cell names, from 1; 0 where it names none.
+    """
+
+    text: str
+    details: tuple[str, ...] = ()
+    strong: bool = False
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading. `group` is a heading over neighbours that share it."""
+
+    title: str
+    group: str = ""
+    kind: Literal["number", "text"] = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns and rows of as many cells; the first column names the row."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.8125), percent(float("nan"))
+    ('81.2', '–')
+    """
+    return f"{100 * value:.{digits}f}" if math.isfinite(value) else MISSING
+
+
+def amount(value: float, digits: int = 0) -> str:
+    """A number with its thousands grouped."""
+    return f"{value:,.{digits}f}" if math.isfinite(value) else MISSING
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, with the digits that matter.
+
+    >>> duration(0.0312), duration(4.26), duration(812.4), duration(0.002), duration(None)
+    ('0.03', '4.3', '812', '<0.01', '–')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return MISSING
+    if 0 < seconds < 0.01:
+        return "<0.01"
+    return f"{seconds:,.{2 if seconds < 1 else 1 if seconds < 100 else 0}f}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval of a share in percent."""
+    return f"{percent(low)} to {percent(high)}" if math.isfinite(low) else ""
+
+
+def plain_text(value: float) -> str:
+    """How far scores spread around their mean."""
+    return f"± {percent(value)}" if math.isfinite(value) else ""
+
+
+def score_table(study: Study, k: Depth, unit: Unit) -> Table:
+    """One row a system: scores at `k`, what they cost in tokens, chunks and seconds."""
+    columns = [Column("Strategy", kind="text")]
+    columns += [Column(name, f"At k = {k}, % of {unit}s") for name in RANKED]
+    columns += [
+        Column("PrecisionΩ", f"Any k, % of {unit}s"),
+        Column("Tokens retrieved", "Per question"),
+        Column("Number", "Chunks"),
+        Column("Mean tokens", "Chunks"),
+    ]
+    columns += [Column(step, "Seconds") for step in STEPS]
+    rows = [_score_row(study, number, report, k, unit) for number, report in enumerate(study.reports, 1)]
+    return Table(f"Scores at k = {k}", tuple(columns), tuple(rows))
+
+
+def _score_row(study: Study, number: int, report: Report, k: Depth, unit: Unit) -> tuple[Cell, ...]:
+    measures = [Measure(name, k, unit) for name in RANKED] + [Measure("PrecisionOmega", None, unit)]
+    chunks = report.chunks
+    return (
+        named(report.name, number),
+        *(_score(study, report, measure) for measure in measures),
+        Cell(amount(report.mean_tokens(k))),
+        Cell(amount(chunks.count) if chunks else MISSING),
+        Cell(amount(chunks.mean) if chunks else MISSING),
+        *(Cell(duration(report.seconds.get(step))) for step in STEPS),
+    )
+
+
+def _score(study: Study, report: Report, measure: Measure) -> Cell:
+    details = [plain_text(std(report, measure))]
+    verdict = measure == study.comparison.measure
+    if verdict:
+        details.append(interval_text(*study.comparison.intervals.get(report.name, (math.nan, math.nan))))
+    return Cell(percent(mean(report, measure)), tuple(filter(None, details)), strong=verdict)
+
+
+def named(name: str, number: int) -> Cell:
+    """The cell that names a system."""
+    return Cell(name, number=number)
+
+
+def collection_table(study: Study, k: Depth, unit: Unit) -> Table | None:
+    """The verdict's measure in each document collection and over all; None where there is one collection."""
+    if len(study.collections) < 2:
+        return None
+    given = study.comparison.measure
+    measure = given if given.k is None else Measure(given.name, k, unit)
+    reports = [report for report in study.reports if measure in report.scores]
+    counts = {name: sum(other == name for other in study.reports[0].collections) for name in study.collections}
+    columns = [Column("Strategy", kind="text"), Column(f"All ({sum(counts.values()):,})")]
+    columns += [Column(f"{name or '(none)'} ({count:,})") for name, count in counts.items()]
+    rows = []
+    for number, report in enumerate(study.reports, 1):
+        if report not in reports:
+            continue
+        by_name = report.by_collection(measure)
+        spread = [(mean(report, measure), std(report, measure))]
+        spread += [by_name.get(name, (math.nan, math.nan, 0))[:2] for name in study.collections]
+        cells = [Cell(percent(value), tuple(filter(None, [plain_text(around)]))) for value, around in spread]
+        rows.append((named(report.name, number), *cells))
+    return Table(f"{measure} by collection", tuple(columns), tuple(rows))
+
+
+def difference_table(study: Study) -> Table:
+    """Row minus column, in points, with its interval: bold where the data tells the two apart."""
+    names = [report.name for report in study.reports]
+    columns = [Column("Row minus column", kind="text")]
+    columns += [Column(str(number)) for number in range(1, len(names) + 1)]
+    pairs = {(found.a, found.b): found for found in study.comparison.differences}
+    rows = [
+        (named(row, number), *(_difference(pairs, row, column) for column in names))
+        for number, row in enumerate(names, 1)
+    ]
+    return Table(f"Differences of {study.comparison.measure}", tuple(columns), tuple(rows))
+
+
+def difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Difference | None:
+    """`a` minus `b`, whichever way round the pair was compared."""
+    if (a, b) in pairs:
+        return pairs[a, b]
+    if (b, a) not in pairs:
+        return None
+    found = pairs[b, a]
+    return Difference(a, b, found.measure, -found.mean, -found.high, -found.low, found.distinct)
+
+
+def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cell:
+    found = difference(pairs, a, b)
+    if found is None or not math.isfinite(found.mean):
+        return Cell("·" if a == b else MISSING)
+    low, high = signed(100 * found.low), signed(100 * found.high)
+    return Cell(signed(100 * found.mean), (f"{low} to {high}",), strong=found.distinct)
+
+
+def measure_table(study: Study) -> Table:
+    """Which system each measure puts first at each k, and which ones it can't tell from that one."""
+    unit = study.comparison.measure.unit
+    rows = tuple(
+        (Cell(name), *(_first(study, study.comparison_by(Measure(name, k, unit))) for k in study.ks)) for name in RANKED
+    )
+    columns = (Column("Highest mean by", kind="text"), *(Column(f"k = {k}", kind="text") for k in study.ks))
+    return Table("The first by each measure", columns, rows)
+
+
+def _first(study: Study, found: Comparison | None) -> Cell:
+    if found is None or not found.tied:
+        return Cell(MISSING)
+    numbers = {report.name: number for number, report in enumerate(study.reports, 1)}
+    first, *others = found.tied
+    report = study.reports[numbers[first] - 1]
+    tied = ", ".join(str(number) for number in sorted(numbers[name] for name in others))
+    return Cell(
+        percent(mean(report, found.measure)),
+        (f"tied with {tied}" if tied else "no tie",),
+        strong=found.measure == study.comparison.measure,
+        number=numbers[first],
+    )
+
+
+def chunk_table(study: Study) -> Table | None:
+    """How long each system's chunks are; None where no system's chunks are known."""
+    rows = []
+    for number, report in enumerate(study.reports, 1):
+        if (chunks := report.chunks) is not None:
+            values = (chunks.count, chunks.mean, chunks.std, chunks.minimum, chunks.median, chunks.maximum)
+            rows.append((named(report.name, number), *(Cell(amount(value)) for value in values)))
+    titles = ("Number", "Mean tokens", "Std", "Shortest", "Median", "Longest")
+    columns = (Column("Strategy", kind="text"), *map(Column, titles))
+    return Table("Chunks", columns, tuple(rows)) if rows else None
+
+
+def problem_table(study: Study) -> Table | None:
+    """The questions that were left out, and why; None where all were asked."""
+    if study.benchmark is None or not study.benchmark.problems:
+        return None
+    rows = tuple((Cell(problem.query_id), Cell(problem.reason)) for problem in study.benchmark.problems)
+    return Table("Questions left out", (Column("Question", kind="text"), Column("Why", kind="text")), rows)
