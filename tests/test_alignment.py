@@ -106,6 +106,14 @@ def test_documents_that_share_an_id_are_refused() -> None:
         Aligner([FOX, FOX])
 
 
+@pytest.mark.parametrize("start", range(20))
+@pytest.mark.parametrize("length", [15, 16, 22, 23, 24, 40])
+def test_a_text_of_any_length_is_found_wherever_it_stands(start: int, length: int) -> None:
+    source = "".join(chr(0x4E00 + number * number) for number in range(70))
+    found = Aligner([Document("a", "other"), Document("b", source)]).locate(source[start : start + length])
+    assert (found.how, found.document_id, found.spans) == ("exact", "b", (Span(start, start + length),))
+
+
 @st.composite
 def _passages(draw: st.DrawFn) -> tuple[list[Document], str, str]:
     """Documents of hard text, of which the second holds passages of the first, and one passage."""

@@ -1,0 +1,83 @@
+"""Documents from a folder of text files, one text file, or a ``documents.jsonl``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from chunkcore.document import Document
+from chunkcore.errors import DataError
+from chunkcore.evaluation.textfiles import json_lines, read_text
+
+__all__ = ["load_documents"]
+
+
+def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
+    """The documents at a path, in the order of their ids or of the file.
+
+    A folder that holds ``documents.jsonl`` is that file. Of any other, each file in it, at any depth, is
+    a document, whose id is its path relative to the folder; names that begin with a dot are passed over.
+    A ``.jsonl`` file has one ``{"id", "text", ...}`` a line, where everything else becomes metadata. Any
+    other file is one document.
+
+    Args:
+        path: the folder or file.
+        leave_out: files of the folder that are no documents.
+
+    Raises:
+        DataError: there is nothing there, a file is empty or not UTF-8, a line is malformed, or two
+            documents share an id.
+    """
+    root = Path(path)
+    if root.is_dir():
+        listed = root / "documents.jsonl"
+        return _from_lines(listed) if listed.is_file() else _from_folder(root, leave_out)
+    if not root.exists():
+        raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+    return _from_lines(root) if root.suffix == ".jsonl" else [Document(root.name, read_text(root))]
+
+
+def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
+    skipped = {each.resolve() for each in leave_out}
+    found = sorted(
+        (file.relative_to(root).as_posix(), file)
+        for file in root.rglob("*")
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
+        and file.is_file()
+        and file.resolve() not in skipped
+    )
+    if not found:
+        raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl")
+    return [Document(name, read_text(file)) for name, file in found]
+
+
+def _from_lines(path: Path) -> list[Document]:
+    documents: dict[str, Document] = {}
+    lines: dict[str, int] = {}
+    for number, row in json_lines(path):
+        place = f"{path}, line {number}"
+        document = _document(row, place)
+        if document.id in documents:
+            raise DataError(f"{place}: the id {document.id!r} was given at line {lines[document.id]}; make ids unique")
+        documents[document.id], lines[document.id] = document, number
+    if not documents:
+        raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
+    return list(documents.values())
+
+
+def _document(row: Mapping[str, Any], place: str) -> Document:
+    missing = [key for key in ("id", "text") if key not in row]
+    if missing:
+        raise DataError(
+            f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row) or 'nothing'}"
+        )
+    others = {key: value for key, value in row.items() if key not in ("id", "text", "metadata")}
+    nested = row.get("metadata") or {}
+    if not isinstance(nested, dict):
+        raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
+    identity = str(row["id"]) if type(row["id"]) is int else row["id"]
+    try:
+        return Document(identity, row["text"], {**nested, **others})
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error

@@ -1,0 +1,129 @@
+"""Questions from a ``questions.jsonl``, each with its evidence located or the reason why it is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from chunkcore.document import Document
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmark import Problem, Query
+from chunkcore.evaluation.evidence import EvidenceError, EvidenceFinder
+from chunkcore.evaluation.textfiles import json_lines
+
+__all__ = ["QuestionReader", "load_questions"]
+
+_TAKEN = ("id", "question", "evidence", "spans", "collection")
+
+
+def load_questions(path: str | Path, documents: Sequence[Document]) -> tuple[list[Query], tuple[Problem, ...]]:
+    """The questions of a ``questions.jsonl`` and those that had to be left out.
+
+    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, where an entry of the evidence is
+    what `EvidenceFinder.find` takes; or it has ``spans``, pairs of offsets into its document, which
+    ``evidence`` then spells out. Other keys become metadata.
+
+    Raises:
+        DataError: the file cannot be read, or a line is no JSON object.
+    """
+    return read_questions(((f"line {number}", row) for number, row in json_lines(Path(path))), documents)
+
+
+def read_questions(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], documents: Sequence[Document]
+) -> tuple[list[Query], tuple[Problem, ...]]:
+    """The questions of rows that each come with their place in a file."""
+    reader = QuestionReader(documents)
+    for place, row in rows:
+        reader.add(place, row)
+    return reader.queries, tuple(reader.problems)
+
+
+class QuestionReader:
+    """Collects queries, and a problem for each question that cannot be one."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.queries: list[Query] = []
+        self.problems: list[Problem] = []
+        self._finder = EvidenceFinder(documents)
+        self._collections = {document.id: _collection(document) for document in documents}
+        self._seen: dict[str, str] = {}
+
+    def add(self, place: str, row: Mapping[str, Any]) -> None:
+        """Read one row; `place` is where it stands, for messages and for an id where it has none."""
+        identity = _identity(row.get("id"), f"q{len(self._seen) + 1}")
+        if identity in self._seen:
+            self.problems.append(
+                Problem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
+            )
+            return
+        self._seen[identity] = place
+        try:
+            self.queries.append(self._query(identity, row))
+        except EvidenceError as error:
+            self.problems.append(Problem(identity, f"{place}: {error}"))
+
+    def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
+        question = row.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise EvidenceError(f"the question is a text that is not blank, got {question!r}")
+        document_id = row.get("document_id") or ""
+        if not isinstance(document_id, str):
+            raise EvidenceError(f"document_id is a string, got {document_id!r}")
+        entries = _entries(row)
+        if not entries:
+            raise EvidenceError("it has no evidence")
+        evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
+        collection = row.get("collection")
+        if not isinstance(collection, str):
+            collection = self._collections[evidence[0].document_id]
+        metadata = {key: value for key, value in row.items() if key not in _TAKEN}
+        return Query(identity, question, evidence, collection, metadata)
+
+
+def _entries(row: Mapping[str, Any]) -> list[Any]:
+    """The entries of `evidence`, or of `spans` with `evidence` as what they spell out."""
+    evidence = row.get("evidence")
+    if evidence is not None and not isinstance(evidence, list):
+        raise EvidenceError(f"evidence is a list, got {type(evidence).__name__}")
+    spans = row.get("spans")
+    if spans is None:
+        return evidence or []
+    if not isinstance(spans, list) or not all(isinstance(each, list) and len(each) == 2 for each in spans):
+        raise EvidenceError("spans is a list of pairs [start, end]")
+    texts = evidence or [None] * len(spans)
+    if len(texts) != len(spans):
+        raise EvidenceError(f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each")
+    return [{"start": start, "end": end, "text": text} for (start, end), text in zip(spans, texts, strict=True)]
+
+
+def _identity(given: Any, default: str) -> str:
+    if given is None or given == "":
+        return default
+    return given if isinstance(given, str) else str(given)
+
+
+def _collection(document: Document) -> str:
+    """What a document's questions are tabled under: its metadata's word, else its top-level folder."""
+    named = document.metadata.get("collection")
+    if isinstance(named, str):
+        return named
+    folder, slash, _ = document.id.partition("/")
+    return folder if slash else ""
+
+
+def require_some(queries: Sequence[Query], problems: Sequence[Problem], source: str) -> None:
+    """Raise where no question is left.
+
+    Raises:
+        DataError: no question, with the first reason.
+    """
+    if queries:
+        return
+    if not problems:
+        raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+    first = problems[0]
+    raise DataError(
+        f"{source}: none of the {len(problems)} questions can be used; the first, {first.query_id!r}: {first.reason}"
+    )

@@ -1,0 +1,347 @@
+"""Benchmarks are read as they are written; what can't be verified is left out with its reason, never guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.loading import load_benchmark, load_documents
+from tests.conftest import shared
+
+FOX = Document("fox.txt", "The fox naps. The dog naps.\r\nThe end.")
+CAT = Document("tales/cat.txt", "A cat purrs. The end.")
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def one(entry: Any, **row: Any) -> Evidence:
+    """What one entry of evidence is located as."""
+    loaded = load_benchmark([FOX, CAT], [{"question": "?", "evidence": [entry], **row}])
+    return loaded.queries[0].evidence[0]
+
+
+def why(*entries: Any, **row: Any) -> str:
+    """Why a question with such evidence is left out."""
+    good = {"id": "good", "question": "?", "evidence": ["A cat"]}
+    loaded = load_benchmark([FOX, CAT], [good, {"id": "bad", "question": "?", "evidence": list(entries), **row}])
+    assert [query.id for query in loaded.queries] == ["good"]
+    (problem,) = loaded.problems
+    assert problem.query_id == "bad"
+    return problem.reason
+
+
+# --- the shared collections, whole -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "queries", "spans", "characters"),
+    [
+        ("chroma", 5, 472, 790, 1_444_328),
+        ("cuad", 64, 611, 1070, None),
+        ("evidence_inference", 94, 260, 394, None),
+        ("covid_qa", 46, 597, 597, None),
+        ("qmsum", 44, 304, 332, None),
+        ("fairytaleqa", 57, 2273, 2538, None),
+    ],
+)
+def test_shared_collections_load_with_every_span_verified(
+    name: str, documents: int, queries: int, spans: int, characters: int | None
+) -> None:
+    loaded = load_benchmark(shared(f"data/{name}"))
+    assert loaded.problems == ()
+    assert (loaded.name, len(loaded.documents), len(loaded.queries)) == (name, documents, queries)
+    assert sum(len(query.evidence) for query in loaded.queries) == spans
+    if characters:
+        assert sum(len(document.text) for document in loaded.documents) == characters
+
+
+def test_a_chroma_question_is_tabled_under_its_corpus_and_its_references_are_verbatim() -> None:
+    folder = shared("data/chroma")
+    loaded = load_benchmark(folder)
+    first = loaded.queries[0]
+    assert (first.id, first.collection) == ("state_of_the_union-1", "state_of_the_union")
+    assert [piece.span for piece in first.evidence] == [Span(27346, 27425), Span(27866, 28023)]
+    source = (folder / "corpora/state_of_the_union.md").read_bytes().decode("utf-8")
+    assert loaded.document("state_of_the_union").text == source
+    assert first.evidence[0].span.slice(source).startswith("My administration announced we’re cutting credit card")
+    assert {query.collection for query in loaded.queries} == {document.id for document in loaded.documents}
+
+
+def test_a_collection_keeps_answers_as_metadata() -> None:
+    query = load_benchmark(shared("data/cuad")).queries[0]
+    assert (query.id, query.metadata["category"]) == ("cuad-ed9e45802a-expirationdate", "Expiration Date")
+    assert query.evidence == (Evidence("cuad-ed9e45802a", Span(14322, 14666)),)
+
+
+# --- evidence ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "row", "expected"),
+    [
+        ("The fox", {}, ("fox.txt", 0, 7)),
+        ("The end.", {"document_id": "tales/cat.txt"}, ("tales/cat.txt", 13, 21)),
+        ("naps.\r\nThe", {}, ("fox.txt", 22, 32)),
+        ({"document": "fox.txt", "start": 4, "end": 7}, {}, ("fox.txt", 4, 7)),
+        ({"document_id": "fox.txt", "start": 4, "end": 7, "text": "fox"}, {}, ("fox.txt", 4, 7)),
+        ({"start": 4, "end": 7}, {"document_id": "fox.txt"}, ("fox.txt", 4, 7)),
+        ({"document": "fox.txt", "text": "naps", "occurrence": 2}, {}, ("fox.txt", 22, 26)),
+        ({"text": "The end.", "occurrence": 2}, {}, ("tales/cat.txt", 13, 21)),
+        ({"document": "tales/cat.txt", "text": "The end."}, {"document_id": "fox.txt"}, ("tales/cat.txt", 13, 21)),
+    ],
+)
+def test_evidence_is_given_in_many_ways(entry: Any, row: dict[str, Any], expected: tuple[str, int, int]) -> None:
+    document, start, end = expected
+    assert one(entry, **row) == Evidence(document, Span(start, end))
+
+
+def test_spans_with_the_excerpts_that_they_stand_for() -> None:
+    row = {"document_id": "fox.txt", "spans": [[4, 7], [18, 21]], "evidence": ["fox", "dog"], "question": "?"}
+    assert [each.span for each in load_benchmark([FOX], [row]).queries[0].evidence] == [Span(4, 7), Span(18, 21)]
+    del row["evidence"]
+    assert len(load_benchmark([FOX], [row]).queries[0].evidence) == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "row", "reason"),
+    [
+        ("The wolf", {}, "the excerpt 'The wolf' is not found in any of the 2 documents"),
+        ("A  cat purrs.", {}, "with other white space it stands in 'tales/cat.txt' at 0-12"),
+        ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): give occurrence, or start and end"),
+        ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
+        ({"text": "naps", "occurrence": 0}, {}, "occurrence counts from 1, got 0"),
+        (" \n", {}, "an excerpt is blank"),
+        (
+            {"document": "fox.txt", "start": 5, "end": 8, "text": "fox"},
+            {},
+            "at 5-8 of 'fox.txt' stands 'ox ', not 'fox'",
+        ),
+        ({"document": "fox.txt", "start": 5, "end": 99}, {}, "evidence ends at 99, its document 'fox.txt' at 37"),
+        ({"document": "fox.txt", "start": 8, "end": 8}, {}, "0 <= start < end, got start=8, end=8"),
+        ({"document": "fox.txt", "start": -3, "end": 2}, {}, "0 <= start < end"),
+        ({"document": "fox.txt", "start": 1.5, "end": 2}, {}, "whole numbers"),
+        ({"document": "fox.txt", "start": 1}, {}, "whole numbers"),
+        ({"start": 1, "end": 2}, {}, "must name its document"),
+        ({"document": "wolf.txt", "text": "x"}, {}, "its document 'wolf.txt' is not among the 2 documents"),
+        ({"document": ["fox.txt"], "text": "x"}, {}, "names its document with a string"),
+        ("The fox", {"document_id": "wolf.txt"}, "its document 'wolf.txt' is not among"),
+        ({"quote": "x"}, {}, "needs start and end, or text, got 'quote'"),
+        (7, {}, "an excerpt or an object with start and end or text, got int"),
+        ("The fox", {"question": " "}, "the question is a text that is not blank"),
+        ("The fox", {"document_id": 7}, "document_id is a string"),
+        ("The fox", {"spans": [[0, 7], [8, 9]]}, "2 spans and 1 pieces of evidence"),
+        ("The fox", {"spans": [7]}, "pairs [start, end]"),
+        ("The fox", {"evidence": "The fox"}, "evidence is a list, got str"),
+        ("The fox", {"evidence": []}, "it has no evidence"),
+    ],
+)
+def test_what_can_not_be_verified_is_left_out_with_its_reason(entry: Any, row: dict[str, Any], reason: str) -> None:
+    assert reason in why(entry, **row)
+
+
+def test_one_bad_piece_of_evidence_leaves_the_whole_question_out() -> None:
+    assert "The wolf" in why("The fox", "The wolf")
+
+
+def test_excerpts_that_overlap_themselves_are_ambiguous() -> None:
+    loaded = load_benchmark(
+        [Document("a", "bababa cd")],
+        [{"question": "?", "evidence": ["baba"]}, {"question": "?", "evidence": ["cd"]}],
+    )
+    assert "occurs 2 times" in loaded.problems[0].reason
+
+
+def test_the_second_of_two_questions_with_one_id_is_left_out() -> None:
+    row = {"id": "q", "question": "?", "evidence": ["A cat"]}
+    loaded = load_benchmark([CAT], [row, row])
+    assert len(loaded.queries) == 1
+    assert loaded.problems == (Problem("q", "question 2: the id was given before, at question 1; make ids unique"),)
+
+
+def test_a_question_is_tabled_under_what_it_says_or_its_document_says_or_its_folder() -> None:
+    documents = [FOX, CAT, Document("b/c.txt", "Bees hum.", {"collection": "insects"})]
+    rows: list[dict[str, Any]] = [{"question": "?", "evidence": [each]} for each in ("The fox", "A cat", "Bees hum.")]
+    rows.append({"question": "?", "evidence": ["The fox"], "collection": "mine"})
+    assert [query.collection for query in load_benchmark(documents, rows).queries] == ["", "tales", "insects", "mine"]
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_files_keeps_every_newline_and_names_documents_by_their_paths(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    text = "\ufeffone\r\ntwo\rthree\n\x85four\u2028five\n"
+    (tmp_path / "deep" / "er" / "a.md").write_bytes(text.encode("utf-8"))
+    (tmp_path / "b.txt").write_bytes(b"plain")
+    (tmp_path / ".hidden").write_bytes(b"\xff")
+    questions = jsonl(tmp_path / "questions.jsonl", {"question": "?", "evidence": ["two\rthree"]})
+    loaded = load_benchmark(tmp_path)
+    assert [(document.id, document.text) for document in loaded.documents] == [
+        ("b.txt", "plain"),
+        ("deep/er/a.md", text),
+    ]
+    assert loaded.queries[0].evidence == (Evidence("deep/er/a.md", Span(6, 15)),)
+    assert load_benchmark(tmp_path, questions).documents == loaded.documents
+
+
+def test_a_folder_documents_beside_the_questions(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "a.md").write_text("A cat.", encoding="utf-8")
+    (tmp_path / "README.md").write_text("A cat.", encoding="utf-8")
+    jsonl(tmp_path / "questions.jsonl", {"question": "?", "evidence": ["A cat."]})
+    assert [document.id for document in load_benchmark(tmp_path).documents] == ["a.md"]
+
+
+def test_documents_jsonl_keeps_the_rest_as_metadata(tmp_path: Path) -> None:
+    jsonl(tmp_path / "documents.jsonl", {"id": 7, "text": "A\u2028cat", "title": "Cats", "metadata": {"year": 1999}})
+    (document,) = load_documents(tmp_path)
+    assert (document.id, document.text, document.metadata) == ("7", "A\u2028cat", {"year": 1999, "title": "Cats"})
+
+
+def test_one_text_file_is_one_document(tmp_path: Path) -> None:
+    file = tmp_path / "cat.txt"
+    file.write_text("A cat.", encoding="utf-8")
+    loaded = load_benchmark(file, [{"question": "?", "evidence": ["cat"]}])
+    assert (loaded.name, loaded.documents[0].id) == ("cat", "cat.txt")
+
+
+def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_bytes('\ufeff{"question": "a\u2028b\x85c", "evidence": ["A cat"]}\r\n\n'.encode())
+    assert load_benchmark([CAT], file).queries[0].text == "a\u2028b\x85c"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("questions.jsonl", b'{"question": "?"}\n{"question": ', "questions.jsonl, line 2: not JSON"),
+        ("questions.jsonl", b"[" * 100_000, "line 1: not JSON"),
+        ("questions.jsonl", b"[1, 2]", "line 1: expected a JSON object"),
+        ("questions.jsonl", b"", "questions.jsonl is empty"),
+        ("questions.jsonl", b"\n\n", "holds no questions"),
+        (
+            "questions.jsonl",
+            b'{"question": "?", "evidence": []}',
+            "none of the 1 questions can be used; the first, 'q1'",
+        ),
+        ("questions.jsonl", b"\xff\xfe", "is not UTF-8 text (byte 0 is 0xff)"),
+        ("documents.jsonl", b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}', "'a' was given at line 1"),
+        ("documents.jsonl", b'{"id": "a"}', "documents.jsonl, line 1: the document has no text; it has id"),
+        ("documents.jsonl", b'{"id": "", "text": "x"}', "line 1: a document's id is a non-empty string"),
+        ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),
+        ("documents.jsonl", b'{"id": "a", "text": "x", "metadata": 7}', "metadata is an object, got int"),
+        ("documents.jsonl", b"\n", "holds no documents"),
+        ("image.png", b"\x89PNG", "image.png is not UTF-8 text"),
+        ("empty.txt", b"", "empty.txt is empty"),
+    ],
+)
+def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / "cat.txt").write_text("A cat", encoding="utf-8")
+    jsonl(tmp_path / "questions.jsonl", {"question": "?", "evidence": ["A cat"]})
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        load_benchmark(tmp_path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        load_benchmark(tmp_path / "gone", [])
+    with pytest.raises(DataError, match="holds no documents"):
+        load_benchmark(tmp_path, [])
+    with pytest.raises(DataError, match="is no file"):
+        load_benchmark([CAT], tmp_path / "gone.jsonl")
+    with pytest.raises(DataError, match="1 documents in 'benchmark', and no questions"):
+        load_benchmark([CAT])
+    with pytest.raises(DataError, match="the questions holds no questions"):
+        load_benchmark([CAT], [])
+
+
+# --- the layout of the report ------------------------------------------------------------------------
+
+
+def chroma(folder: Path, *rows: str, header: str = "question,references,corpus_id") -> Path:
+    (folder / "corpora").mkdir()
+    (folder / "corpora" / "cats.md").write_bytes(b"A cat\r\npurrs. A cat\r\nsleeps.")
+    (folder / "questions_df.csv").write_bytes("\r\n".join([header, *rows]).encode("utf-8"))
+    return folder
+
+
+GOOD = '"Who, and\nwhy?","[{""content"": ""A cat"", ""start_index"": 14, ""end_index"": 19}]",cats'
+
+
+def test_the_chroma_layout(tmp_path: Path) -> None:
+    (query,) = load_benchmark(chroma(tmp_path, GOOD)).queries
+    assert query == Query(
+        "cats-1", "Who, and\nwhy?", (Evidence("cats", Span(14, 19)),), "cats", {"document_id": "cats"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (GOOD.replace("14", "13"), "at 13-19 of 'cats' stands"),
+        (GOOD.replace(",cats", ",dogs"), "its document 'dogs' is not among the 1 documents"),
+        ('?,"[{",cats', "evidence is a list, got str"),
+        ("?,[],cats", "it has no evidence"),
+        ("?,[7],cats", "got int"),
+        ("?", "it has no evidence"),
+        ('?,"[{""content"": ""A cat""}]",cats', "occurs 2 times"),
+    ],
+)
+def test_a_bad_row_of_the_chroma_layout_is_left_out(tmp_path: Path, row: str, reason: str) -> None:
+    loaded = load_benchmark(chroma(tmp_path, GOOD, row))
+    assert len(loaded.queries) == 1
+    assert reason in loaded.problems[0].reason
+    assert loaded.problems[0].query_id.endswith("-2")
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="lacks the column references: expected question, references, corpus_id, got q"):
+        load_benchmark(chroma(tmp_path, header="question,reference,corpus_id"))
+
+
+def test_a_broken_csv_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"questions_df.csv, line \d+: not CSV"):
+        load_benchmark(chroma(tmp_path, GOOD, '"never closed'))
+
+
+def test_a_chroma_folder_without_corpora(tmp_path: Path) -> None:
+    (chroma(tmp_path, GOOD) / "corpora" / "cats.md").unlink()
+    with pytest.raises(DataError, match="holds no corpora"):
+        load_benchmark(tmp_path)
+
+
+# --- benchmarks built by hand ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("documents", "queries", "message"),
+    [
+        ([FOX, FOX], [], "two documents .* have the id 'fox.txt'"),
+        ([FOX], [Query("q", "?", (Evidence("fox.txt", Span(0, 3)),))] * 2, "two queries .* have the id 'q'"),
+        ([FOX], [Query("q", "?", ())], "query 'q' has no evidence"),
+        ([FOX], [Query("q", "?", (Evidence("wolf", Span(0, 3)),))], "document 'wolf', which is not in the benchmark"),
+        ([FOX], [Query("q", "?", (Evidence("fox.txt", Span(0, 38)),))], "ends at 38, its document 'fox.txt' at 37"),
+    ],
+)
+def test_a_benchmark_holds_together(documents: list[Document], queries: list[Query], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Benchmark("b", documents, queries)
+
+
+def test_a_document_is_looked_up_by_its_id() -> None:
+    benchmark = Benchmark("b", [FOX, CAT], [])
+    assert benchmark.document("tales/cat.txt") is CAT
+    with pytest.raises(DataError, match="no document 'wolf' among its 2"):
+        benchmark.document("wolf")
