@@ -7,15 +7,17 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.pretokens import context_free_boundaries, has_context_free_boundaries
 
 __all__ = [
     "CharacterCounter",
@@ -30,6 +32,10 @@ __all__ = [
 Offsets = NDArray[np.int64]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"\S+")
+_GAP = re.compile(r"\s+")
+_GIANT = 999_999  # white-space characters: of so many in a row, some patterns' matching gives up
+_SHORT = 32  # characters; longer pieces repeat too seldom to be worth remembering
 
 
 class TokenCounter(ABC):
@@ -75,28 +81,112 @@ class TokenizedText:
 
     `counts(starts, ends)` is the number of tokens of each ``text[start:end]`` *on its own*, which is
     what encoding each piece apart would give.
+
+    >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
+    >>> source.counts(np.array([0, 6, 7]), np.array([6, 9, 32])).tolist()
+    [1, 1, 7]
     """
 
     def __init__(self, text: str, counter: TokenCounter) -> None:
         self.text = text
         self.counter = counter
-        self._boundaries: Offsets | None = None
 
-    @property
+    @cached_property
     def boundaries(self) -> Offsets:
-        if self._boundaries is None:
-            self._boundaries = self.counter.boundaries(self.text)
-        return self._boundaries
+        """The counter's `boundaries` of the text."""
+        return self.counter.boundaries(self.text)
+
+    @cached_property
+    def code_points(self) -> NDArray[np.unsignedinteger]:
+        """The text as numbers: uint8 where it is ASCII, else uint32."""
+        if self.text.isascii():
+            return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
+        return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
 
     def count(self, start: int, end: int) -> int:
         """Tokens of ``text[start:end]`` on its own."""
         return int(self.counts(np.array([start]), np.array([end]))[0])
 
     def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
-        """Tokens of each ``text[start:end]`` on its own, int64."""
-        text = self.text
-        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
-        return self.counter.count_many([text[start:end] for start, end in pairs])
+        """Tokens of each ``text[start:end]`` on its own, int64. Needs ``0 <= start <= end <= len(text)``."""
+        return self._counts_apart(starts, ends)
+
+    def _counts_apart(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Each distinct piece is encoded by itself: time grows with the pieces' summed length."""
+        if not len(starts):
+            return np.zeros(0, dtype=np.int64)
+        counts = np.zeros(len(starts), dtype=np.int64)
+        single = (ends - starts) == 1
+        if single.any():
+            counts[single] = self._counts_of_characters(starts[single])
+        longer = np.flatnonzero(ends - starts > 1)
+        if len(longer):
+            text = self.text
+            pieces = [text[a:b] for a, b in zip(starts[longer].tolist(), ends[longer].tolist(), strict=True)]
+            counts[longer] = self.counter.count_many(pieces)
+        return counts
+
+    def _counts_of_characters(self, places: Offsets) -> Offsets:
+        """Of single characters, each distinct one is counted once."""
+        distinct, which = np.unique(self.code_points[places], return_inverse=True)
+        counts: Offsets = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
+        return counts
+
+
+class _CharacterText(TokenizedText):
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        return (ends - starts).astype(np.int64)
+
+
+class _WordText(TokenizedText):
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Words that begin inside the piece, and one more where the piece begins inside a word."""
+        begins = self.boundaries
+        before = np.searchsorted(begins, starts, side="left")
+        inside = np.searchsorted(begins, ends, side="left") - before
+        reach = np.concatenate(([0], self._ends))[before]
+        cut: Offsets = inside + ((reach > starts) & (ends > starts))
+        return cut.astype(np.int64)
+
+    @cached_property
+    def _ends(self) -> Offsets:
+        return np.array([match.end() for match in _WORD.finditer(self.text)], dtype=np.int64)
+
+
+class _BytePairText(TokenizedText):
+    """Counts by differences of token numbers between context-free boundaries; the ragged ends are encoded."""
+
+    @cached_property
+    def _is_boundary(self) -> NDArray[np.bool_]:
+        return context_free_boundaries(self.counter.name, self.code_points)
+
+    @cached_property
+    def _places(self) -> Offsets:
+        return np.flatnonzero(self._is_boundary)
+
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        first, last = starts, ends
+        ragged_start, ragged_end = ~self._is_boundary[starts], ~self._is_boundary[ends]
+        ragged = np.flatnonzero(ragged_start | ragged_end)
+        if len(ragged):
+            first, last = starts.copy(), ends.copy()
+            first[ragged_start] = self._places[np.searchsorted(self._places, starts[ragged_start])]
+            last[ragged_end] = self._places[np.searchsorted(self._places, ends[ragged_end], side="right") - 1]
+        counts = np.searchsorted(self.boundaries, last) - np.searchsorted(self.boundaries, first)
+        if len(ragged):
+            self._add_ragged(counts, ragged, starts, first, last, ends)
+        return counts
+
+    def _add_ragged(
+        self, counts: Offsets, ragged: Offsets, starts: Offsets, first: Offsets, last: Offsets, ends: Offsets
+    ) -> None:
+        """Encode heads and tails up to and from the boundaries inside a piece, or the piece where it has none."""
+        whole = ragged[first[ragged] > last[ragged]]
+        counts[whole] = self._counts_apart(starts[whole], ends[whole])
+        parts = ragged[first[ragged] <= last[ragged]]
+        for begin, end in ((starts, first), (last, ends)):
+            some = parts[begin[parts] < end[parts]]
+            counts[some] += self._counts_apart(begin[some], end[some])
 
 
 class CharacterCounter(TokenCounter):
@@ -110,6 +200,9 @@ class CharacterCounter(TokenCounter):
     def count(self, text: str) -> int:
         return len(text)
 
+    def tokenize(self, text: str) -> TokenizedText:
+        return _CharacterText(text, self)
+
 
 class WordCounter(TokenCounter):
     """Every run of characters that are not white space is a token.
@@ -119,13 +212,15 @@ class WordCounter(TokenCounter):
     """
 
     name = "words"
-    _word: ClassVar[re.Pattern[str]] = re.compile(r"\S+")
 
     def boundaries(self, text: str) -> Offsets:
-        return np.array([match.start() for match in self._word.finditer(text)], dtype=np.int64)
+        return np.array([match.start() for match in _WORD.finditer(text)], dtype=np.int64)
 
     def count(self, text: str) -> int:
         return len(text.split())
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return _WordText(text, self)
 
 
 class TiktokenCounter(TokenCounter):
@@ -147,6 +242,8 @@ class TiktokenCounter(TokenCounter):
         return _load_encoding(self.name)
 
     def count(self, text: str) -> int:
+        if len(text) <= _SHORT:
+            return _short_count(self.name, text)
         return len(self._encode(text))
 
     def boundaries(self, text: str) -> Offsets:
@@ -154,22 +251,27 @@ class TiktokenCounter(TokenCounter):
         starts = np.cumsum(lengths) - lengths
         if text.isascii():
             return starts
-        data = np.frombuffer(self._encodable(text).encode("utf-8"), dtype=np.uint8)
-        begins_character = (data & 0xC0) != 0x80
-        character_of_byte = np.cumsum(begins_character) - 1
-        offsets: Offsets = character_of_byte[starts].astype(np.int64)
+        # A byte's character is its place less the continuation bytes up to it.
+        data = np.frombuffer(_encodable(text).encode("utf-8"), dtype=np.uint8)
+        continues = np.flatnonzero((data & 0xC0) == 0x80)
+        offsets: Offsets = starts - np.searchsorted(continues, starts, side="right")
         return offsets
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return _BytePairText(text, self) if has_context_free_boundaries(self.name) else TokenizedText(text, self)
 
     def _encode(self, text: str) -> NDArray[np.uint32]:
         # disallowed_special=() makes look-alikes of special tokens plain text.
-        ids: NDArray[np.uint32] = self.encoding.encode_to_numpy(self._encodable(text), disallowed_special=())
+        clean = _encodable(text)
+        ids: NDArray[np.uint32]
+        try:
+            ids = self.encoding.encode_to_numpy(clean, disallowed_special=())
+        except ValueError:
+            parts = _cut_giant_gaps(clean)
+            if len(parts) < 2:
+                raise
+            ids = np.concatenate([self.encoding.encode_to_numpy(part, disallowed_special=()) for part in parts])
         return ids
-
-    @staticmethod
-    def _encodable(text: str) -> str:
-        if text.isascii():
-            return text
-        return _SURROGATE.sub("\ufffd", text)
 
 
 class HuggingFaceCounter(TokenCounter):
@@ -189,13 +291,34 @@ class HuggingFaceCounter(TokenCounter):
         return _load_tokenizer(self.source)
 
     def boundaries(self, text: str) -> Offsets:
-        encoding = self.tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=False)
+        encoding = self.tokenizer.encode(_encodable(text), add_special_tokens=False)
         return np.array([start for start, _ in encoding.offsets], dtype=np.int64)
 
     def count_many(self, texts: Sequence[str]) -> Offsets:
-        clean = [_SURROGATE.sub("\ufffd", text) for text in texts]
-        encodings = self.tokenizer.encode_batch(clean, add_special_tokens=False)
-        return np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
+        distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        encodings = self.tokenizer.encode_batch([_encodable(text) for text in distinct], add_special_tokens=False)
+        counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+        return counts[[distinct[text] for text in texts]] if len(texts) else counts
+
+
+def _encodable(text: str) -> str:
+    """The text as UTF-8 can say it, with as many code points."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _cut_giant_gaps(text: str) -> list[str]:
+    """The text, cut inside white space that is too long for tiktoken's pattern to take."""
+    cuts = [0]
+    for gap in _GAP.finditer(text):
+        if gap.end() - gap.start() >= _GIANT:
+            cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
+    return [text[start:end] for start, end in pairwise([*cuts, len(text)])]
+
+
+@lru_cache(maxsize=1 << 16)
+def _short_count(encoding: str, text: str) -> int:
+    """Tokens of a text of few characters: the same heads, tails and separators are asked for again and again."""
+    return len(_load_encoding(encoding).encode_ordinary(_encodable(text)))
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:
@@ -299,4 +422,8 @@ def _load_tokenizer(source: str) -> Any:
         ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    # Text that looks like a special token is text; and a byte-level post-processor would trim the
+    # space off each token's offsets.
+    tokenizer.encode_special_tokens = True
+    tokenizer.post_processor = None
     return tokenizer

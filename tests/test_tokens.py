@@ -1,0 +1,293 @@
+"""Counts of pieces equal encoding each piece alone; boundaries are code points, one a token."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+import tiktoken
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from chunkcore import tokens
+from chunkcore.errors import OptionError
+from chunkcore.pretokens import context_free_boundaries
+from chunkcore.tokens import (
+    CharacterCounter,
+    HuggingFaceCounter,
+    TiktokenCounter,
+    TokenCounter,
+    TokenizedText,
+    WordCounter,
+    get_counter,
+)
+from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
+
+ENCODINGS = ["cl100k_base", "o200k_base"]
+counters = st.sampled_from([*map(TiktokenCounter, ENCODINGS), CharacterCounter(), WordCounter()])
+
+
+def counts_of(source: TokenizedText, starts: list[int], ends: list[int]) -> list[int]:
+    return source.counts(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)).tolist()
+
+
+def encoded_alone(counter: TiktokenCounter, piece: str) -> int:
+    """What tiktoken itself says, with each lone surrogate as U+FFFD."""
+    return len(counter.encoding.encode_ordinary("".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in piece)))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@given(case=text_with_pieces())
+@example(case=("word.\n\nWord", [0, 5, 4], [5, 11, 7]))
+@example(case=("!\n/a", [0, 2, 0], [2, 4, 4]))
+@example(case=("a  \n b", [0, 1, 2], [4, 5, 6]))
+@example(case=("don'tſ 'ſx x's", [0, 3, 6], [5, 14, 14]))
+def test_a_piece_counts_as_if_encoded_alone(name: str, case: tuple[str, list[int], list[int]]) -> None:
+    text, starts, ends = case
+    counter = TiktokenCounter(name)
+    expected = [encoded_alone(counter, text[start:end]) for start, end in zip(starts, ends, strict=True)]
+    assert counts_of(counter.tokenize(text), starts, ends) == expected
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@given(text=hard_text(max_parts=12))
+def test_every_piece_of_a_short_text_counts_as_if_encoded_alone(name: str, text: str) -> None:
+    text = text[:24]
+    pairs = [(start, end) for start in range(len(text) + 1) for end in range(start, len(text) + 1)]
+    counter = TiktokenCounter(name)
+    found = counts_of(counter.tokenize(text), [start for start, _ in pairs], [end for _, end in pairs])
+    assert found == [encoded_alone(counter, text[start:end]) for start, end in pairs]
+
+
+@given(case=text_with_pieces(), counter=st.sampled_from([CharacterCounter(), WordCounter()]))
+def test_characters_and_words_of_pieces(case: tuple[str, list[int], list[int]], counter: TokenCounter) -> None:
+    text, starts, ends = case
+    expected = [counter.count(text[start:end]) for start, end in zip(starts, ends, strict=True)]
+    assert counts_of(counter.tokenize(text), starts, ends) == expected
+    assert expected == counter.count_many([text[s:e] for s, e in zip(starts, ends, strict=True)]).tolist()
+
+
+@given(text=hard_text(), counter=counters)
+def test_boundaries_are_sorted_places_one_a_token(text: str, counter: TokenCounter) -> None:
+    found = counter.boundaries(text)
+    assert len(found) == counter.count(text)
+    assert (np.diff(found) >= 0).all()
+    assert not len(found) or (found[0] >= 0 and found[-1] < len(text))
+
+
+@given(text=hard_text())
+def test_a_boundary_is_the_character_in_which_the_token_begins(text: str) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    counter = TiktokenCounter("o200k_base")
+    ids = counter.encoding.encode_ordinary(text)
+    whole, place, expected = text.encode(), 0, []
+    for token in counter.encoding.decode_tokens_bytes(ids):
+        # The character whose bytes hold this place: those that are complete before it, counted.
+        expected.append(len(whole[:place].decode("utf-8", "ignore")))
+        place += len(token)
+    assert counter.boundaries(text).tolist() == expected
+
+
+def test_a_character_of_several_tokens_repeats_its_offset() -> None:
+    assert TiktokenCounter("cl100k_base").boundaries("x𠮷y").tolist() == [0, 1, 1, 1, 1, 2]
+
+
+def test_surrogates_count_as_the_replacement_character_each() -> None:
+    counter = TiktokenCounter("cl100k_base")
+    assert counter.count("a\ud83d\ude00b") == counter.count("a\ufffd\ufffdb")
+    assert counter.boundaries("a\ud83d\ude00 b").tolist() == counter.boundaries("a\ufffd\ufffd b").tolist()
+
+
+@pytest.mark.parametrize("look_alike", LOOK_ALIKES)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_text_that_looks_like_a_special_token_is_text(name: str, look_alike: str) -> None:
+    counter = TiktokenCounter(name)
+    assert counter.count(look_alike) == len(counter.encoding.encode_ordinary(look_alike)) > 1
+
+
+def test_every_character_class_of_the_rules_is_what_the_patterns_mean() -> None:
+    """Over all of Unicode, with the tables of the `regex` library, which are newer than Python's."""
+    letters_and_numbers, marks = regex.compile(r"[\p{L}\p{N}]"), regex.compile(r"\p{M}")
+    white = regex.compile(r"\p{White_Space}")
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if unicodedata.category(character) in ("Cn", "Cs"):
+            continue
+        text = np.array([ord("a"), code, ord(" ")], dtype=np.uint32)
+        after_a_letter, before_a_space = context_free_boundaries("cl100k_base", text)[1:3].tolist()
+        joins = bool(letters_and_numbers.match(character) or marks.match(character)) or character == "'"
+        assert after_a_letter == (not joins), hex(code)
+        assert before_a_space == (not white.match(character)), hex(code)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_white_space_that_is_too_long_for_the_pattern_is_still_counted(name: str) -> None:
+    text = "a" + " " * 1_200_000 + "b"
+    counter = TiktokenCounter(name)
+    found = counter.boundaries(text)
+    assert len(found) == counter.count(text) > 1000
+    assert found[-1] >= len(text) - 2
+
+
+class Recorder(TokenCounter):
+    """Counts characters and records how many it was asked to look at."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def boundaries(self, text: str) -> np.ndarray:
+        self.seen += len(text)
+        return np.arange(len(text), dtype=np.int64)
+
+
+def test_bulk_counting_reads_each_piece_once_and_each_character_once() -> None:
+    counter = Recorder()
+    text = "漢字かな" * 1000
+    starts = np.arange(0, 4000, 10)
+    TokenizedText(text, counter).counts(starts, starts + 10)
+    assert counter.seen == 4000
+    counter.seen = 0
+    every = np.arange(4000)
+    TokenizedText(text, counter).counts(every, every + 1)
+    assert counter.seen == 4
+
+
+def test_text_with_few_spaces_is_encoded_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = TiktokenCounter("cl100k_base")
+    text = "これは日本語の文章です。中文没有空格，但是有标点。" * 400
+    seen = []
+    encode = TiktokenCounter.count_many
+    monkeypatch.setattr(
+        TiktokenCounter, "count_many", lambda self, texts: seen.extend(map(len, texts)) or encode(self, texts)
+    )
+    starts = np.arange(0, len(text) - 200, 7)
+    source = counter.tokenize(text)
+    found = source.counts(starts, starts + 200)
+    assert found.tolist() == [encoded_alone(counter, text[s : s + 200]) for s in starts.tolist()]
+    # Heads and tails only, each shorter than a sentence, though the pieces overlap 28 times.
+    assert max(seen) <= 14
+    assert sum(seen) < 5 * len(text)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tokenizers")
+
+
+@pytest.fixture(scope="module")
+def byte_level(folder: Path) -> HuggingFaceCounter:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<s>"],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["hello world the café "] * 10, trainer)
+    tokenizer.save(str(folder / "bytes.json"))
+    return HuggingFaceCounter(str(folder / "bytes.json"))
+
+
+@pytest.fixture(scope="module")
+def lower_casing(folder: Path) -> HuggingFaceCounter:
+    pieces = ["[UNK]", "[CLS]", "[", "]", "cl", "##s", "unico", "##de", "e", "a", "##b", "漢"]
+    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(["[CLS]"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return HuggingFaceCounter(str(folder))
+
+
+def test_byte_level_tokens_begin_at_their_space_and_at_their_character(byte_level: HuggingFaceCounter) -> None:
+    #           hello| world| |👩        |‍    |x
+    assert byte_level.boundaries("hello world 👩\u200dx").tolist() == [0, 5, 11, 12, 12, 12, 12, 13, 13, 13, 14]
+
+
+def test_a_normalising_tokenizer_gives_the_source_offsets(lower_casing: HuggingFaceCounter) -> None:
+    # The accent is stripped, the decomposed one too (two code points, one token), NUL vanishes.
+    assert lower_casing.boundaries("  ÜnicoDe e\u0301 漢 a\x00b").tolist() == [2, 7, 10, 13, 15, 17]
+
+
+def test_a_hugging_face_tokenizer_takes_look_alikes_as_text(
+    byte_level: HuggingFaceCounter, lower_casing: HuggingFaceCounter
+) -> None:
+    assert byte_level.count("<s>") == 3
+    assert lower_casing.boundaries("e [CLS]").tolist() == [0, 2, 3, 5, 6]
+
+
+@given(case=text_with_pieces())
+def test_pieces_of_a_hugging_face_tokenizer(
+    byte_level: HuggingFaceCounter, case: tuple[str, list[int], list[int]]
+) -> None:
+    text, starts, ends = case
+    source = byte_level.tokenize(text)
+    assert counts_of(source, starts, ends) == [byte_level.count(text[s:e]) for s, e in zip(starts, ends, strict=True)]
+    found = source.boundaries
+    assert len(found) == byte_level.count(text)
+    assert (np.diff(found) >= 0).all()
+
+
+@pytest.mark.parametrize("counter", [CharacterCounter(), WordCounter(), *map(TiktokenCounter, ENCODINGS)])
+def test_the_empty_text_has_no_tokens(counter: TokenCounter) -> None:
+    source = counter.tokenize("")
+    assert counter.count("") == 0
+    assert source.boundaries.tolist() == []
+    assert counts_of(source, [0], [0]) == [0]
+    assert counts_of(source, [], []) == []
+
+
+def test_counters_are_equal_by_name_and_found_by_it() -> None:
+    for name in ("characters", "words", "cl100k_base", "hf:some/model"):
+        counter = get_counter(name)
+        assert counter.name == name
+        assert counter == get_counter(name)
+        assert hash(counter) == hash(get_counter(name))
+        assert get_counter(counter) is counter
+    assert get_counter("words") != get_counter("characters")
+
+
+def test_an_unknown_counter_is_an_error_that_lists_the_known() -> None:
+    with pytest.raises(OptionError, match=r"unknown token counter 'cl200k'.*characters, words, hf:.*cl100k_base"):
+        get_counter("cl200k")
+    with pytest.raises(OptionError, match="unknown token counter 200"):
+        get_counter(200)  # type: ignore[arg-type]
+
+
+def test_a_tokenizer_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(OptionError, match=r"no tokenizer at .*expected a folder with tokenizer.json"):
+        HuggingFaceCounter(str(tmp_path)).count("x")
+
+
+def test_an_encoding_that_cannot_be_loaded_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(tokens, "_shipped_cache", lambda name: None)
+    monkeypatch.setattr(tiktoken, "get_encoding", refuse)
+    with pytest.raises(OptionError, match=r"could not be loaded \(OSError\).*install llama-index-core"):
+        tokens._load_encoding.__wrapped__("cl100k_base")
+
+
+def test_one_counter_serves_several_threads() -> None:
+    counter = TiktokenCounter("cl100k_base")
+    text = "Some words, 日本語 and 👩‍👩‍👧.\n\nMore words; " * 50
+    expected = counter.boundaries(text).tolist()
+    found: list[list[int]] = []
+    workers = [threading.Thread(target=lambda: found.append(counter.boundaries(text).tolist())) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [expected] * 8
