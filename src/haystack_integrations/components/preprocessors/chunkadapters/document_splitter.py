@@ -1,0 +1,256 @@
+"""The Haystack component that cuts documents with any chunkcore strategy.
+
+It is defined in this namespace because `Pipeline.loads` imports components from ``haystack_integrations``
+without being told to trust them, and writes down the module in which a class is defined.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from hashlib import blake2b
+from typing import Any
+
+from haystack import Document, component, default_from_dict, default_to_dict, logging
+
+import chunkcore.chunkers  # noqa: F401  # registers the strategies
+from chunkadapters._configuration import build
+from chunkcore.chunkers.base import Chunker
+from chunkcore.document import Chunk
+from chunkcore.document import Document as Source
+from chunkcore.errors import OptionError
+
+from .places import origin_of, place, shared
+
+__all__ = ["ChunkcoreDocumentSplitter"]
+
+logger = logging.getLogger(__name__)
+
+# What a chunk says about itself, and chunks that are cut from it must not inherit.
+_OF_THE_PARENT = frozenset(
+    ["spans", "_split_overlap", "root_source_id", "root_idx_start", "root_idx_end", "root_spans"]
+)
+
+
+@component
+class ChunkcoreDocumentSplitter:
+    r"""Splits documents with any chunkcore strategy; every chunk says exactly where it stands in its source.
+
+    The metadata of a chunk are a deep copy of its parent's, and:
+
+    - ``source_id``: the id of the document that was given in, as Haystack's own splitters say it.
+    - ``split_id``: the chunk's place among that document's chunks, from 0.
+    - ``split_idx_start``, ``split_idx_end``: ``source.content[start:end] == chunk.content``, in code points.
+    - ``spans``: ``"0-12,40-55"``, only where a chunk is made of several places; the content is their texts
+      joined, and ``split_idx_start`` and ``split_idx_end`` are the first and the last offset.
+    - ``page_number``: the page of the chunk's first character that is no form feed, counted from 1 or, where the
+      parent has a whole ``page_number``, from that.
+    - ``_split_overlap``: as `DocumentSplitter` has it, ``[{"doc_id": neighbour, "range": (start, end)}]``; the range
+      is in the characters of the neighbour that ``doc_id`` names. On every chunk where the strategy overlaps.
+    - ``context``: what the strategy wrote about the chunk, where it did.
+    - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): where the chunk stands in the
+      document that its parent was cut from. Only where the parent is a chunk that says its own place
+      (``source_id`` and ``split_idx_start``), and then as right as what it says.
+
+    Ids are the same in every run: of source id, strategy with its options, spans and content, not of metadata.
+
+    Args:
+        chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
+        strategy: instead of it, a strategy's name; ``recursive`` when neither is given.
+        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+
+    Raises:
+        OptionError: a `ValueError`: no such strategy or option, a value out of range, or options given twice.
+
+    >>> from haystack import Document
+    >>> splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3, "counter": "words"})
+    >>> chunks = splitter.run([Document(content="One two three. One two three.")])["documents"]
+    >>> [(chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]) for chunk in chunks]
+    [(0, 14), (15, 29)]
+    """
+
+    def __init__(
+        self,
+        chunker: Chunker | str | None = None,
+        *,
+        strategy: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(options, dict | None):
+            raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
+        self._chunker = build(chunker, strategy, options)
+        self._warm = False
+
+    @property
+    def chunker(self) -> Chunker:
+        """What cuts."""
+        return self._chunker
+
+    @property
+    def strategy(self) -> str:
+        """The strategy's name."""
+        return self.chunker.name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All of the strategy's options as plain values.
+
+        Raises:
+            OptionError: an option holds an object that has no name to be built from again.
+        """
+        options = self.chunker.to_dict()
+        del options["strategy"]
+        return options
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain values; every option is written out, so that other defaults change nothing.
+
+        Raises:
+            OptionError: the strategy is not registered, or an option cannot be written down.
+        """
+        if not self.strategy:
+            raise OptionError(
+                f"{type(self.chunker).__qualname__} has no name to be built from again; "
+                "decorate it with chunkcore.chunkers.base.register"
+            )
+        return default_to_dict(self, strategy=self.strategy, options=self.options)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreDocumentSplitter:
+        """The component that `to_dict` described."""
+        return default_from_dict(cls, data)
+
+    def warm_up(self) -> None:
+        """Load the tokenizer, and every model among the options that can be warmed up. Once."""
+        if self._warm:
+            return
+        self.chunker.token_counter.boundaries("warm")
+        for name in self.chunker.option_names():
+            warm_up = getattr(getattr(self.chunker, name), "warm_up", None)
+            if callable(warm_up):
+                warm_up()
+        self._warm = True
+
+    @component.output_types(documents=list[Document])
+    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Split documents.
+
+        Args:
+            documents: the documents, with text as content. One with empty content is left out, with a warning.
+
+        Returns:
+            ``{"documents": chunks}``, in the documents' order.
+
+        Raises:
+            TypeError: not a list of `Document`.
+            ValueError: a document has no text (``content is None``).
+        """
+        _check(documents)
+        self.warm_up()
+        return {"documents": [chunk for document in documents for chunk in self._split(document)]}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """`run` in a thread: the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.run, documents)
+
+    def _split(self, document: Document) -> list[Document]:
+        text = document.content or ""
+        if not text:
+            logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
+            return []
+        chunks = self.chunker.chunk(Source(document.id, text))
+        ids = [_id(chunk) for chunk in chunks]
+        pages = _pages(document, chunks)
+        overlaps = _overlaps(self.chunker, chunks, ids)
+        parent_meta = _copier(document.meta)
+        root_id, origin = origin_of(document.meta, len(text))
+        found = []
+        for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
+            meta = parent_meta()
+            meta.update(chunk.metadata)
+            meta |= {"source_id": document.id, "split_id": chunk.index}
+            meta |= place(chunk.spans, "split_idx_", "spans")
+            meta["page_number"] = page
+            if overlap is not None:
+                meta["_split_overlap"] = overlap
+            if chunk.context:
+                meta["context"] = chunk.context
+            if root := origin.place(chunk.spans):
+                meta |= {"root_source_id": root_id, **place(root, "root_idx_", "root_spans")}
+            found.append(Document(id=name, content=chunk.text, meta=meta))
+        return found
+
+
+def _check(documents: object) -> None:
+    if not isinstance(documents, list):
+        raise TypeError(
+            f"ChunkcoreDocumentSplitter expects a list of Documents as input, got {type(documents).__name__}"
+        )
+    for position, document in enumerate(documents):
+        if not isinstance(document, Document):
+            raise TypeError(
+                "ChunkcoreDocumentSplitter expects a list of Documents as input, "
+                f"got {type(document).__name__} at place {position}"
+            )
+        if document.content is None:
+            raise ValueError(
+                "ChunkcoreDocumentSplitter only works with text documents, but the content of document ID "
+                f"{document.id} is None; convert it to text first"
+            )
+
+
+def _id(chunk: Chunk) -> str:
+    """64 hexadecimal digits, as many as Haystack's ids have.
+
+    Haystack hashes content and metadata: that fails on unpaired surrogates, and differs from run to run
+    where metadata hold a set or an object. An edited text must still get a new id under an old name, or
+    a store that skips duplicates would keep the old text.
+    """
+    return blake2b(f"{chunk.id}{chunk.content_hash}".encode("ascii"), digest_size=32).hexdigest()
+
+
+def _copier(meta: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """What gives a deep copy of a parent's metadata each time; a plain copy where nothing inside can change."""
+    if "split_idx_start" in meta:
+        meta = {key: value for key, value in meta.items() if key not in _OF_THE_PARENT}
+    if all(value is None or isinstance(value, str | int | float) for value in meta.values()):
+        return meta.copy
+    return lambda: deepcopy(meta)
+
+
+def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
+    """The page on which each chunk begins: of its first character that is no form feed, as Haystack counts.
+
+    A parent's own page number stands for its first such character too, so its leading form feeds are
+    in that number already.
+    """
+    text = document.content or ""
+    first = document.meta.get("page_number")
+    if not isinstance(first, int) or isinstance(first, bool):
+        first = 1
+    else:
+        first -= _leading_breaks(text)
+    if "\f" not in text:
+        return [first] * len(chunks)
+    breaks = [place for place, character in enumerate(text) if character == "\f"]
+    return [first + bisect_left(breaks, chunk.spans[0].start) + _leading_breaks(chunk.text) for chunk in chunks]
+
+
+def _leading_breaks(text: str) -> int:
+    """How many form feeds stand before the first other character; none where there is no other."""
+    leading = len(text) - len(text.lstrip("\f"))
+    return leading if leading < len(text) else 0
+
+
+def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> Sequence[list[dict[str, Any]] | None]:
+    """Each chunk's ``_split_overlap``; None throughout where the strategy does not overlap."""
+    found: list[list[dict[str, Any]]] = [[] for _ in chunks]
+    for i in range(1, len(chunks)):
+        for before, here in shared(chunks[i - 1].spans, chunks[i].spans, len(chunker.separator)):
+            found[i].append({"doc_id": ids[i - 1], "range": before})
+            found[i - 1].append({"doc_id": ids[i], "range": here})
+    configured = getattr(chunker, "overlap", 0) > 0
+    return found if configured or any(found) else [None] * len(chunks)
