@@ -1,0 +1,848 @@
+"""The Haystack component and the scores of Haystack's own retrievers and pipelines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("haystack", reason="haystack-ai is not installed")
+
+from haystack import Document, Pipeline, component
+from haystack.components.builders import PromptBuilder
+from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder
+from haystack.components.joiners import DocumentJoiner
+from haystack.components.preprocessors import DocumentSplitter
+from haystack.components.retrievers import (
+    InMemoryBM25Retriever,
+    InMemoryEmbeddingRetriever,
+    SentenceWindowRetriever,
+)
+from haystack.components.writers import DocumentWriter
+from haystack.document_stores.in_memory import InMemoryDocumentStore
+from haystack.document_stores.types import DuplicatePolicy
+
+from chunkadapters._retrieval import RetrievalWarning
+from chunkadapters.haystack import (
+    aevaluate_retriever,
+    arun_retriever,
+    evaluate_retriever,
+    run_retriever,
+)
+from chunkcore.chunkers.base import Chunker, register
+from chunkcore.document import Document as Source
+from chunkcore.document import Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.tokens import TokenizedText
+from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
+from tests.strategies import hard_text
+
+NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
+META = {"source_id", "split_id", "split_idx_start", "split_idx_end", "page_number"}
+
+
+@register("haystack-test-windows")
+@dataclass(frozen=True, kw_only=True)
+class Windows(Chunker):
+    """So many characters, some of them shared with the chunk before."""
+
+    size: int = 10
+    overlap: int = 0
+    counter: str = "characters"
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        length, step = len(source.text), self.size - self.overlap
+        starts = range(0, max(length - self.overlap, 1), step)
+        return [(Span(start, min(start + self.size, length)),) for start in starts if start < length]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EveryOther(Chunker):
+    """Two chunks: the even tens of characters and the odd ones; each says a context."""
+
+    counter: str = "characters"
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        length = len(source.text)
+        tens = [Span(start, min(start + 10, length)) for start in range(0, length, 10)]
+        return [chunk for chunk in (tuple(tens[::2]), tuple(tens[1::2])) if chunk]
+
+    def chunk(self, document):
+        return [
+            replace(chunk, context=f"part {chunk.index}", metadata={"parts": 2}) for chunk in super().chunk(document)
+        ]
+
+
+def windows(size: int = 10, overlap: int = 0) -> ChunkcoreDocumentSplitter:
+    return ChunkcoreDocumentSplitter(Windows(size=size, overlap=overlap))
+
+
+def split(splitter, *documents: Document) -> list[Document]:
+    return splitter.run(list(documents))["documents"]
+
+
+# The splitter: places
+
+
+@given(text=hard_text().filter(bool), size=st.integers(1, 12), overlap=st.integers(0, 11))
+def test_every_chunk_is_the_source_at_its_offsets_and_nothing_is_lost(text, size, overlap):
+    document = Document(id="hard", content=text)
+    chunks = split(windows(size, min(overlap, size - 1)), document)
+    covered = set()
+    for index, chunk in enumerate(chunks):
+        start, end = chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]
+        assert text[start:end] == chunk.content
+        assert (chunk.meta["source_id"], chunk.meta["split_id"]) == ("hard", index)
+        covered.update(range(start, end))
+    assert all(text[place].isspace() for place in range(len(text)) if place not in covered)
+
+
+@given(text=hard_text().filter(bool), outer=st.integers(5, 30), inner=st.integers(1, 12))
+def test_a_chain_of_splitters_keeps_the_offsets_in_the_parent_and_in_the_root(text, outer, inner):
+    parents = split(windows(outer, outer // 3), Document(id="root", content=text))
+    by_id = {parent.id: parent for parent in parents}
+    for chunk in split(windows(inner), *parents):
+        meta = chunk.meta
+        parent = by_id[meta["source_id"]]
+        assert parent.content[meta["split_idx_start"] : meta["split_idx_end"]] == chunk.content
+        assert meta["root_source_id"] == "root"
+        assert text[meta["root_idx_start"] : meta["root_idx_end"]] == chunk.content
+
+
+def test_a_third_splitter_still_knows_the_root():
+    text = "".join(f"sentence {i}. " for i in range(40))
+    chunks = [Document(id="root", content=text)]
+    for size in (200, 60, 7):
+        chunks = split(windows(size, 2), *chunks)
+    assert {chunk.meta["root_source_id"] for chunk in chunks} == {"root"}
+    assert all(text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content for chunk in chunks)
+
+
+def test_offsets_add_up_after_haystacks_own_splitter():
+    text = "".join(f"word{i} " for i in range(100))
+    parents = DocumentSplitter(split_by="word", split_length=20, split_overlap=5).run(
+        [Document(id="root", content=text)]
+    )
+    for chunk in split(windows(9), *parents["documents"]):
+        assert text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content
+
+
+def test_no_root_is_told_of_a_parent_whose_text_was_altered():
+    parent = split(windows(20), Document(id="root", content="a text that is long enough for two"))[1]
+    altered = replace(parent, content=parent.content.strip() + " and more")
+    assert not [key for chunk in split(windows(2), altered) for key in chunk.meta if key.startswith("root")]
+
+
+def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_between():
+    root = Document(id="root", content="".join(f"w{i:02d} " for i in range(60)))
+    outer = split(windows(50, 5), root)
+    middle = split(windows(33, 5), *outer)
+    between = [
+        *DocumentSplitter(split_by="word", split_length=3).run(outer)["documents"],
+        *DocumentSplitter(split_by="word", split_length=3).run(middle)["documents"],
+    ]
+    texts = {document.id: document.content for document in [root, *outer, *middle]}
+    for chunk in split(windows(2), *between):
+        if "root_source_id" in chunk.meta:
+            text = texts[chunk.meta["root_source_id"]]
+            assert text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content
+
+
+def test_a_document_that_is_no_chunk_has_no_root():
+    assert set(split(windows(), Document(content="abc"))[0].meta) == META
+
+
+def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_root():
+    text = "0123456789abcdefghijABCDEFGHIJ----------"
+    even, odd = split(ChunkcoreDocumentSplitter(EveryOther()), Document(id="root", content=text))
+    assert even.content == "0123456789\nABCDEFGHIJ"
+    assert even.meta["spans"] == "0-10,20-30"
+    assert (even.meta["split_idx_start"], even.meta["split_idx_end"]) == (0, 30)
+    assert (odd.meta["context"], odd.meta["parts"]) == ("part 1", 2)
+    first, second, third = split(windows(8), even)
+    assert (first.content, first.meta["root_idx_start"], first.meta["root_idx_end"]) == ("01234567", 0, 8)
+    assert (second.content, second.meta["root_spans"]) == ("89\nABCDE", "8-10,20-25")
+    assert (third.content, third.meta["root_idx_start"], third.meta["root_idx_end"]) == ("FGHIJ", 25, 30)
+    assert "spans" not in first.meta
+    assert "root_spans" not in third.meta
+
+
+def test_a_chunk_of_nothing_but_the_joint_of_two_places_has_no_root():
+    even, _ = split(
+        ChunkcoreDocumentSplitter(EveryOther()), Document(id="root", content="0123456789abcdefghijABCDEFGHIJ")
+    )
+    joint = split(windows(1), even)[10]
+    assert joint.content == "\n"
+    assert "root_source_id" not in joint.meta
+
+
+# The splitter: overlap, pages, metadata, ids
+
+
+def own_splitter_as_windows(words: int, overlap: int) -> tuple[DocumentSplitter, ChunkcoreDocumentSplitter]:
+    """Haystack's word splitter, and one of ours that cuts words of four letters and a space alike."""
+    return (
+        DocumentSplitter(split_by="word", split_length=words, split_overlap=overlap),
+        windows(5 * words, 5 * overlap),
+    )
+
+
+@pytest.mark.parametrize(("words", "overlap"), [(4, 0), (4, 1), (5, 4)])
+def test_overlap_and_pages_are_told_exactly_as_haystacks_own_splitter_tells_them(words, overlap):
+    parts = [f"w{i:03d} " for i in range(37)]
+    for place in (0, 3, 4, 5, 11, 12, 30):
+        parts[place] = f"\f{parts[place][1:]}"  # a page begins with this word
+    parts[20] = "\f\f\f\f "
+    text = "".join(parts)
+    theirs, ours = own_splitter_as_windows(words, overlap)
+    expected = theirs.run([Document(id="x", content=text, meta={"k": 1})])["documents"]
+    found = split(ours, Document(id="x", content=text, meta={"k": 1}))
+    assert [doc.content for doc in found] == [doc.content for doc in expected]
+    renamed = {theirs.id: mine.id for theirs, mine in zip(expected, found, strict=True)}
+    for their, mine in zip(expected, found, strict=True):
+        meta = dict(mine.meta)
+        del meta["split_idx_end"]
+        told = dict(their.meta)
+        if "_split_overlap" in told:
+            told["_split_overlap"] = [{**each, "doc_id": renamed[each["doc_id"]]} for each in told["_split_overlap"]]
+        assert meta == told
+
+
+def test_the_range_of_an_overlap_is_the_shared_text_in_the_neighbour_that_it_names():
+    chunks = split(windows(10, 4), Document(content="the cat sat on the mat and the cat sat"))
+    by_id = {chunk.id: chunk for chunk in chunks}
+    assert len(by_id) == len(chunks)
+    for before, after in pairwise(chunks):
+        (to_before,) = [each for each in after.meta["_split_overlap"] if each["doc_id"] == before.id]
+        (to_after,) = [each for each in before.meta["_split_overlap"] if each["doc_id"] == after.id]
+        shared = before.content[slice(*to_before["range"])]
+        assert shared == after.content[slice(*to_after["range"])] == after.content[:4]
+
+
+def test_a_single_chunk_of_a_strategy_that_overlaps_has_an_empty_list():
+    assert split(windows(10, 4), Document(content="short"))[0].meta["_split_overlap"] == []
+
+
+def test_pages_go_on_from_the_parents_page():
+    first, second = split(windows(9), Document(id="root", content="one\ftwo\fthree\ffour"))
+    assert [(chunk.content, chunk.meta["page_number"]) for chunk in split(windows(5), first, second)] == [
+        ("one\ft", 1),
+        ("wo\ft", 2),
+        ("hree\f", 3),
+        ("four", 4),
+    ]
+
+
+@given(
+    pages=st.lists(st.text("ab\f", max_size=6), min_size=1, max_size=6),
+    outer=st.integers(1, 12),
+    inner=st.integers(1, 5),
+)
+def test_pages_through_a_chain_are_those_of_the_root(pages, outer, inner):
+    text = "\f".join(pages) + "."
+    for chunk in split(windows(inner), *split(windows(outer), Document(content=text))):
+        first = len(chunk.content) - len(chunk.content.lstrip("\f"))
+        if first < len(chunk.content):
+            assert chunk.meta["page_number"] == 1 + text.count("\f", 0, chunk.meta["root_idx_start"] + first)
+
+
+def test_a_chunk_of_nothing_but_page_breaks_stays_on_its_page():
+    chunks = split(windows(2), Document(content="\f\fab\f\f"))
+    assert [chunk.meta["page_number"] for chunk in chunks] == [1, 3, 3]
+    again = split(windows(1), *chunks)
+    assert [chunk.meta["page_number"] for chunk in again] == [1, 2, 3, 3, 3, 4]
+
+
+def test_a_page_number_that_is_no_number_is_replaced_as_haystack_does():
+    assert split(windows(), Document(content="abc", meta={"page_number": "iv"}))[0].meta["page_number"] == 1
+
+
+def test_metadata_are_copied_deeply_and_the_parents_stay_as_they_were():
+    meta = {"tags": ["a"], "nested": {"deep": [1]}, "spans": "mine"}
+    document = Document(content="0123456789abcdefghij", meta=meta)
+    first, second = split(windows(), document)
+    first.meta["tags"].append("b")
+    first.meta["nested"]["deep"].append(2)
+    assert second.meta["tags"] == document.meta["tags"] == ["a"]
+    assert second.meta["nested"] == document.meta["nested"] == {"deep": [1]}
+    assert first.meta["spans"] == "mine"
+    assert set(document.meta) == {"tags", "nested", "spans"}
+
+
+def test_ids_are_the_same_in_every_run_and_tell_text_place_and_options_apart():
+    def ids(content="aaaaaaaaaaaaaaaaaaaa", size=10, **meta):
+        return [chunk.id for chunk in split(windows(size), Document(id="doc", content=content, meta=meta))]
+
+    assert ids() == ids() == ids(tags={"b", "a"})
+    assert len(set(ids())) == 2  # the same text twice
+    assert ids()[0] != ids(size=11)[0]
+    assert ids()[0] != ids("aaaaaaaaab" * 2)[0]  # an edited text under the old name must be written again
+    assert len(ids()[0]) == 64
+
+
+def test_a_store_that_skips_duplicates_takes_every_chunk_once():
+    store = InMemoryDocumentStore()
+    document = Document(content="again and again " * 20)
+    for _ in range(2):
+        store.write_documents(split(windows(16), document), policy=DuplicatePolicy.SKIP)
+    assert store.count_documents() == 20
+
+
+def test_sentence_windows_of_our_chunks_read_as_the_source():
+    text = "".join(f"sentence number {i} of the text. " for i in range(12))
+    store = InMemoryDocumentStore()
+    chunks = split(windows(40, 10), Document(id="root", content=text))
+    store.write_documents(chunks)
+    found = SentenceWindowRetriever(store, window_size=2).run([chunks[5]])
+    first, last = chunks[3].meta["split_idx_start"], chunks[7].meta["split_idx_end"]
+    assert found["context_windows"] == [text[first:last]]
+
+
+# The splitter: Haystack's conventions
+
+
+@pytest.mark.parametrize("wrong", ["text", Document(content="a"), (Document(content="a"),), None])
+def test_what_is_no_list_is_a_type_error(wrong):
+    with pytest.raises(TypeError, match="expects a list of Documents as input, got"):
+        windows().run(wrong)
+
+
+def test_what_is_no_document_is_a_type_error_that_says_where():
+    with pytest.raises(TypeError, match="got str at place 1"):
+        windows().run([Document(content="a"), "b"])
+
+
+def test_no_content_is_a_value_error():
+    with pytest.raises(ValueError, match="document ID x is None"):
+        windows().run([Document(id="x", content=None)])
+
+
+def test_empty_content_is_skipped_with_a_warning(caplog):
+    with caplog.at_level(logging.WARNING):
+        assert split(windows(), Document(id="empty", content=""), Document(content="a"))[0].content == "a"
+    assert "Document ID empty has an empty content" in caplog.text
+
+
+def test_an_empty_list_gives_an_empty_list():
+    assert windows().run([]) == {"documents": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strategy": "nonsense"}, "unknown strategy 'nonsense'"),
+        ({"strategy": "haystack-test-windows", "options": {"sice": 3}}, "no option 'sice'"),
+        ({"strategy": "haystack-test-windows", "options": ["size"]}, "options is a dictionary, got list"),
+        ({"chunker": Windows(), "options": {"size": 3}}, "takes no options"),
+        ({"chunker": Windows(), "strategy": "recursive"}, "not both"),
+        ({"strategy": "haystack-test-windows", "options": {"counter": "furlongs"}}, "unknown token counter 'furlongs'"),
+    ],
+)
+def test_wrong_options_are_value_errors_at_construction(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ChunkcoreDocumentSplitter(**arguments)
+
+
+def test_run_async_gives_the_same_and_lets_the_loop_go_on():
+    ticks = []
+
+    class Slow(Windows):
+        def _split(self, source):
+            time.sleep(0.2)
+            assert threading.current_thread() is not threading.main_thread()
+            return super()._split(source)
+
+    async def main():
+        async def tick():
+            while True:
+                ticks.append(1)
+                await asyncio.sleep(0.01)
+
+        ticking = asyncio.create_task(tick())
+        result = await ChunkcoreDocumentSplitter(Slow()).run_async(
+            documents=[Document(id="x", content="0123456789abc")]
+        )
+        ticking.cancel()
+        return result
+
+    assert [chunk.content for chunk in asyncio.run(main())["documents"]] == ["0123456789", "abc"]
+    assert len(ticks) > 3
+
+
+def test_run_and_run_async_agree_inside_a_pipeline():
+    pipeline = Pipeline()
+    pipeline.add_component("splitter", windows())
+    data = {"splitter": {"documents": [Document(id="x", content="0123456789abc")]}}
+    assert pipeline.run(data) == asyncio.run(pipeline.run_async(data))
+    assert pipeline.inputs()["splitter"]["documents"]["type"] == list[Document]
+
+
+def test_warm_up_loads_once():
+    class Model:
+        name = "model"
+        warmed = 0
+
+        def warm_up(self):
+            Model.warmed += 1
+
+    @dataclass(frozen=True, kw_only=True)
+    class WithModel(Windows):
+        model: Model = Model()  # noqa: RUF009
+
+    splitter = ChunkcoreDocumentSplitter(WithModel())
+    splitter.warm_up()
+    splitter.warm_up()
+    splitter.run([Document(content="a")])
+    assert Model.warmed == 1
+
+
+# The splitter: configuration
+
+
+def test_a_chunker_object_becomes_strategy_and_options_and_comes_back():
+    splitter = windows(7, 2)
+    data = splitter.to_dict()
+    assert data == {
+        "type": f"{NAMESPACE}.document_splitter.ChunkcoreDocumentSplitter",
+        "init_parameters": {
+            "strategy": "haystack-test-windows",
+            "options": {"counter": "characters", "size": 7, "overlap": 2},
+        },
+    }
+    again = ChunkcoreDocumentSplitter.from_dict(data)
+    assert again.to_dict() == data
+    assert (again.strategy, again.options, again.chunker) == (splitter.strategy, splitter.options, splitter.chunker)
+
+
+def test_a_strategy_without_a_name_is_refused_only_when_it_is_written_down():
+    splitter = ChunkcoreDocumentSplitter(EveryOther())
+    assert split(splitter, Document(content="a"))
+    with pytest.raises(OptionError, match="EveryOther has no name"):
+        splitter.to_dict()
+
+
+INDEXING = """\
+import sys
+from haystack import Document, Pipeline
+
+assert not any(name.startswith(("chunkcore", "chunkadapters", "haystack_integrations")) for name in sys.modules)
+pipeline = Pipeline.loads(sys.stdin.read())
+text = "One sentence here. " * 30
+pipeline.run({"splitter": {"documents": [Document(id="doc", content=text)]}})
+store = pipeline.get_component("writer").document_store
+for chunk in store.filter_documents():
+    assert text[chunk.meta["split_idx_start"]:chunk.meta["split_idx_end"]] == chunk.content
+print(store.count_documents())
+print(pipeline.dumps(), end="")
+"""
+
+
+def test_a_pipeline_is_loaded_by_a_process_that_knows_haystack_alone():
+    pipeline = Pipeline()
+    options = {"size": 20, "overlap": 4, "counter": "words"}
+    pipeline.add_component("splitter", ChunkcoreDocumentSplitter(strategy="recursive", options=options))
+    pipeline.add_component("writer", DocumentWriter(InMemoryDocumentStore(), policy=DuplicatePolicy.OVERWRITE))
+    pipeline.connect("splitter", "writer")
+    written = pipeline.dumps()
+    done = subprocess.run([sys.executable, "-c", INDEXING], input=written, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    count, again = done.stdout.split("\n", 1)
+    assert int(count) > 3
+    assert again == written
+    assert "size: 20" in written
+
+
+def test_the_namespace_stays_open_to_other_integrations(tmp_path):
+    other = tmp_path / "haystack_integrations" / "components" / "preprocessors" / "other"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("HERE = True\n")
+    code = (
+        "import haystack_integrations.components.preprocessors.chunkadapters\n"
+        "import haystack_integrations.components.preprocessors.other as other\n"
+        "assert other.HERE"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.append({str(tmp_path)!r})\n{code}"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# The scores of retrievers and pipelines
+
+REFRAIN = "The notice period is thirty days. "
+TEXTS = {
+    "lease.md": f"The flat is in Leipzig. {REFRAIN}Dogs are welcome. Cats need a permit. {REFRAIN}",
+    "job.md": f"The office is in Bremen. {REFRAIN}Lunch is free on Fridays. Bicycles are paid for.",
+}
+
+
+def evidence(document_id: str, excerpt: str, occurrence: int = 0) -> Evidence:
+    place = -1
+    for _ in range(occurrence + 1):
+        place = TEXTS[document_id].index(excerpt, place + 1)
+    return Evidence(document_id, Span(place, place + len(excerpt)))
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    queries = [
+        Query("pets", "Which pets need a permit? Cats or dogs?", (evidence("lease.md", "Cats need a permit."),)),
+        Query("food", "Is the lunch free on Fridays?", (evidence("job.md", "Lunch is free on Fridays."),)),
+    ]
+    return Benchmark("letters", [Source(key, text) for key, text in TEXTS.items()], queries)
+
+
+def parents(**meta) -> list[Document]:
+    return [Document(id=key, content=text, meta=meta) for key, text in TEXTS.items()]
+
+
+def store_of(documents: list[Document]) -> InMemoryDocumentStore:
+    store = InMemoryDocumentStore()
+    store.write_documents(documents)
+    return store
+
+
+WORDS = ["cats", "dogs", "permit", "lunch", "fridays", "notice", "days", "office"]
+
+
+def word_counts(text: str) -> list[float]:
+    words = text.lower().replace("?", " ").replace(".", " ").split()
+    return [0.01] + [float(words.count(word)) for word in WORDS]
+
+
+@pytest.fixture
+def chunks() -> list[Document]:
+    return split(windows(30), *parents())
+
+
+@pytest.fixture
+def embedded(chunks) -> InMemoryDocumentStore:
+    return store_of(MockDocumentEmbedder(embedding_fn=word_counts).run(chunks)["documents"])
+
+
+def test_a_retriever_of_our_chunks_is_located_by_their_spans(benchmark, chunks):
+    run = run_retriever(InMemoryBM25Retriever(store_of(chunks), top_k=2), benchmark)
+    assert run.name == "InMemoryBM25Retriever"
+    assert list(run.results) == ["pets", "food"]
+    for found in run.results.values():
+        assert [piece.how for piece in found] == ["spans"] * len(found)
+        for piece in found:
+            assert TEXTS[piece.document_id][piece.spans[0].start : piece.spans[0].end] == piece.text
+    assert run.results["food"][0].document_id == "job.md"
+    assert run.results["food"][0].score > run.results["pets"][-1].score > 0
+
+
+def test_repeated_text_is_told_apart_by_its_spans(benchmark):
+    second = evidence("lease.md", REFRAIN.strip(), 1).span
+    document = Document(content=REFRAIN.strip(), meta={"source_id": "lease.md", "split_idx_start": second.start})
+    run = run_retriever(Fixed([document]), benchmark)
+    assert [piece.spans for piece in run.results["pets"]] == [(second,)]
+
+
+@component
+class Fixed:
+    """Answers with the same documents whatever is asked, and fails where the question holds a word."""
+
+    def __init__(self, documents: list[Document], fail_on: str = "\0", times: int = 10**9):
+        self.documents = documents
+        self.fail_on = fail_on
+        self.times = times
+        self.asked: list[str] = []
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str):
+        self.asked.append(query)
+        if self.fail_on in query and self.times > 0:
+            self.times -= 1
+            raise RuntimeError("the index is away")
+        return {"documents": self.documents}
+
+
+def located(benchmark, *documents: Document):
+    return run_retriever(Fixed(list(documents)), benchmark).results["pets"]
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"source_id": "lease.md"},
+        {"file_path": "lease.md"},
+        {"file_path": "/data/letters/lease.md"},
+        {"name": "lease"},
+        {"source_id": "some hash", "file_name": "lease.md"},
+    ],
+)
+def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
+    start = evidence("lease.md", REFRAIN, 1).span.start
+    (found,) = located(benchmark, Document(content=REFRAIN, meta={**meta, "split_idx_start": start}))
+    assert (found.document_id, found.spans, found.how) == ("lease.md", (Span(start, start + len(REFRAIN)),), "spans")
+
+
+def test_wrong_or_missing_spans_are_replaced_by_the_texts_own_place(benchmark):
+    text = "Cats need a permit."
+    place = (evidence("lease.md", text).span,)
+    wrong = Document(content=text, meta={"source_id": "lease.md", "split_idx_start": 3})
+    nonsense = Document(content=text, meta={"source_id": ["lease.md"], "split_idx_start": "3", "spans": "x"})
+    missing = Document(content=text)
+    spaced = Document(content="Cats  need\na permit.")
+    found = located(benchmark, wrong, nonsense, missing, spaced)
+    assert [(piece.document_id, piece.spans) for piece in found] == [("lease.md", place)] * 4
+    assert [piece.how for piece in found] == ["exact", "exact", "exact", "whitespace"]
+
+
+def test_text_from_elsewhere_is_kept_as_unlocated_and_counts(benchmark):
+    stranger = Document(content="Nobody wrote this.", meta={"source_id": "lease.md", "split_idx_start": 0})
+    with pytest.warns(RetrievalWarning, match="none of the 2 answers stands in the benchmark's documents"):
+        (found,) = located(benchmark, stranger)
+    assert (found.how, found.text, found.spans) == ("unlocated", "Nobody wrote this.", ())
+
+
+def test_chunks_of_chunks_are_placed_at_the_root(benchmark):
+    run = run_retriever(
+        InMemoryBM25Retriever(store_of(split(windows(9), *split(windows(40, 10), *parents())))), benchmark
+    )
+    pieces = [piece for found in run.results.values() for piece in found]
+    assert {piece.how for piece in pieces} == {"spans"}
+    assert all(TEXTS[piece.document_id][piece.spans[0].start : piece.spans[0].end] == piece.text for piece in pieces)
+
+
+def test_chunks_of_several_places_are_located_by_all_of_them(benchmark):
+    documents = split(ChunkcoreDocumentSplitter(EveryOther()), *parents())
+    found = located(benchmark, *documents)
+    assert {piece.how for piece in found} == {"spans"}
+    assert all(len(piece.spans) > 1 for piece in found)
+
+
+def test_haystacks_own_chunks_are_located_too(benchmark):
+    documents = DocumentSplitter(split_by="word", split_length=5).run(parents())["documents"]
+    run = run_retriever(InMemoryBM25Retriever(store_of(documents)), benchmark)
+    assert {piece.how for found in run.results.values() for piece in found} == {"spans"}
+
+
+def test_an_embedding_retriever_is_asked_through_its_text_embedder(benchmark, embedded):
+    embedder = MockTextEmbedder(embedding_fn=word_counts)
+    run = run_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=embedder)
+    assert run.results["food"][0].document_id == "job.md"
+    assert (
+        asyncio.run(
+            arun_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=embedder)
+        ).results
+        == run.results
+    )
+
+
+def test_wrong_embedders_are_refused(benchmark, embedded):
+    retriever = InMemoryEmbeddingRetriever(embedded)
+    with pytest.raises(OptionError, match=r"takes an embedding \(query_embedding\): give the text_embedder"):
+        run_retriever(retriever, benchmark)
+    with pytest.raises(DataError, match="MockDocumentEmbedder gives no single embedding"):
+        run_retriever(retriever, benchmark, text_embedder=MockDocumentEmbedder())
+    with pytest.raises(DataError, match="expected a Haystack text embedder, got str"):
+        run_retriever(retriever, benchmark, text_embedder="all-MiniLM")
+    with pytest.raises(OptionError, match="InMemoryBM25Retriever takes no embedding"):
+        run_retriever(InMemoryBM25Retriever(embedded), benchmark, text_embedder=MockTextEmbedder())
+    with pytest.raises(OptionError, match="a pipeline embeds the question itself"):
+        run_retriever(dense(embedded), benchmark, text_embedder=MockTextEmbedder())
+
+
+def dense(store) -> Pipeline:
+    pipeline = Pipeline()
+    pipeline.add_component("embedder", MockTextEmbedder(embedding_fn=word_counts))
+    pipeline.add_component("retriever", InMemoryEmbeddingRetriever(store, top_k=2))
+    pipeline.connect("embedder.embedding", "retriever.query_embedding")
+    return pipeline
+
+
+def hybrid(store) -> Pipeline:
+    pipeline = dense(store)
+    pipeline.add_component("bm25", InMemoryBM25Retriever(store, top_k=2))
+    pipeline.add_component("joiner", DocumentJoiner())
+    pipeline.connect("bm25.documents", "joiner.documents")
+    pipeline.connect("retriever.documents", "joiner.documents")
+    return pipeline
+
+
+def test_a_pipeline_with_one_way_in_and_one_way_out_needs_no_names(benchmark, embedded):
+    pipeline = dense(embedded)
+    before = pipeline.dumps()
+    run = run_retriever(pipeline, benchmark)
+    assert run.name == "Pipeline"
+    assert [len(found) for found in run.results.values()] == [2, 2]
+    assert run.results["pets"][0].document_id == "lease.md"
+    assert pipeline.dumps() == before
+
+
+def test_several_ways_in_are_named_in_the_error_and_by_the_user(benchmark, embedded):
+    pipeline = hybrid(embedded)
+    with pytest.raises(
+        OptionError, match=r"several inputs take a string: (embedder\.text, bm25\.query|bm25\.query, embedder\.text);"
+    ):
+        run_retriever(pipeline, benchmark)
+    both = run_retriever(pipeline, benchmark, query_socket=["embedder.text", "bm25.query"])
+    assert 2 <= len(both.results["food"]) <= 4
+    one = run_retriever(pipeline, benchmark, query_socket="embedder.text", inputs={"bm25": {"query": "office"}})
+    assert any("office" in piece.text for piece in one.results["food"])
+    with pytest.raises(OptionError, match=r"nothing is given for the mandatory bm25\.query"):
+        run_retriever(pipeline, benchmark, query_socket="embedder.text")
+
+
+def test_an_inner_retriever_is_reached_by_name(benchmark, embedded):
+    pipeline = hybrid(embedded)
+    ways_in = ["embedder.text", "bm25.query"]
+    inner = run_retriever(pipeline, benchmark, query_socket=ways_in, documents_socket="bm25.documents")
+    alone = run_retriever(InMemoryBM25Retriever(embedded, top_k=2), benchmark)
+    assert inner.results == alone.results
+
+
+def test_a_pipeline_that_ends_in_a_prompt_is_scored_by_its_only_documents(benchmark, chunks):
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", InMemoryBM25Retriever(store_of(chunks), top_k=2))
+    pipeline.add_component(
+        "prompt", PromptBuilder("{% for d in documents %}{{ d.content }}{% endfor %} {{ question }}")
+    )
+    pipeline.connect("retriever.documents", "prompt.documents")
+    with pytest.raises(OptionError, match=r"mandatory prompt\.question: say what, as inputs"):
+        run_retriever(pipeline, benchmark)
+    run = run_retriever(pipeline, benchmark, query_socket=["retriever.query", "prompt.question"])
+    assert run.results["food"][0].document_id == "job.md"
+
+
+def test_several_ways_out_are_named_in_the_error_and_by_the_user(benchmark, chunks):
+    pipeline = Pipeline()
+    pipeline.add_component("first", Fixed(chunks[:1]))
+    pipeline.add_component("second", InMemoryBM25Retriever(store_of(chunks)))
+    ways_in = ["first.query", "second.query"]
+    with pytest.raises(OptionError, match=r"several outputs give documents: .*first\.documents.*; say which counts"):
+        run_retriever(pipeline, benchmark, query_socket=ways_in)
+    run = run_retriever(pipeline, benchmark, query_socket=ways_in, documents_socket="first.documents")
+    assert [piece.text for piece in run.results["pets"]] == [chunks[0].content]
+
+
+def test_other_inputs_are_passed_on(benchmark, embedded):
+    assert [
+        len(found)
+        for found in run_retriever(dense(embedded), benchmark, inputs={"retriever": {"top_k": 1}}).results.values()
+    ] == [1, 1]
+    run = run_retriever(InMemoryBM25Retriever(embedded), benchmark, inputs={"top_k": 1})
+    assert [len(found) for found in run.results.values()] == [1, 1]
+
+
+@component
+class Batch:
+    """Takes questions by the list, and something else besides."""
+
+    @component.output_types(documents=list[Document], words=list[str])
+    def run(self, queries: list[str], language: str):
+        return {"documents": [Document(content=TEXTS["job.md"][:5])] * len(queries), "words": [language]}
+
+
+def test_an_input_of_several_questions_gets_a_list(benchmark):
+    run = run_retriever(Batch(), benchmark, query_socket="queries", inputs={"language": "en"})
+    assert [len(found) for found in run.results.values()] == [1, 1]
+
+
+@component
+class NoDocuments:
+    @component.output_types(words=list[str])
+    def run(self, query: str):
+        return {"words": [query]}
+
+
+@component
+class NoQuestion:
+    @component.output_types(documents=list[Document])
+    def run(self, query: str | None = None, top_k: int = 1):
+        return {"documents": []}
+
+
+@pytest.mark.parametrize(
+    ("retriever", "options", "error", "message"),
+    [
+        (NoDocuments(), {}, OptionError, "no output gives a list of documents: expected one, got words"),
+        (NoQuestion(), {}, OptionError, "no mandatory input takes a string; name one of query as query_socket"),
+        (NoQuestion(), {"query_socket": "question"}, OptionError, "there is no 'question'; expected one of query"),
+        (Fixed([]), {"documents_socket": "answers"}, OptionError, "there is no 'answers'; expected one of documents"),
+        (Fixed([]), {"inputs": {"topk": 3}}, OptionError, "inputs: there is no topk; expected some of query"),
+        (InMemoryDocumentStore(), {}, DataError, "got InMemoryDocumentStore; a store is asked through its retriever"),
+        (Fixed(["text"]), {}, DataError, "question pets: expected Haystack documents, got a str among the answers"),
+        (Fixed("text"), {}, DataError, "question pets: expected a list of Haystack documents, got a str"),
+        (Fixed([]), {"retries": -1}, OptionError, "retries is 0 or more, got -1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_what_to_do(benchmark, retriever, options, error, message):
+    with pytest.raises(error, match=message):
+        run_retriever(retriever, benchmark, **options)
+
+
+def test_an_optional_input_is_asked_when_it_is_named(benchmark):
+    assert run_retriever(NoQuestion(), benchmark, query_socket="query").results == {"pets": [], "food": []}
+
+
+def test_a_failing_question_is_reported_and_scores_nothing(benchmark, chunks):
+    retriever = Fixed(chunks, fail_on="lunch")
+    with pytest.warns(RetrievalWarning, match="1 of 2 questions went unanswered"):
+        report = evaluate_retriever(retriever, benchmark, measures=["Recall@5"], retries=1, retry_wait=0)
+    assert report.unanswered == ("food",)
+    assert report.query_ids == ("pets", "food")
+    assert len(retriever.asked) == 3
+
+
+def test_a_pipelines_failing_question_is_reported_with_its_reason(benchmark, chunks):
+    pipeline = Pipeline()
+    pipeline.add_component("fixed", Fixed(chunks, fail_on="lunch"))
+    with pytest.warns(RetrievalWarning):
+        run = run_retriever(pipeline, benchmark, retries=0)
+    assert list(run.results) == ["pets"]
+    assert "the index is away" in run.failures["food"]
+
+
+def test_a_passing_failure_is_asked_again(benchmark, chunks):
+    run = run_retriever(Fixed(chunks, fail_on="lunch", times=2), benchmark, retries=2, retry_wait=0)
+    assert list(run.results) == ["pets", "food"]
+    assert not run.failures
+
+
+def test_a_retriever_that_never_answers_is_an_error(benchmark):
+    with pytest.raises(ModelError, match="the index is away"):
+        run_retriever(Fixed([], fail_on=""), benchmark, retries=0)
+
+
+def test_progress_is_told(benchmark, chunks):
+    told = []
+    run_retriever(Fixed(chunks), benchmark, progress=lambda *step: told.append(step))
+    assert told == [("retrieve", 1, 2), ("retrieve", 2, 2)]
+
+
+def test_asked_asynchronously_the_answers_are_the_same(benchmark, embedded, chunks):
+    for system in (dense(embedded), InMemoryBM25Retriever(embedded), Fixed(chunks)):
+        assert asyncio.run(arun_retriever(system, benchmark)).results == run_retriever(system, benchmark).results
+
+
+def test_a_perfect_answer_scores_one_and_the_pool_gives_precision_omega(benchmark):
+    excerpts = [evidence("lease.md", "Cats need a permit."), evidence("job.md", "Lunch is free on Fridays.")]
+    documents = [
+        Document(
+            content=each.span.slice(TEXTS[each.document_id]),
+            meta={"source_id": each.document_id, "split_idx_start": each.span.start},
+        )
+        for each in excerpts
+    ]
+    store = store_of(documents)
+    report = evaluate_retriever(InMemoryBM25Retriever(store, top_k=1), benchmark, k=1, pool=store.filter_documents())
+    scores = {str(measure): values.tolist() for measure, values in report.scores.items()}
+    assert scores["Recall@1"] == scores["Precision@1"] == scores["IoU@1"] == [1.0, 1.0]
+    assert scores["PrecisionOmega"] == [1.0, 1.0]
+    again = asyncio.run(aevaluate_retriever(InMemoryBM25Retriever(store, top_k=1), benchmark, k=1))
+    assert {str(each): values.tolist() for each, values in again.scores.items()}["Recall@1"] == [1.0, 1.0]
