@@ -1,0 +1,158 @@
+"""Reads the folder of a sentence-transformers model whose encoder is a BERT, without PyTorch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chunkcore.errors import OptionError
+
+__all__ = ["BertFolder", "is_bert_folder", "read_bert_folder"]
+
+_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+_ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+# In the order in which sentence-transformers looks for a prompt.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertFolder:
+    """What a model folder says about its encoder.
+
+    Attributes:
+        path: the folder.
+        layers, heads, hidden: of the encoder.
+        epsilon: of the layer normalisations.
+        activation: "erf" or "tanh", the form of GELU.
+        pooling: "mean" over the tokens, or "cls", the first one.
+        normalize: whether vectors are scaled to length 1.
+        max_tokens: of a text, with the tokens around it.
+        lowercase: whether texts are put in lower case before the tokenizer sees them.
+        document_prompt, query_prompt: put before a text.
+    """
+
+    path: Path
+    layers: int
+    heads: int
+    hidden: int
+    epsilon: float
+    activation: str
+    pooling: str
+    normalize: bool
+    max_tokens: int
+    lowercase: bool
+    document_prompt: str
+    query_prompt: str
+
+
+def is_bert_folder(path: Path) -> bool:
+    """Whether `read_bert_folder` can read the folder."""
+    try:
+        read_bert_folder(path)
+    except OptionError:
+        return False
+    return True
+
+
+def read_bert_folder(path: Path) -> BertFolder:
+    """The model that the folder describes.
+
+    Raises:
+        OptionError: a file is missing or unreadable, or the model is not one that can be built from it.
+    """
+    for name in ("modules.json", "config.json", "tokenizer.json", "model.safetensors"):
+        if not (path / name).is_file():
+            raise _unbuildable(path, f"it has no {name}")
+    modules = _modules(path)
+    transformer = path / modules["Transformer"]
+    if transformer.resolve() != path.resolve():
+        raise _unbuildable(path, f"its Transformer is in {modules['Transformer']!r}, not in the folder itself")
+    config = _read(path / "config.json")
+    _check_architecture(path, config)
+    settings = _read(path / "sentence_bert_config.json", optional=True)
+    prompts = _prompts(path)
+    try:
+        positions = int(config["max_position_embeddings"])
+        return BertFolder(
+            path=path,
+            layers=int(config["num_hidden_layers"]),
+            heads=int(config["num_attention_heads"]),
+            hidden=int(config["hidden_size"]),
+            epsilon=float(config.get("layer_norm_eps", 1e-12)),
+            activation=_ACTIVATIONS[config.get("hidden_act", "gelu")],
+            pooling=_pooling(path, _read(path / modules["Pooling"] / "config.json")),
+            normalize="Normalize" in modules,
+            max_tokens=min(int(settings.get("max_seq_length") or positions), positions),
+            lowercase=bool(settings.get("do_lower_case", False)),
+            document_prompt=next((prompts[each] for each in _DOCUMENT_PROMPTS if each in prompts), prompts[""]),
+            query_prompt=prompts.get("query", prompts[""]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unbuildable(path, f"its config.json is not that of a BERT ({type(error).__name__}: {error})") from error
+
+
+def _modules(path: Path) -> dict[str, str]:
+    """The kinds of the model's modules and their folders; each kind once, in the one order that can be built."""
+    listed = _read(path / "modules.json")
+    try:
+        kinds = [str(each["type"]).rpartition(".")[2] for each in listed]
+        folders = [str(each["path"]) for each in listed]
+    except (KeyError, TypeError) as error:
+        raise _unbuildable(path, "its modules.json is no list of modules with a type and a path") from error
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise _unbuildable(
+            path, f"its modules are {', '.join(kinds)}; expected Transformer, Pooling and maybe Normalize"
+        )
+    return dict(zip(kinds, folders, strict=True))
+
+
+def _check_architecture(path: Path, config: dict[str, Any]) -> None:
+    kind = config.get("model_type")
+    if kind != "bert":
+        raise _unbuildable(path, f"its model_type is {kind!r}; expected 'bert'")
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        raise _unbuildable(path, f"its position embeddings are {positions!r}; expected 'absolute'")
+    activation = config.get("hidden_act", "gelu")
+    if activation not in _ACTIVATIONS:
+        raise _unbuildable(path, f"its hidden_act is {activation!r}; expected one of {', '.join(_ACTIVATIONS)}")
+
+
+def _pooling(path: Path, config: dict[str, Any]) -> str:
+    if not config.get("include_prompt", True):
+        raise _unbuildable(path, "its pooling leaves out the prompt")
+    if "pooling_mode" in config:
+        mode = config["pooling_mode"]
+        modes = [mode] if isinstance(mode, str) else list(mode)
+    else:
+        active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
+        modes = [_POOLINGS.get(name, name) for name in active] or ["mean"]
+    if len(modes) != 1 or modes[0] not in _POOLINGS.values():
+        raise _unbuildable(path, f"its pooling is {' + '.join(map(str, modes))}; expected mean or cls")
+    return str(modes[0])
+
+
+def _prompts(path: Path) -> dict[str, str]:
+    """The model's prompts by name; the default one, or none, under ""."""
+    config = _read(path / "config_sentence_transformers.json", optional=True)
+    named = {str(name): str(prompt) for name, prompt in (config.get("prompts") or {}).items() if prompt is not None}
+    # An empty "query" or "document" is what sentence-transformers itself writes for a model without prompts.
+    return {**named, "": named.get(str(config.get("default_prompt_name")), "")}
+
+
+def _read(file: Path, *, optional: bool = False) -> Any:
+    if optional and not file.is_file():
+        return {}
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _unbuildable(file.parent, f"{file.name} cannot be read ({error})") from error
+
+
+def _unbuildable(path: Path, reason: str) -> OptionError:
+    return OptionError(
+        f"the openvino backend cannot build the model in {str(path)!r}: {reason}. Use torch:{path} "
+        "(sentence-transformers), or a model whose encoder is a BERT"
+    )

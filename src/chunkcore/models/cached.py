@@ -1,0 +1,118 @@
+"""`CachedEmbedder`: an embedder that is never asked for the same text twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import ModelError, OptionError
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors, is_symmetric
+from chunkcore.models.batching import sorted_batches
+from chunkcore.models.cache import EmbeddingCache, text_key
+from chunkcore.models.checks import embed
+
+__all__ = ["CachedEmbedder"]
+
+
+class CachedEmbedder:
+    """Asks the cache first, then the model for each distinct text that is missing, longest first.
+
+    Every batch is kept as soon as it is there, so a run that was interrupted goes on where it stopped.
+    Documents and queries are told apart only where the model does. It has the model's name and fingerprint.
+
+    Args:
+        embedder: the model.
+        cache: None for a new one in memory.
+        batch_size: texts that the model is given at once.
+        progress: called after each batch with the texts embedded and those to be embedded in this call.
+
+    Attributes:
+        embedded: how many texts the model was asked for.
+
+    Raises:
+        OptionError: batch_size is under 1.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        cache: EmbeddingCache | None = None,
+        *,
+        batch_size: int = 256,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise OptionError(f"batch_size is at least 1, got {batch_size}")
+        self.embedder = embedder
+        self.cache = EmbeddingCache() if cache is None else cache
+        self.batch_size = batch_size
+        self.progress = progress
+        self.name = embedder.name
+        self.max_tokens = embedder.max_tokens
+        self.symmetric = is_symmetric(embedder)
+        self.embedded = 0
+        # Two threads that ask for one text: the second finds what the first one stored.
+        self._lock = threading.RLock()
+        if isinstance(embedder, TokenCountingEmbedder):
+            self.count_tokens: Callable[[Sequence[str]], NDArray[np.int64]] = embedder.count_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's own: the cache changes nothing."""
+        return self.embedder.fingerprint
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """One row a text: float32, shape (len(texts), dimensions).
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        return self._embed(texts, queries=False)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """One row a query: float32, shape (len(texts), dimensions).
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        return self._embed(texts, queries=True)
+
+    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+        role = "" if self.symmetric else "query" if queries else "document"
+        place: dict[bytes, int] = {}
+        distinct: list[str] = []
+        inverse = np.empty(len(texts), dtype=np.int64)
+        for row, text in enumerate(texts):
+            key = text_key(text, role)
+            if key not in place:
+                place[key] = len(distinct)
+                distinct.append(text)
+            inverse[row] = place[key]
+        with self._lock:
+            vectors = self._distinct(list(place), distinct, queries)
+        return vectors if len(distinct) == len(texts) else vectors[inverse]
+
+    def _distinct(self, keys: list[bytes], texts: list[str], queries: bool) -> Vectors:
+        found, vectors = self.cache.fetch(self.fingerprint, keys)
+        missing = np.flatnonzero(~found)
+        done = 0
+        for batch in sorted_batches([len(texts[i]) for i in missing], size=self.batch_size):
+            rows = missing[batch]
+            answer = embed(self.embedder, [texts[i] for i in rows], queries=queries)
+            if vectors.shape[1] == 0:
+                vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
+            if answer.shape[1] != vectors.shape[1]:
+                raise ModelError(
+                    f"the model {self.name!r} answered with {answer.shape[1]} dimensions, and with "
+                    f"{vectors.shape[1]} before; expected the same for every text"
+                )
+            self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
+            vectors[rows] = answer
+            done += len(rows)
+            self.embedded += len(rows)
+            if self.progress is not None:
+                self.progress(done, len(missing))
+        return vectors

@@ -1,0 +1,85 @@
+"""What a model answered is looked at before anyone uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from chunkcore.errors import ChunkcoreError, ModelError
+from chunkcore.models.base import Embedder, Vectors
+
+__all__ = ["check_vectors", "embed"]
+
+
+def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+    """One checked row a text: float32, shape (len(texts), dimensions). No texts, no call: shape (0, 0).
+
+    A model that fails or answers with something that is no answer is asked once more.
+
+    Raises:
+        ModelError: the second answer was no better.
+    """
+    if not texts:
+        return np.empty((0, 0), dtype=np.float32)
+    try:
+        return _ask(embedder, texts, queries)
+    except ModelError:
+        return _ask(embedder, texts, queries)
+
+
+def _ask(embedder: Embedder, texts: Sequence[str], queries: bool) -> Vectors:
+    try:
+        answer = embedder.embed_queries(texts) if queries else embedder.embed_documents(texts)
+    except ChunkcoreError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"the model {embedder.name!r} failed on {len(texts)} texts: {type(error).__name__}: {error}"
+        ) from error
+    return check_vectors(answer, len(texts), model=embedder.name)
+
+
+def check_vectors(answer: Any, count: int, *, model: str) -> Vectors:
+    """The answer as a float32 array of `count` rows; lists of numbers and other float types are converted.
+
+    Raises:
+        ModelError: not numbers, not two-dimensional, another number of rows, no columns, or NaN or infinity in it.
+
+    >>> check_vectors([[0.5, 0.5]], 1, model="m").dtype.name
+    'float32'
+    >>> check_vectors([[0.5, 0.5]], 2, model="m")
+    Traceback (most recent call last):
+    chunkcore.errors.ModelError: the model 'm' was given 2 texts and answered with 1 vectors; expected one vector a text
+    """
+    try:
+        array = np.asarray(answer)
+    except ValueError as error:  # rows of different lengths
+        raise ModelError(f"the model {model!r} answered with vectors of different lengths ({error})") from error
+    if array.dtype.kind != "f":
+        raise ModelError(
+            f"the model {model!r} answered with {_described(answer, array)}; expected floating-point numbers"
+        )
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ModelError(
+            f"the model {model!r} answered with an array of shape {array.shape}; expected ({count}, dimensions)"
+        )
+    if len(array) != count:
+        raise ModelError(
+            f"the model {model!r} was given {count} texts and answered with {len(array)} vectors; "
+            "expected one vector a text"
+        )
+    with np.errstate(over="ignore"):
+        vectors = np.ascontiguousarray(array, dtype=np.float32)
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        raise ModelError(
+            f"the model {model!r} answered with NaN or infinity in {count - int(finite.sum())} of {count} vectors, "
+            f"first for text {int(np.argmin(finite))}; expected finite numbers"
+        )
+    return vectors
+
+
+def _described(answer: Any, array: np.ndarray[Any, Any]) -> str:
+    return f"{type(answer).__name__} of {array.dtype}" if array.size else f"an empty {type(answer).__name__}"

@@ -1,0 +1,157 @@
+"""`OpenVinoEmbedder`: a BERT sentence model on the CPU with openvino, tokenizers, safetensors and numpy alone.
+
+PyTorch's build for Linux brings several gigabytes along; this loads in under a second and gives the same
+vectors (cosine above 0.99999, held by a test).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.models.base import Vectors
+from chunkcore.models.batching import encodable, sorted_batches
+from chunkcore.models.bert_folder import BertFolder, read_bert_folder
+from chunkcore.models.fingerprints import folder_fingerprint
+from chunkcore.models.openvino_graph import Weights, build_graph
+
+__all__ = ["OpenVinoEmbedder"]
+
+_BATCH_TEXTS = 32
+_BATCH_TOKENS = 4096
+_TOKENIZED_AT_ONCE = 4096
+
+
+class OpenVinoEmbedder:
+    """The model of a local sentence-transformers folder with a BERT encoder.
+
+    Args:
+        folder: holds config.json, modules.json, tokenizer.json, model.safetensors and the pooling's config.
+        name: what `get_embedder` builds it from; the default is "openvino:" and the folder.
+
+    Raises:
+        OptionError: the folder holds another kind of model, or not all of one.
+        MissingExtraError: openvino, tokenizers or safetensors is not installed.
+    """
+
+    def __init__(self, folder: Path | str, *, name: str = "") -> None:
+        self.name = name or f"openvino:{folder}"
+        self._folder: BertFolder = read_bert_folder(Path(folder))
+        self.max_tokens: int | None = self._folder.max_tokens
+        self.symmetric = self._folder.document_prompt == self._folder.query_prompt
+        self.dimensions = self._folder.hidden
+        self._tokenizer = self._load_tokenizer(truncate=True)
+        self._request = _compile(self._folder)
+        # One request, one user at a time: it spreads each batch over all cores by itself.
+        self._lock = threading.Lock()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the files' content and the backend: another backend's last digits differ."""
+        return f"openvino-bert-1:{folder_fingerprint(self._folder.path)}"
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """One row a text: float32, shape (len(texts), dimensions). What is over `max_tokens` is cut off."""
+        return self._embed(texts, self._folder.document_prompt)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """One row a query: float32, shape (len(texts), dimensions)."""
+        return self._embed(texts, self._folder.query_prompt)
+
+    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Tokens of each document before truncation, with those around it and the prompt: int64."""
+        ready = self._ready(texts, self._folder.document_prompt)
+        return np.array([len(each.ids) for each in self._counter.encode_batch_fast(ready)], dtype=np.int64)
+
+    @cached_property
+    def _counter(self) -> Any:
+        return self._load_tokenizer(truncate=False)
+
+    def _load_tokenizer(self, *, truncate: bool) -> Any:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise MissingExtraError.of("tokenizers", "models", "read a model's vocabulary") from error
+        try:
+            tokenizer = Tokenizer.from_file(str(self._folder.path / "tokenizer.json"))
+        except Exception as error:
+            raise OptionError(f"the tokenizer.json in {str(self._folder.path)!r} cannot be read: {error}") from error
+        tokenizer.no_padding()
+        if truncate:
+            tokenizer.enable_truncation(self._folder.max_tokens)
+        else:
+            tokenizer.no_truncation()
+        return tokenizer
+
+    def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
+        ready = [prompt + text for text in encodable(texts)]
+        return [text.lower() for text in ready] if self._folder.lowercase else ready
+
+    def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        tokens = self._tokens(self._ready(texts, prompt))
+        for batch in sorted_batches([len(each) for each in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
+            vectors[batch] = self._infer([tokens[i] for i in batch])
+        return vectors
+
+    def _tokens(self, texts: list[str]) -> list[NDArray[np.int32]]:
+        """Token ids of each text; as arrays, because the tokenizer's own objects hold ten times the memory."""
+        found: list[NDArray[np.int32]] = []
+        for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
+            encodings = self._tokenizer.encode_batch_fast(texts[start : start + _TOKENIZED_AT_ONCE])
+            found.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
+        return found
+
+    def _infer(self, tokens: list[NDArray[np.int32]]) -> Vectors:
+        width = max(len(each) for each in tokens)
+        ids = np.zeros((len(tokens), width), dtype=np.int32)
+        mask = np.zeros((len(tokens), width), dtype=np.float32)
+        for row, each in enumerate(tokens):
+            ids[row, : len(each)] = each
+            mask[row, : len(each)] = 1
+        with self._lock:
+            self._request.infer([ids, mask])
+            answer: Vectors = self._request.get_output_tensor(0).data.copy()
+        return answer
+
+
+def _compile(folder: BertFolder) -> Any:
+    try:
+        openvino = import_module("openvino")
+    except ImportError as error:
+        raise MissingExtraError.of("openvino", "models", "embed text without PyTorch") from error
+    # Where a CPU has bfloat16 units the default is to use them: faster, and other vectors.
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    graph = build_graph(folder, _weights(folder))
+    return openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
+
+
+def _weights(folder: BertFolder) -> Weights:
+    """Tensors of model.safetensors by name, with or without the prefix that some checkpoints give them."""
+    try:
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise MissingExtraError.of("safetensors", "models", "read a model's weights") from error
+    try:
+        tensors = load_file(folder.path / "model.safetensors")
+    except Exception as error:
+        raise OptionError(f"the model.safetensors in {str(folder.path)!r} cannot be read: {error}") from error
+
+    def tensor(name: str) -> NDArray[np.float32]:
+        found = tensors.get(name, tensors.get(f"bert.{name}"))
+        if found is None:
+            raise OptionError(
+                f"the openvino backend cannot build the model in {str(folder.path)!r}: its weights have no {name}. "
+                f"Use torch:{folder.path} (sentence-transformers)"
+            )
+        return np.ascontiguousarray(found, dtype=np.float32)
+
+    return tensor

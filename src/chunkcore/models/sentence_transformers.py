@@ -1,0 +1,110 @@
+"""`SentenceTransformersEmbedder`: any model that sentence-transformers loads, with PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.models.base import Vectors
+from chunkcore.models.batching import encodable
+from chunkcore.models.fingerprints import folder_fingerprint
+
+__all__ = ["SentenceTransformersEmbedder"]
+
+_BATCH_TEXTS = 32
+
+
+class SentenceTransformersEmbedder:
+    """A model by its name on the hub, or by the path of its folder.
+
+    Args:
+        source: name or path.
+        name: what `get_embedder` builds it from; the default is "torch:" and the source.
+
+    Raises:
+        OptionError: there is no such model, or it cannot be reached.
+        MissingExtraError: sentence-transformers is not installed.
+    """
+
+    def __init__(self, source: Path | str, *, name: str = "") -> None:
+        self.name = name or f"torch:{source}"
+        self._source = str(source)
+        self._model = _load(self._source)
+        limit = self._model.max_seq_length
+        self.max_tokens: int | None = None if limit is None else int(limit)
+        self.symmetric = _prompt(self._model, "query") == _prompt(self._model, "document", "passage", "corpus")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the backend and the files' content; for a model of the hub, of its name and revision."""
+        if Path(self._source).is_dir():
+            return f"torch:{folder_fingerprint(Path(self._source))}"
+        config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
+        return f"torch:{self._source}@{getattr(config, '_commit_hash', None) or 'unknown'}"
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """One row a text: float32, shape (len(texts), dimensions). What is over `max_tokens` is cut off."""
+        return self._embed(self._model.encode_document, texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """One row a query: float32, shape (len(texts), dimensions)."""
+        return self._embed(self._model.encode_query, texts)
+
+    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Tokens of each document before truncation, with those around it and the prompt: int64."""
+        if not texts:
+            return np.zeros(0, dtype=np.int64)
+        prompt = _prompt(self._model, "document", "passage", "corpus")
+        ready = [prompt + text for text in encodable(texts)]
+        encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
+        return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+
+    def _embed(self, encode: Callable[..., Any], texts: Sequence[str]) -> Vectors:
+        # It sorts by length itself, within one call: so all texts in one call, and for none one to learn the width.
+        ready = encodable(texts) or [""]
+        answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
+        return answer[: len(texts)].astype(np.float32, copy=False)
+
+
+def _prompt(model: Any, *names: str) -> str:
+    prompts = model.prompts or {}
+    default = prompts.get(model.default_prompt_name, "")
+    return str(next((prompts[name] for name in names if name in prompts), default) or "")
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Loading weights takes a moment; a bar for it would be drawn over the caller's own."""
+    logging: Any = import_module("transformers.utils.logging")
+
+    enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            logging.enable_progress_bar()
+
+
+def _load(source: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise MissingExtraError.of("sentence-transformers", "models", "embed text with PyTorch") from error
+    try:
+        with _no_progress_bars():
+            return SentenceTransformer(source)
+    except Exception as error:
+        # Many kinds: the hub's, the file system's, the network's. What to do about them is the same.
+        raise OptionError(
+            f"no model {source!r} ({type(error).__name__}: {str(error).strip().splitlines()[0]}): expected the folder "
+            "of a sentence-transformers model, or the name of one on the hub and a network to fetch it"
+        ) from error
