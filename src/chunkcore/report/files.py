@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["write_text"]
+__all__ = ["write_parts", "write_text"]
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write `text` as UTF-8, first beside `path` and then moved over it; folders are made.
+    """`write_parts` of one text, as UTF-8."""
+    return write_parts(path, [text.encode("utf-8")])
 
-    A reader finds the old file or the new one. When anything fails the old one stays and nothing is left behind.
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
+    """Write `parts` one after another, first beside `path` and then moved over it; folders are made.
+
+    A reader finds the old file or the new one. When anything fails, in the writing or in whatever makes
+    the parts, the old one stays and nothing is left behind.
 
     Raises:
         OSError: the folder cannot be written to.
     """
-    data = text.encode("utf-8")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
-        raise IsADirectoryError(21, "is a folder, a file was expected", str(path))
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as file:
-            file.write(data)
+        with unfinished.open("xb") as file:
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        unfinished.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
     return path

@@ -1,0 +1,98 @@
+"""The collection that ships with the package: a demonstration and a fixture, not a benchmark.
+
+Its documents and questions were written for this project, around one invented place, Lochmere. They
+are of the kinds that users have, and small: differences between strategies on it say little about yours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.evaluation.loading import load_benchmark
+
+__all__ = ["DatasetInfo", "dataset_path", "list_datasets", "load_dataset"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """A shipped collection's name and what it is, in one line."""
+
+    name: str
+    description: str
+
+
+_SHIPPED = {
+    "lochmere": DatasetInfo(
+        "lochmere",
+        "12 invented documents (manual, API reference, contract, minutes, chat, German, Japanese, ...) "
+        "and 90 questions with verbatim evidence; a demonstration, not a benchmark",
+    )
+}
+
+# What the results are tabled under: twelve documents are too few questions each.
+_KINDS = {
+    "manual.md": "product documentation",
+    "api-reference.md": "product documentation",
+    "faq.md": "product documentation",
+    "service-agreement.txt": "contract and rules",
+    "safety-handbook.txt": "contract and rules",
+    "meeting-minutes.md": "records",
+    "postmortem-2025-02-03.md": "records",
+    "support-chat.json": "records",
+    "bloom-study.md": "prose",
+    "feature-brennen.txt": "prose",
+    "wartung-de.md": "German and Japanese",
+    "handbook-ja.txt": "German and Japanese",
+}
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """The collections that ship with the package.
+
+    >>> [info.name for info in list_datasets()]
+    ['lochmere']
+    """
+    return list(_SHIPPED.values())
+
+
+def dataset_path(name: str = "lochmere") -> Path:
+    """The folder of a shipped collection: ``documents/`` and ``questions.jsonl``.
+
+    Raises:
+        OptionError: no collection has this name.
+
+    >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
+    True
+    """
+    if name not in _SHIPPED:
+        raise OptionError(f"no collection named {name!r} ships with the package: expected one of {', '.join(_SHIPPED)}")
+    return Path(__file__).resolve().parent / name
+
+
+def load_dataset(name: str = "lochmere") -> Benchmark:
+    """A shipped collection. Its queries' `collection` is the kind of the document that answers them.
+
+    Raises:
+        OptionError: no collection has this name.
+        DataError: its files are not as they were shipped.
+
+    >>> loaded = load_dataset("lochmere")
+    >>> len(loaded.documents), len(loaded.queries), loaded.problems
+    (12, 90, ())
+    """
+    folder = dataset_path(name)
+    loaded = load_benchmark(folder, name=name)
+    if loaded.problems:
+        first = loaded.problems[0]
+        raise DataError(
+            f"the collection {name} in {folder} is not as it was shipped: {len(loaded.problems)} of its questions "
+            f"cannot be used, {first.query_id!r} first ({first.reason}); install the package again"
+        )
+    return replace(loaded, queries=[_kind(query) for query in loaded.queries])
+
+
+def _kind(query: Query) -> Query:
+    return replace(query, collection=_KINDS.get(query.evidence[0].document_id, "others"))

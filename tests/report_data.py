@@ -1,0 +1,95 @@
+"""Studies to render: a small one, a nasty one, one of realistic size. The scores are drawn, not measured."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chunkcore.document import Document, Span
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.measures import measures_at
+from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.report.study import Study
+
+NASTY = (
+    "</script><script>document.title='pwned'</script>",
+    "<img src=x onerror=\"document.title='pwned'\">",
+    "<!--<script>",
+    "]]> ' \" ` {{ 7*7 }} {% raw %} &lt;b&gt;",
+    '=HYPERLINK("http://example.invalid")|cmd',
+    "\u202eesrever\u202c \x1b[31mred\x07 \ud800 \x00",
+    "javascript:document.title='pwned'",
+    "\u2028\u2029 \u200f مرحبا 👩‍👩‍👧 \ufeff",
+)
+
+
+def study(
+    *,
+    names: tuple[str, ...] = ("recursive:size=200", "fixed_token:size=250", "cluster_semantic:max_size=400"),
+    questions: int = 20,
+    collections: tuple[str, ...] = ("",),
+    texts: tuple[str, ...] = ("Where is the valve?",),
+    excerpt: str = "The valve is under the lid.",
+    ks: tuple[int | str, ...] = (5, 10, "min"),
+    problems: tuple[Problem, ...] = (),
+    measure: str = "Recall@5",
+    seed: int = 0,
+) -> Study:
+    """A study whose scores are drawn at random, each system a little worse than the one before."""
+    draw = np.random.default_rng(seed)
+    documents = tuple(Document(f"{text[:40]} {i}.md", f"{excerpt} {text}\n" * 3) for i, text in enumerate(texts))
+    queries = tuple(
+        Query(
+            f"q{i}",
+            f"{texts[i % len(texts)]} ({i})",
+            tuple(
+                Evidence(documents[i % len(documents)].id, Span(part * 5, len(excerpt) - part))
+                for part in range(1 + (i % 5 == 0))
+            ),
+            collections[i % len(collections)],
+            {"answer": texts[i % len(texts)]},
+        )
+        for i in range(questions)
+    )
+    benchmark = Benchmark(texts[0], documents, queries, problems)
+    hardness = draw.beta(2.2, 0.9, questions)
+    reports = [_report(name, benchmark, index, hardness, ks, draw) for index, name in enumerate(names)]
+    comparison = compare(reports, measure, resamples=1000)
+    return Study(comparison, benchmark, settings={"Embedder": "all-MiniLM-L6-v2"}, written="2026-11-21")
+
+
+def _report(
+    name: str,
+    benchmark: Benchmark,
+    index: int,
+    hardness: np.ndarray,
+    ks: tuple[int | str, ...],
+    draw: np.random.Generator,
+) -> Report:
+    count = len(benchmark.queries)
+    size = (120, 190, 240, 330, 60, 400, 150)[index % 7]
+    base = np.clip(hardness + draw.normal(-0.02 * index, 0.22, count), 0, 1)
+    base[base > 0.7] = 1.0
+    scores, found, tokens = {}, {}, {}
+    for k in ks:
+        pieces = k if isinstance(k, int) else 2
+        tokens[k] = draw.normal(size * pieces, size / 3, count).clip(20)
+        share = np.clip(base + 0.02 * (pieces - 5), 0, 1)
+        found[k] = tuple(tuple([float(s)] * len(q.evidence)) for s, q in zip(share, benchmark.queries, strict=True))
+        for measure in measures_at([k]):
+            values = share if measure.name == "Recall" else share * 60 / tokens[k]
+            scores[measure] = np.full(count, 0.31) if measure.k is None else values
+    lengths = draw.normal(size, size / 5, 400 - 40 * (index % 7)).clip(8, 1.5 * size).astype(np.int64)
+    return Report(
+        name,
+        benchmark.name,
+        tuple(query.id for query in benchmark.queries),
+        tuple(query.collection for query in benchmark.queries),
+        scores,
+        tokens,
+        found,
+        {"spans": count * 10},
+        (),
+        ChunkStatistics(lengths, truncated=12 if size > 300 else 0, tokens_lost=900 if size > 300 else 0),
+        {"chunk": 0.04 * (index + 1), "embed": 12.1 / (index + 1), "search": 0.003, "score": 0.02},
+    )

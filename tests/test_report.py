@@ -1,0 +1,590 @@
+"""What a report shows is what was measured, and nothing in the data can do more than be shown."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import math
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from chunkcore.errors import DataError, MissingExtraError
+from chunkcore.evaluation.benchmark import Problem
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_reports
+from chunkcore.report.files import write_parts, write_text
+from chunkcore.report.notes import located_table, warnings
+from chunkcore.report.page import whole_percent
+from chunkcore.report.study import Study
+from chunkcore.report.tables import collection_table, difference_table, score_table
+from chunkcore.report.terminal import print_study
+from chunkcore.report.text import csv_cell, markdown_cell, page_text, script_json, terminal_text
+from tests.report_data import NASTY, study
+from tests.strategies import hard_text
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Page(HTMLParser):
+    """The elements, attributes and texts that a browser would see."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tags: list[str] = []
+        self.content: dict[str, list[str]] = {}
+        self.views: list[dict[str, str | None]] = []
+        self._inside = ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if dict(attrs).get("class") == "view":
+            self.views.append(dict(attrs))
+        if tag in ("script", "style"):
+            self._inside = f"{tag} {dict(attrs).get('type', '')}".strip()
+            self.content.setdefault(self._inside, []).append("")
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside:
+            self.content[self._inside][-1] += data
+        else:
+            self.content.setdefault("text", []).append(data)
+
+    @property
+    def data(self) -> dict:
+        (block,) = self.content["script application/json"]
+        return json.loads(block)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.content["text"]).split())
+
+
+@pytest.fixture(scope="module")
+def plain() -> Study:
+    return study()
+
+
+@pytest.fixture(scope="module")
+def nasty() -> Study:
+    return study(
+        names=NASTY,
+        texts=NASTY,
+        collections=NASTY[:3],
+        excerpt="".join(NASTY),
+        problems=tuple(Problem(text, text) for text in NASTY),
+    )
+
+
+# ---- foreign text
+
+
+@given(hard_text() | st.sampled_from(NASTY) | st.text())
+def test_a_script_block_holds_any_text_and_gives_it_back(text):
+    text = page_text(text)
+    block = script_json({"text": text})
+    assert block.isascii()
+    assert not set(block) & set("<>&")
+    assert json.loads(block) == {"text": text}
+
+
+@given(hard_text() | st.sampled_from(NASTY) | st.text())
+def test_a_terminal_line_holds_no_character_that_steers(text):
+    assert not CONTROLS.search(terminal_text(text))
+
+
+@given(hard_text() | st.sampled_from(NASTY) | st.text())
+def test_page_text_can_be_encoded_and_keeps_what_is_harmless(text):
+    shown = page_text(text)
+    shown.encode("utf-8")
+    assert len(shown) == len(text)
+    kept = [(new, old) for new, old in zip(shown, text, strict=True) if new != old]
+    assert all(ord(old) < 0xA0 or 0xD800 <= ord(old) < 0xE000 or ord(old) in (0xFFFE, 0xFFFF) for _, old in kept)
+
+
+@given(st.text())
+def test_a_markdown_cell_stays_one_cell_without_html(text):
+    cell = markdown_cell(text)
+    assert "<" not in cell
+    assert "\n" not in cell
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", cell)) == 0
+
+
+def test_a_strategys_name_reads_in_markdown_as_it_is_written():
+    assert markdown_cell("cluster_semantic:max_size=400,overlap=0") == "cluster_semantic:max_size=400,overlap=0"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "  =1", "\uff1d1", "\ufeff=1", "\u200b=1"])
+def test_a_spreadsheet_sees_no_formula(text):
+    assert csv_cell(text).startswith("'")
+
+
+def test_other_cells_stay_as_they_are():
+    assert [csv_cell(text) for text in ("a=1", "recursive:size=200", "5-3", "")] == [
+        "a=1",
+        "recursive:size=200",
+        "5-3",
+        "",
+    ]
+
+
+# ---- the page
+
+
+def _digests(texts: list[str]) -> list[str]:
+    return [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+
+
+def test_the_page_needs_nothing_else(plain):
+    page = Page(html_report(plain))
+    assert not [(tag, name) for tag, name, _ in page.attributes if name in ("src", "href", "srcset", "action", "style")]
+    assert not {"link", "img", "iframe", "object", "embed", "base", "a"} & set(page.tags)
+
+
+def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_more(plain):
+    page = Page(html_report(plain))
+    (policy,) = [value for _, name, value in page.attributes if name == "content" and "default-src" in value]
+    (script,), (style,) = _digests(page.content["script"]), _digests(page.content["style"])
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"style-src 'sha256-{style}'",
+        f"script-src 'sha256-{script}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+
+
+def test_text_from_the_data_adds_no_element_and_no_attribute(plain, nasty):
+    page, calm = Page(html_report(nasty)), Page(html_report(plain))
+    assert set(page.tags) <= set(calm.tags) | {"aside", "li", "ul"}
+    assert page.tags.count("script") == 2
+    assert {name for _, name, _ in page.attributes} <= {name for _, name, _ in calm.attributes}
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+
+
+def test_text_from_the_data_is_shown(nasty):
+    shown = Page(html_report(nasty)).text
+    for text in ("<img src=x onerror=\"document.title='pwned'\">", "{{ 7*7 }} {% raw %}", "&lt;b&gt;", "␛[31mred␇"):
+        assert text in shown
+
+
+def test_the_data_block_gives_every_question_with_its_evidence_and_shares(nasty):
+    data = Page(html_report(nasty)).data
+    assert data["systems"] == [page_text(report.name) for report in nasty.reports]
+    assert data["ks"] == ["5", "10", "min"]
+    for query, shown in zip(nasty.benchmark.queries, data["questions"], strict=True):
+        assert shown["text"] == page_text(query.text)
+        spans = [[page_text(each.document_id), each.span.start, each.span.end] for each in query.evidence]
+        assert [each[:3] for each in shown["evidence"]] == spans
+        texts = [each.span.slice(nasty.benchmark.document(each.document_id).text) for each in query.evidence]
+        assert [each[3] for each in shown["evidence"]] == [page_text(text) for text in texts]
+    report, row = nasty.reports[2], 7
+    found = [whole_percent(share) for share in report.found[10][row]]
+    assert data["questions"][row]["found"][1][2] == found
+
+
+def test_shares_of_another_order_of_questions_reach_the_right_question(plain):
+    first = plain.comparison.reports[0]
+    turned = replace(
+        first,
+        query_ids=first.query_ids[::-1],
+        found={k: rows[::-1] for k, rows in first.found.items()},
+        scores={measure: values[::-1] for measure, values in first.scores.items()},
+    )
+    reports = (turned, *plain.comparison.reports[1:])
+    shown = Page(html_report(replace(plain, comparison=replace(plain.comparison, reports=reports)))).data
+    assert shown == Page(html_report(plain)).data
+
+
+def test_a_long_excerpt_is_cut_and_says_so():
+    shown = Page(html_report(study(excerpt="word " * 1000))).data["questions"][1]["evidence"][0][3]
+    assert shown.endswith(" […]")
+    assert len(shown) < 1600
+
+
+def test_every_depth_and_unit_has_its_view_and_the_verdicts_is_open(plain):
+    views = Page(html_report(plain)).views
+    for part in range(2):  # scores, plot
+        section = views[part * 6 : part * 6 + 6]
+        assert {(view["data-k"], view["data-unit"]) for view in section} == {
+            (k, unit) for k in ("5", "10", "min") for unit in ("token", "character")
+        }
+        assert [(view["data-k"], view["data-unit"]) for view in section if "hidden" not in view] == [("5", "token")]
+
+
+def test_the_verdict_comes_before_every_table(plain):
+    source = html_report(plain)
+    first = plain.comparison.verdict.split(". ")[0]
+    shown = Page(source[: source.index("<table")]).text
+    assert page_text(first).rstrip(".") in shown
+
+
+def test_the_footer_tells_version_settings_seed_and_date(plain):
+    shown = Page(html_report(plain)).text
+    footer = shown[shown.index("How this was made") :]
+    for text in ("0.1.0", "2026-11-21", "all-MiniLM-L6-v2", "1,000", "holding evidence"):
+        assert text in footer
+
+
+def test_left_out_questions_stand_with_their_reason():
+    left_out = study(problems=(Problem("q77", "its evidence occurs 3 times"),))
+    shown = Page(html_report(left_out)).text
+    assert "q77 its evidence occurs 3 times" in shown
+    assert "1 question is left out" in shown
+
+
+def test_a_study_with_next_to_nothing_is_rendered_too(tmp_path):
+    scores = {Measure("Recall", 5): np.array([1.0, math.nan]), Measure("Recall", 5, "character"): np.array([1.0, 0.5])}
+    report = Report("only", "toy", ("a", "b"), ("", ""), scores)
+    bare = Study(compare([report], "Recall@5", resamples=100))
+    page = Page(html_report(bare))
+    assert "only" in page.text
+    assert page.data["questions"] == []
+    assert "nan" not in page.text.lower().split()
+    written = write_reports(tmp_path, bare)
+    assert read_reports(written.json)[0].name == "only"
+    print_study(bare, Console(file=io.StringIO(), width=80))
+
+
+def test_an_empty_chunk_pool_is_no_obstacle(plain):
+    empty = replace(plain.comparison.reports[0], chunks=ChunkStatistics(np.array([], dtype=np.int64)))
+    reports = (empty, *plain.comparison.reports[1:])
+    assert "0 chunks" in Page(html_report(replace(plain, comparison=replace(plain.comparison, reports=reports)))).text
+
+
+def test_without_jinja2_the_page_says_what_to_install(plain, monkeypatch):
+    from chunkcore.report import page
+
+    page._template.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"jinja2 is needed to write the HTML report.*chunkadapters\[report\]"):
+        html_report(plain)
+
+
+# ---- tables
+
+
+def test_strategies_are_ranked_by_the_verdicts_measure(plain):
+    means = [report.mean("Recall@5") for report in plain.reports]
+    assert means == sorted(means, reverse=True)
+    by_iou = study(measure="IoU@10")
+    means = [report.mean("IoU@10") for report in by_iou.reports]
+    assert means == sorted(means, reverse=True)
+
+
+def test_the_table_shows_means_deviations_and_the_verdicts_interval(plain):
+    table = score_table(plain, 5, "token")
+    report = plain.reports[1]
+    low, high = plain.comparison.intervals[report.name]
+    name, recall, precision = table.rows[1][:3]
+    assert (name.text, name.number) == (report.name, 2)
+    assert recall.text == f"{100 * report.mean('Recall@5'):.1f}"
+    assert recall.details == (f"± {100 * report.std('Recall@5'):.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
+    assert precision.details == (f"± {100 * report.std('Precision@5'):.1f}",)
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_another_depth_shows_its_own_scores_and_costs(plain):
+    table = score_table(plain, "min", "character")
+    report = plain.reports[0]
+    titles = [column.title for column in table.columns]
+    cells = dict(zip(titles, table.rows[0], strict=True))
+    assert cells["F1"].text == f"{100 * report.mean('F1@min[character]'):.1f}"
+    assert cells["Tokens retrieved"].text == f"{report.mean_tokens('min'):,.0f}"
+    assert cells["Number"].text == f"{report.chunks.count:,}"
+    assert cells["search"].text == "<0.01"
+
+
+def test_differences_read_the_same_from_both_sides(plain):
+    rows = difference_table(plain).rows
+    for i in range(3):
+        for j in range(3):
+            there, back = rows[i][j + 1], rows[j][i + 1]
+            if i == j:
+                assert there.text == "·"
+                continue
+            assert there.strong == back.strong
+            flip = str.maketrans("+\u2212", "\u2212+")
+            assert there.text.translate(flip) == back.text
+            low, high = there.details[0].split(" to ")
+            assert back.details == (f"{high.translate(flip)} to {low.translate(flip)}",)
+    a, b = plain.reports[0], plain.reports[2]
+    assert rows[0][3].text == plots.signed(100 * (a.mean("Recall@5") - b.mean("Recall@5")))
+
+
+def test_collections_are_tabled_only_where_there_are_several(plain):
+    assert collection_table(plain, 5, "token") is None
+    several = study(collections=("a", "b"))
+    table = collection_table(several, 10, "token")
+    assert [column.title for column in table.columns] == ["Strategy", "All (20)", "a (10)", "b (10)"]
+    mean, _, _ = several.reports[0].by_collection("Recall@10")["b"]
+    assert table.rows[0][3].text == f"{100 * mean:.1f}"
+
+
+def test_warnings_name_what_was_truncated_unanswered_and_lost(plain):
+    calm = replace(plain.comparison.reports[0], chunks=None)
+    assert warnings(replace(plain, comparison=replace(plain.comparison, reports=(calm,)))) == []
+    troubled = replace(
+        calm,
+        chunks=ChunkStatistics(np.array([900]), truncated=1, tokens_lost=1644),
+        unanswered=("q1", "q2"),
+        located={"spans": 3, "unlocated": 2, "ambiguous": 1},
+    )
+    made = replace(plain, comparison=replace(plain.comparison, reports=(troubled,)))
+    first, second, third = warnings(made)
+    assert "1 chunk is longer than the embedder reads; 1,644 of its tokens were cut off" in first
+    assert "2 questions are not answered" in second
+    assert "2 retrieved pieces are to be found in no document" in third
+    assert [cell.text for cell in located_table(made).rows[0]] == [calm.name, "3", "0", "0", "1", "2"]
+
+
+def test_how_pieces_were_located_is_tabled_only_where_it_matters(plain):
+    assert located_table(plain) is None
+
+
+# ---- plots
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0.001, 1e6), st.integers(3, 10))
+def test_ticks_enclose_the_range_in_even_steps(low, width, count):
+    found = plots.ticks(low, low + width, count)
+    assert found[0] <= low + 1e-6 * width
+    assert found[-1] >= low + width - 1e-6 * width
+    steps = np.diff(found)
+    assert np.allclose(steps, steps[0], rtol=1e-3)
+    assert 2 <= len(found) <= 2 * count + 3
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.floats(100, 3000), st.floats(40, 95)), min_size=1, max_size=12), st.sampled_from([360, 860]))
+def test_numbered_discs_lie_inside_and_apart(places, width):
+    marks = [(60 + x / 3100 * (width - 90), 40 + y / 100 * 200) for x, y in places]
+    discs = plots._places(marks, width, 320)
+    assert all(0 < x < width and 0 < y < 320 for x, y in discs)
+    if len({(round(x / 40), round(y / 40)) for x, y in marks}) == len(marks):
+        for index, disc in enumerate(discs):
+            assert all(math.dist(disc, other) >= 2 * plots._RADIUS for other in discs[:index])
+            assert all(math.dist(disc, mark) > plots._RADIUS for mark in marks)
+
+
+def test_a_points_place_in_the_plot_is_its_score():
+    points = [plots.Point(1, "a", 100, 20, 15, 25), plots.Point(2, "b", 200, 40, 35, 45)]
+    drawn = plots.scatter(points, width=860, x_label="x", y_label="y", title="t")
+    heights = {float(y): float(tick) for y, tick in re.findall(r'class="tick" x="39.0" y="([\d.]+)"[^>]*>(\d+)<', drawn)}
+    dots = [float(y) + 4 for y in re.findall(r'class="dot s\d" cx="[\d.]+" cy="([\d.]+)"', drawn)]
+    fit = np.polyfit(list(heights), list(heights.values()), 1)
+    assert np.polyval(fit, dots) == pytest.approx([20, 40], abs=0.2)
+    assert drawn.count('class="whisker s1"') == 3
+    assert "1 a: 20.0 % at 100 tokens (95 % interval 15.0 to 25.0)" in drawn
+
+
+def test_the_line_joins_what_no_other_point_beats():
+    points = [
+        plots.Point(number, "", x, y, math.nan, math.nan)
+        for number, (x, y) in enumerate([(300, 50), (100, 40), (200, 30), (400, 60)], 1)
+    ]
+    drawn = plots.scatter(points, width=860, x_label="", y_label="", title="")
+    (line,) = re.findall(r'class="frontier" points="([^"]*)"', drawn)
+    dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    by_place = {f"{x},{y}": number for number, x, y in dots}
+    assert [by_place[place] for place in line.split()] == ["2", "1", "4"]
+
+
+def test_a_difference_that_is_not_distinct_is_drawn_open():
+    rows = [plots.Row(2, "b", -3, -5, -1, True), plots.Row(3, "c", -1, -4, 2, False)]
+    drawn = plots.forest(rows, width=860, x_label="", title="")
+    assert re.findall(r'class="estimate s\d (\w+)"', drawn) == ["distinct", "tied"]
+
+
+def test_a_histogram_has_a_bar_for_each_filled_bin_and_its_median():
+    drawn = plots.histogram([1, 1, 1, 99, 50], limit=100, title="")
+    (bars,) = re.findall(r'class="bars" d="([^"]*)"', drawn)
+    assert bars.count("M") == 3
+    (median,) = re.findall(r'class="median" x1="([\d.]+)"', drawn)
+    assert float(median) == pytest.approx(6 + (250 - 12) * 0.01, abs=0.1)
+
+
+def test_nothing_to_plot_is_no_plot():
+    assert plots.scatter([], width=860, x_label="", y_label="", title="") == ""
+    assert plots.forest([], width=860, x_label="", title="") == ""
+
+
+def test_names_in_plots_are_escaped():
+    point = plots.Point(1, NASTY[0], 100, 20, 15, 25)
+    row = plots.Row(1, NASTY[1], 1, 0, 2, False)
+    drawn = plots.scatter([point], width=360, x_label="", y_label="", title=NASTY[2])
+    drawn += plots.forest([row], width=860, x_label="", title=NASTY[1])
+    assert "<script" not in drawn
+    assert "<img" not in drawn
+
+
+# ---- files
+
+
+def test_csv_rows_are_the_scores_and_hold_no_formula(nasty):
+    rows = list(csv.DictReader(io.StringIO(score_csv(nasty))))
+    report = nasty.reports[0]
+    whole = [row for row in rows if row["strategy"] == csv_cell(report.name) and not row["collection"]]
+    assert {row["measure"]: float(row["mean"]) for row in whole} == {
+        str(measure): pytest.approx(report.mean(measure), abs=1e-5) for measure in report.scores
+    }
+    (verdict,) = [row for row in whole if row["low"]]
+    assert verdict["measure"] == "Recall@5"
+    cells = [value for row in rows for value in row.values()]
+    cells += [value for row in csv.DictReader(io.StringIO(question_csv(nasty))) for value in row.values()]
+    assert not [cell for cell in cells if cell.lstrip().startswith(("=", "+", "@"))]
+    assert not [cell for cell in cells if cell.startswith("-") and not re.fullmatch(r"-[\d.e-]+", cell)]
+
+
+def test_question_csv_has_a_row_a_strategy_and_question(plain):
+    rows = list(csv.DictReader(io.StringIO(question_csv(plain))))
+    assert len(rows) == 3 * 20
+    report = plain.reports[1]
+    (row,) = [row for row in rows if row["strategy"] == report.name and row["question_id"] == "q3"]
+    assert float(row["IoU@10"]) == pytest.approx(report.values("IoU@10")[3], rel=1e-5)
+    assert float(row["tokens@5"]) == pytest.approx(report.retrieved_tokens[5][3], rel=1e-5)
+    assert row["question"] == "Where is the valve? (3)"
+
+
+def test_undefined_scores_are_empty_cells(plain):
+    values = dict(plain.comparison.reports[0].scores)
+    values[Measure("Recall", 5)] = np.full(20, math.nan)
+    gone = replace(plain.comparison.reports[0], scores=values)
+    made = replace(plain, comparison=replace(plain.comparison, reports=(gone,)))
+    (row,) = [row for row in csv.DictReader(io.StringIO(score_csv(made))) if row["measure"] == "Recall@5"]
+    assert (row["mean"], row["questions"]) == ("", "0")
+    assert score_table(made, 5, "token").rows[0][1].text == "–"
+
+
+def test_markdown_tables_keep_their_columns_whatever_the_names(nasty):
+    lines = markdown_report(nasty).split("\n")
+    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in lines if line.startswith("|")]
+    tables = "\n".join(line if line.startswith("|") else "" for line in lines).split("\n\n")
+    assert len(widths) > 60
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.split("\n") if line}) <= 1
+    assert "<" not in "\n".join(lines)
+
+
+def test_markdown_has_the_verdict_and_every_depth(plain):
+    text = markdown_report(plain)
+    assert text.index(plain.comparison.verdict[:20]) < text.index("|")
+    for title in ("k = 5, tokens", "k = 10, characters", "k = min, tokens"):
+        assert f"## Scores at {title}" in text
+
+
+def test_reports_can_be_read_back_from_json(tmp_path, nasty):
+    written = write_reports(tmp_path, nasty)
+    again = read_reports(written.json)
+    assert [report.to_dict() for report in again] == [report.to_dict() for report in nasty.reports]
+    compared = compare(again, "Recall@5", resamples=1000)
+    assert compared.verdict == nasty.comparison.verdict
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "another"}', '{"format": "chunkcore report 1"}'])
+def test_another_json_file_is_refused_with_its_name(tmp_path, content):
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"other\.json is no"):
+        read_reports(path)
+
+
+def test_all_five_files_are_written_whole(tmp_path, nasty):
+    files = write_reports(tmp_path / "new" / "folder", nasty)
+    names = sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
+    assert names == ["questions.csv", "report.html", "report.json", "report.md", "scores.csv"]
+    assert files.html.read_text("utf-8") == html_report(nasty)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = write_text(tmp_path / "a.txt", "old")
+
+    def parts():
+        yield b"new"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_parts(path, parts())
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path):
+    path = write_text(tmp_path / "a.txt", "old")
+    seen = []
+
+    def parts():
+        for _ in range(3):
+            yield b"new" * 100_000
+            seen.append(path.read_text())
+
+    write_parts(path, parts())
+    assert seen == ["old"] * 3
+    assert path.read_text() == "new" * 300_000
+
+
+def test_a_folder_in_the_files_place_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(IsADirectoryError) as caught:
+        write_text(tmp_path, "x")
+    assert caught.value.filename == str(tmp_path)
+
+
+# ---- the terminal
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
+    stream = io.StringIO()
+    print_study(nasty, Console(file=stream, width=width))
+    lines = stream.getvalue().split("\n")
+    assert max(map(cell_len, lines)) <= width
+    assert not [line for line in lines if CONTROLS.search(line)]
+    assert "…" not in stream.getvalue()
+
+
+def test_a_name_in_brackets_is_no_style():
+    named = study(names=("[red]a[/red]", "[link=x]b"))
+    stream = io.StringIO()
+    print_study(named, Console(file=stream, width=120))
+    assert "[red]a[/red]" in stream.getvalue()
+    assert "[link=x]b" in stream.getvalue()
+
+
+def test_a_wide_terminal_shows_more_than_a_narrow_one(plain):
+    shown = {}
+    for width in (80, 140):
+        stream = io.StringIO()
+        print_study(plain, Console(file=stream, width=width))
+        shown[width] = stream.getvalue()
+    assert "PrecisionΩ" in shown[140]
+    assert "PrecisionΩ" not in shown[80]
+    assert "Recall" in shown[80]
+    assert "Tokens per" in shown[80]
+
+
+def test_the_style_has_no_reference_to_the_network():
+    folder = Path(plots.__file__).parent
+    for name in ("page.css", "page.js", "page.html.jinja"):
+        text = (folder / name).read_text("utf-8")
+        assert not re.search(r"url\(|@import|https?://|fetch\(|XMLHttp|innerHTML|insertAdjacent|document\.write|eval", text)
