@@ -1,0 +1,81 @@
+"""Tokens or characters of all documents, numbered one after the other, so that arrays can hold any span."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.document import Document
+from chunkcore.spans import Ranges
+from chunkcore.tokens import TokenCounter
+
+__all__ = ["CharacterAxis", "Coverage", "TokenAxis"]
+
+Numbers = NDArray[np.int64]
+
+
+class CharacterAxis:
+    """Every document's characters, one document after the other, with a gap of one between two.
+
+    The gap keeps the end of a document from touching the beginning of the next.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.numbers = {document.id: number for number, document in enumerate(documents)}
+        self.sizes = np.array([len(document.text) for document in documents], dtype=np.int64)
+        self.bases = np.cumsum(self.sizes + 1) - self.sizes - 1
+        self.size = int((self.sizes + 1).sum())
+
+    def ranges(self, characters: Ranges) -> Ranges:
+        """The characters themselves."""
+        return characters
+
+
+class TokenAxis:
+    """Every document's tokens, of the document's own tokenization, one document after the other."""
+
+    def __init__(self, characters: CharacterAxis, documents: Sequence[Document], counter: TokenCounter) -> None:
+        found = [counter.boundaries(document.text) for document in documents]
+        bases = characters.bases.tolist()
+        self._begins = np.concatenate(
+            [np.empty(0, dtype=np.int64), *(base + each for base, each in zip(bases, found, strict=True))]
+        )
+        self._document_begins = characters.bases
+        self.size = len(self._begins)
+
+    def ranges(self, characters: Ranges) -> Ranges:
+        """Of each range of the character axis the tokens that begin in it.
+
+        A range inside of one token, in which none begins, is that token: whoever retrieves a part of a
+        token pays for it, and evidence of a few letters is never evidence of nothing.
+        """
+        first = np.searchsorted(self._begins, characters[:, 0], side="left")
+        after = np.searchsorted(self._begins, characters[:, 1], side="left")
+        document = np.searchsorted(self._document_begins, characters[:, 0], side="right") - 1
+        least = np.searchsorted(self._begins, self._document_begins[document], side="left")
+        return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
+
+
+class Coverage:
+    """Positions that sorted, disjoint ranges cover, ready to be asked how many lie in other ranges."""
+
+    def __init__(self, union: Ranges) -> None:
+        lengths = union[:, 1] - union[:, 0]
+        self._edges = union.reshape(-1)
+        # Covered positions before each edge; between two edges the count grows, or stands still.
+        self._before = np.column_stack((np.cumsum(lengths) - lengths, np.cumsum(lengths))).reshape(-1)
+
+    def lengths(self, ranges: Ranges) -> Numbers:
+        """How many covered positions lie in each range, int64."""
+        return self._up_to(ranges[:, 1]) - self._up_to(ranges[:, 0])
+
+    def _up_to(self, positions: Numbers) -> Numbers:
+        if not len(self._edges):
+            return np.zeros(len(positions), dtype=np.int64)
+        edge = np.searchsorted(self._edges, positions, side="right") - 1
+        inside = edge % 2 == 0  # also true of no edge but -1, which is odd
+        known = np.maximum(edge, 0)
+        grown = np.where(inside, positions - self._edges[known], 0)
+        return np.where(edge < 0, 0, self._before[known] + grown)

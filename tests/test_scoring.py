@@ -1,0 +1,386 @@
+"""Scores are what counting tokens one by one gives, for any spans, however they overlap or repeat."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.measures import Measure, measures_at
+from chunkcore.evaluation.pieces import meeting_pairs
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.scoring import Scorer, evaluate
+from chunkcore.evaluation.units import Coverage
+from chunkcore.spans import union_ranges
+from chunkcore.tokens import get_counter
+from tests.strategies import hard_text
+
+# --- by hand -----------------------------------------------------------------------------------------
+
+#            0         1         2         3
+#            0123456789012345678901234567890123456789
+DIGITS = Document("digits", "0123456789" * 4)
+OTHER = Document("other", "abcdefghij")
+ONE = Benchmark("one", [DIGITS, OTHER], [Query("q", "?", (Evidence("digits", Span(10, 20)),))])
+
+
+def piece(*spans: tuple[int, int], document: str = "digits") -> Retrieved:
+    return Retrieved(document, tuple(Span(*each) for each in spans))
+
+
+def scores(*retrieved: Retrieved, pool: list[Retrieved] | None = None, **options: Any) -> dict[str, float]:
+    """Every measure of one query, by its name, in characters."""
+    options.setdefault("counter", "characters")
+    report = evaluate(ONE, Run("r", {"q": list(retrieved)}, pool), **options)
+    return {str(measure): report.mean(measure) for measure in report.scores}
+
+
+def test_a_half_of_the_evidence_in_twice_its_length() -> None:
+    found = scores(piece((5, 15), (30, 40)))
+    assert found["Recall@5"] == found["Recall@5[character]"] == 5 / 10
+    assert found["Precision@5"] == 5 / 20
+    assert found["IoU@5"] == 5 / (10 + 20 - 5)
+    assert found["F1@5"] == 2 * 5 / (10 + 20)
+
+
+def test_what_is_retrieved_twice_counts_once_above_and_twice_below() -> None:
+    found = scores(piece((10, 20)), piece((10, 20)), piece((15, 25)))
+    assert found["Recall@5"] == 1
+    assert found["Precision@5"] == 10 / 30
+    assert found["IoU@5"] == 10 / (10 + 30 - 10)
+
+
+def test_a_chunk_that_overlaps_itself_counts_all_of_its_spans() -> None:
+    assert scores(piece((10, 20), (10, 20)))["Precision@5"] == 10 / 20
+
+
+def test_another_document_is_never_relevant() -> None:
+    assert scores(piece((0, 10), document="other"), piece((10, 20)))["Precision@5"] == 10 / 20
+
+
+def test_k_cuts_the_ranking() -> None:
+    found = scores(piece((0, 5)), piece((10, 15)), piece((15, 20)), measures=["Recall@1", "Recall@2", "Recall@3"])
+    assert list(found.values()) == [0, 0.5, 1]
+
+
+def test_a_query_that_the_run_lacks_scores_nothing_and_is_listed() -> None:
+    queries = [*ONE.queries, Query("r", "?", ONE.queries[0].evidence)]
+    report = evaluate(
+        Benchmark("two", ONE.documents, queries), Run("r", {"r": [piece((10, 20))]}), ["Recall@5", "IoU@5"]
+    )
+    assert report.unanswered == ("q",)
+    assert report.values("Recall@5").tolist() == report.values("IoU@5").tolist() == [0, 1]
+
+
+def test_an_answer_of_nothing_is_an_answer() -> None:
+    report = evaluate(ONE, Run("r", {"q": []}), ["Precision@5"])
+    assert (report.unanswered, report.mean("Precision@5")) == ((), 0)
+
+
+def test_text_that_stands_nowhere_counts_as_retrieved() -> None:
+    found = scores(piece((10, 20)), Retrieved("", (), 0, "x" * 30, "unlocated"))
+    assert (found["Recall@5"], found["Precision@5"]) == (1, 10 / 40)
+    report = evaluate(
+        ONE, Run("r", {"q": [piece((10, 20)), Retrieved("elsewhere", (Span(0, 2),), 0, "two words")]}), counter="words"
+    )
+    assert report.located == {"spans": 1, "unlocated": 1}
+    assert report.retrieved_tokens[5].tolist() == [1 + 2]
+
+
+def test_what_was_found_of_each_piece_of_evidence() -> None:
+    evidence = (Evidence("digits", Span(0, 10)), Evidence("other", Span(0, 4)), Evidence("digits", Span(5, 15)))
+    benchmark = Benchmark("b", ONE.documents, [Query("p", "?", evidence[:1]), Query("q", "?", evidence)])
+    run = Run("r", {"q": [piece((8, 15)), piece((0, 1), document="other")]})
+    report = evaluate(benchmark, run, ["Recall@1", "Recall@2"], counter="characters")
+    assert report.found == {1: ((0,), (0.2, 0, 0.7)), 2: ((0,), (0.2, 0.25, 0.7))}
+    # 0-15 of digits and 0-4 of other are 19 relevant characters; what two excerpts share counts once.
+    assert report.values("Recall@2").tolist() == [0, (7 + 1) / 19]
+
+
+POOL = [
+    piece((0, 10)),
+    piece((10, 14)),
+    piece((14, 22)),
+    piece((20, 30)),
+    piece((30, 40)),
+    piece((0, 10), document="other"),
+]
+
+
+def test_min_counts_the_chunks_that_hold_evidence() -> None:
+    ranking = [POOL[4], POOL[1], POOL[2]]
+    assert scores(*ranking, pool=POOL)["Recall@min"] == 4 / 10  # the first two
+    # 0-10 ends where the evidence begins, and 20-30 begins where it ends.
+    assert scores(*ranking, pool=POOL, min_rule="touching")["Recall@min"] == 1
+    assert Scorer(ONE).depths(POOL).tolist() == [2]
+    assert Scorer(ONE, min_rule="touching").depths(POOL).tolist() == [4]
+
+
+def test_the_end_of_a_document_does_not_touch_the_next() -> None:
+    benchmark = Benchmark("b", ONE.documents, [Query("q", "?", (Evidence("digits", Span(30, 40)),))])
+    pool = [piece((0, 5), document="other"), piece((20, 30))]
+    assert Scorer(benchmark, min_rule="touching").depths(pool).tolist() == [1]
+
+
+def test_precision_omega_is_the_precision_of_all_that_hold_evidence() -> None:
+    assert scores(pool=POOL)["PrecisionOmega"] == 10 / (4 + 8)
+    assert scores(pool=POOL, min_rule="touching")["PrecisionOmega"] == 10 / (10 + 4 + 8 + 10)
+
+
+def test_precision_omega_counts_what_chunks_share_each_time_or_once() -> None:
+    pool = [piece((0, 15)), piece((5, 20))]
+    assert scores(pool=pool)["PrecisionOmega"] == 10 / 30
+    assert scores(pool=pool, omega_rule="once")["PrecisionOmega"] == 10 / 20
+
+
+def test_one_chunk_of_several_spans_is_one_piece() -> None:
+    pool = [piece((0, 12), (18, 40)), piece((12, 18))]
+    assert Scorer(ONE).depths(pool).tolist() == [2]
+    assert scores(pool[0], pool=pool)["Recall@min"] == 4 / 10
+
+
+def test_a_pool_that_holds_no_evidence_scores_nothing() -> None:
+    found = scores(piece((10, 20)), pool=[piece((0, 5))])
+    assert found["PrecisionOmega"] == found["Recall@min"] == 0
+
+
+def test_without_a_pool_min_and_omega_are_not_known() -> None:
+    report = evaluate(ONE, Run("r", {"q": [piece((10, 20))]}))
+    assert math.isnan(report.mean("PrecisionOmega"))
+    assert math.isnan(report.mean("Recall@min"))
+    assert math.isnan(report.mean_tokens("min"))
+    assert math.isnan(report.found["min"][0][0])
+    assert report.chunks is None
+
+
+def test_a_token_belongs_to_the_span_that_holds_its_first_character() -> None:
+    document = Document("d", "alpha beta gamma")
+    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(3, 11)),))])
+    run = Run("r", {"q": [piece((0, 8), document="d")]})
+    report = evaluate(benchmark, run, ["Recall@5", "Precision@5"], counter="words")
+    # The evidence "ha beta " holds the beginning of "beta" alone, the answer those of "alpha" and "beta".
+    assert (report.mean("Recall@5"), report.mean("Precision@5")) == (1, 0.5)
+
+
+def test_evidence_inside_of_a_token_is_that_token() -> None:
+    document = Document("d", "alpha beta gamma")
+    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(7, 9)),))])
+    for spans, recall in (((6, 7), 1), ((7, 9), 1), ((0, 5), 0)):
+        report = evaluate(benchmark, Run("r", {"q": [piece(spans, document="d")]}), ["Recall@5"], counter="words")
+        assert report.mean("Recall@5") == recall
+
+
+def test_evidence_without_a_single_token_leaves_the_query_undefined() -> None:
+    benchmark = Benchmark("b", [Document("d", "  alpha")], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
+    report = evaluate(benchmark, Run("r", {"q": [piece((0, 7), document="d")]}), ["Recall@5", "IoU@5"], counter="words")
+    assert math.isnan(report.mean("Recall@5"))
+    assert math.isnan(report.mean("IoU@5"))
+
+
+def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
+    report = evaluate(ONE, Run("r", {"q": POOL[:2]}, POOL, {"search": 0.25}), counter="characters")
+    assert report.retrieved_tokens[5].tolist() == [14]
+    assert report.chunks is not None
+    assert report.chunks.tokens.tolist() == [10, 4, 8, 10, 10, 10]
+    assert (report.name, report.benchmark, report.query_ids, report.min_rule) == ("r", "one", ("q",), "holding")
+    assert report.seconds["search"] == 0.25
+    assert report.seconds["score"] > 0
+    assert list(report.scores) == measures_at()
+
+
+@pytest.mark.parametrize(
+    ("run", "options", "error", "message"),
+    [
+        (Run("r", {"q": [piece((0, 41))]}), {}, DataError, "the run 'r': a span of piece 0 ends at 41, its document"),
+        (Run("r", {}, [piece((0, 41))]), {}, DataError, "the pool of 'r': a span of piece 0 ends at 41"),
+        (Run("r", {"x": []}), {}, DataError, "answers none of the benchmark's queries: it has 'x', the benchmark 'q'"),
+        (Run("r", {"q": [piece((0, 1), document="no")]}), {}, DataError, "the document 'no', which the benchmark does"),
+        (Run("r", {}), {"min_rule": "any"}, OptionError, 'min_rule is "holding" or "touching", got \'any\''),
+        (Run("r", {}), {"omega_rule": "any"}, OptionError, 'omega_rule is "repeats" or "once", got \'any\''),
+        (Run("r", {}), {"measures": ["nDCG@5"]}, OptionError, "unknown measure"),
+        (Run("r", {}), {"counter": "nothing"}, OptionError, "unknown token counter"),
+    ],
+)
+def test_what_can_not_be_scored_is_refused(run: Run, options: dict[str, Any], error: type, message: str) -> None:
+    with pytest.raises(error) as caught:
+        evaluate(ONE, run, **options)
+    assert message in str(caught.value)
+
+
+# --- against sets ------------------------------------------------------------------------------------
+
+
+@st.composite
+def _spans(draw: st.DrawFn, size: int, least: int, most: int) -> tuple[Span, ...]:
+    found = []
+    for _ in range(draw(st.integers(least, most))):
+        start = draw(st.integers(0, size - 1))
+        found.append(Span(start, draw(st.integers(start + 1, size))))
+    return tuple(found)
+
+
+@st.composite
+def _cases(draw: st.DrawFn) -> tuple[Benchmark, Run]:
+    """Documents, queries with overlapping evidence, and a run that draws from a pool and from elsewhere."""
+    texts = draw(st.lists(hard_text(max_parts=12).filter(bool), min_size=1, max_size=3))
+    documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
+    chosen = st.sampled_from(documents)
+
+    def pieces(most: int) -> list[Retrieved]:
+        found = []
+        for _ in range(draw(st.integers(0, most))):
+            document = draw(chosen)
+            found.append(Retrieved(document.id, draw(_spans(len(document.text), 1, 3))))
+        return found
+
+    queries = []
+    for number in range(draw(st.integers(1, 3))):
+        evidence = []
+        for _ in range(draw(st.integers(1, 3))):
+            document = draw(chosen)
+            evidence += [Evidence(document.id, span) for span in draw(_spans(len(document.text), 1, 1))]
+        queries.append(Query(f"q{number}", "?", tuple(evidence)))
+    pool = draw(st.none()) if draw(st.booleans()) else pieces(6)
+    loose = [Retrieved("", (), 0, draw(hard_text(max_parts=3)), "unlocated")]
+    candidates = [*(pool or []), *pieces(3), *loose]
+    results = {
+        query.id: draw(st.lists(st.sampled_from(candidates), max_size=7)) for query in queries if draw(st.booleans())
+    }
+    return Benchmark("b", documents, queries), Run("r", results, pool)
+
+
+Unit = tuple[str, int]
+
+
+def _units(document: Document, span: Span, begins: list[int]) -> set[Unit]:
+    inside = {i for i, begin in enumerate(begins) if span.start <= begin < span.end}
+    before = [i for i, begin in enumerate(begins) if begin < span.start]
+    return {(document.id, i) for i in inside or before[-1:]}
+
+
+class ByHand:
+    """The definitions, word for word, with Python sets."""
+
+    def __init__(self, benchmark: Benchmark, run: Run, counter: str, min_rule: str, omega_rule: str) -> None:
+        self.benchmark, self.run = benchmark, run
+        self.counter, self.min_rule, self.omega_rule = counter, min_rule, omega_rule
+        self.begins = {d.id: get_counter(counter).boundaries(d.text).tolist() for d in benchmark.documents}
+
+    def units(self, found: Retrieved) -> list[set[Unit]]:
+        document = self.benchmark.document(found.document_id)
+        return [_units(document, span, self.begins[document.id]) for span in found.spans]
+
+    def size(self, found: Retrieved) -> int:
+        if not found.spans:
+            return get_counter(self.counter).count(found.text)
+        return sum(map(len, self.units(found)))
+
+    def holds(self, found: Retrieved, query: Query) -> bool:
+        reach = 1 if self.min_rule == "touching" else 0
+        return any(
+            found.document_id == each.document_id
+            and span.start < each.span.end + reach
+            and each.span.start - reach < span.end
+            for span in found.spans
+            for each in query.evidence
+        )
+
+    def answer(self, query: Query, measure: Measure) -> list[Retrieved] | None:
+        ranking = list(self.run.results.get(query.id, []))
+        if isinstance(measure.k, int):
+            return ranking[: measure.k]
+        if self.run.pool is None:
+            return None
+        holding = [each for each in self.run.pool if self.holds(each, query)]
+        return holding if measure.k is None else ranking[: len(holding)]
+
+    def score(self, query: Query, measure: Measure) -> float:
+        answer = self.answer(query, measure)
+        relevant: set[Unit] = set()
+        for each in query.evidence:
+            relevant |= self.units(Retrieved(each.document_id, (each.span,)))[0]
+        if answer is None or not relevant:
+            return math.nan
+        sets = [units for each in answer if each.spans for units in self.units(each)]
+        union = set().union(*sets)
+        hit = len(relevant & union)
+        retrieved = sum(map(self.size, answer))
+        if measure.name == "PrecisionOmega" and self.omega_rule == "once":
+            retrieved = len(union)
+        if measure.name == "Recall":
+            return hit / len(relevant)
+        if measure.name == "IoU":
+            return hit / (len(relevant) + retrieved - hit)
+        if measure.name == "F1":
+            return 2 * hit / (len(relevant) + retrieved)
+        return hit / retrieved if retrieved else 0.0
+
+
+@given(
+    _cases(),
+    st.sampled_from(["characters", "words", "cl100k_base"]),
+    st.sampled_from(["holding", "touching"]),
+    st.sampled_from(["repeats", "once"]),
+)
+def test_scores_are_what_sets_of_tokens_give(
+    case: tuple[Benchmark, Run], counter: str, min_rule: Any, omega_rule: Any
+) -> None:
+    benchmark, run = case
+    measures = [measure for measure in measures_at([1, 3, "min"]) if measure.unit == "token"]
+    report = evaluate(benchmark, run, measures, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
+    by_hand = ByHand(benchmark, run, counter, min_rule, omega_rule)
+    for measure in measures:
+        expected = [by_hand.score(query, measure) for query in benchmark.queries]
+        np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))
+    for k in (1, 3):
+        retrieved = [sum(map(by_hand.size, run.results.get(query.id, [])[:k])) for query in benchmark.queries]
+        assert report.retrieved_tokens[k].tolist() == retrieved
+
+
+@given(_cases())
+def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark, Run]) -> None:
+    report = evaluate(*case, counter="characters")
+    for measure in (each for each in report.scores if each.unit == "token"):
+        character = Measure(measure.name, measure.k, "character")
+        np.testing.assert_array_equal(report.values(measure), report.values(character))
+
+
+@given(_cases())
+def test_retrieving_the_evidence_alone_is_perfect(case: tuple[Benchmark, Run]) -> None:
+    benchmark = case[0]
+    results = {q.id: [Retrieved(e.document_id, (e.span,)) for e in q.evidence] for q in benchmark.queries}
+    report = evaluate(benchmark, Run("r", results), ["Recall@5", "Recall@5[character]"])
+    assert report.mean("Recall@5") == report.mean("Recall@5[character]") == 1
+    for shares in report.found[5]:
+        assert set(shares) == {1.0}
+
+
+_ranges = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 40)), max_size=12).map(
+    lambda rows: np.array([(start, start + length) for start, length in rows], dtype=np.int64).reshape(-1, 2)
+)
+
+
+@given(_ranges, _ranges)
+def test_pairs_that_meet_are_all_found(spans: np.ndarray, windows: np.ndarray) -> None:
+    window, span = meeting_pairs(spans, windows)
+    expected = [
+        (i, j)
+        for i, (low, high) in enumerate(windows.tolist())
+        for j, (start, end) in enumerate(spans.tolist())
+        if start < high and low < end
+    ]
+    assert sorted(zip(window.tolist(), span.tolist(), strict=True)) == expected
+
+
+@given(_ranges, _ranges)
+def test_coverage_counts_positions(covered: np.ndarray, asked: np.ndarray) -> None:
+    positions = {p for start, end in covered.tolist() for p in range(start, end)}
+    expected = [len(positions & set(range(start, end))) for start, end in asked.tolist()]
+    assert Coverage(union_ranges(covered)).lengths(asked).tolist() == expected
