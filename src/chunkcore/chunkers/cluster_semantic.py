@@ -1,0 +1,222 @@
+"""`ClusterSemantic`: the segmentation whose chunks hold the most similar pieces, by dynamic programming."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.recursive import Recursive
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.checks import embed
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["ClusterSemantic", "mean_pair_similarity", "optimal_segmentation"]
+
+_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
+# Sums that differ by less are equal but for the order of their terms.
+_TIE = 1e-9
+
+
+@register("cluster_semantic")
+@dataclass(frozen=True, kw_only=True)
+class ClusterSemantic(Chunker):
+    """Chunks that maximise the similarity of the pieces inside them, over the whole text.
+
+    Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
+    "ClusterSemanticChunker". The text is cut into pieces of at most `piece_size` tokens by the recursive
+    splitter. Each pair of pieces in a chunk counts with its cosine similarity less the mean over all pairs
+    of the text, and of all segmentations into chunks of at most ``max_size // piece_size`` pieces that with
+    the greatest sum is taken; of equal ones, that with the longer chunks at the end. It is the report's
+    objective, and as in the report's code the maximum is one of *pieces*: a chunk's own tokens can be
+    somewhat over `max_size`, by the white space between its pieces and by tokens that break otherwise when
+    pieces are joined.
+
+    White space between pieces stays in the chunk when both sides do, and is dropped between chunks.
+    The report's code has a fault that this has not: where no pair near the start of a text is above the
+    mean, it joins all pieces up to the first such pair, maximum or not.
+
+    Attributes:
+        max_size: of a chunk, in the counter's unit, as a number of pieces.
+        piece_size: of a piece, in the counter's unit.
+        embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
+        separators: where pieces may be cut, first choice first; kept at the start of what follows them.
+
+    Cost: one call of the model for a text's distinct pieces; then O(n·w·d) time and O(n·d) memory for n
+    pieces, w pieces a chunk and d dimensions.
+
+    Raises:
+        OptionError: piece_size is under 1 or over max_size; the embedder is neither a name nor an `Embedder`.
+        ModelError: the model failed, or answered with something that is no answer, twice.
+    """
+
+    max_size: int = 400
+    piece_size: int = 50
+    embedder: Embedder | str = DEFAULT_MODEL
+    separators: tuple[str, ...] = _SEPARATORS
+
+    def _validate(self) -> None:
+        for option in ("max_size", "piece_size"):
+            value = getattr(self, option)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise OptionError(f"{option} is a whole number of at least 1, got {value!r}")
+        if self.piece_size > self.max_size:
+            raise OptionError(
+                f"piece_size is at most max_size, got piece_size={self.piece_size}, max_size={self.max_size}"
+            )
+        if not isinstance(self.embedder, str):
+            get_embedder(self.embedder)
+        elif not self.embedder.strip():
+            raise OptionError("embedder is the name of a model, got ''")
+        object.__setattr__(self, "separators", tuple(self.separators))
+        _ = self._splitter
+
+    @cached_property
+    def _splitter(self) -> Recursive:
+        return Recursive(
+            size=self.piece_size, overlap=0, separators=self.separators, keep="start", strip=True, counter=self.counter
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change when anything changes that changes the chunks, the model included."""
+        if isinstance(self.embedder, str):
+            return replace(self, embedder=get_embedder(self.embedder)).fingerprint
+        return super().fingerprint
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        pieces = [(spans[0].start, spans[-1].end) for spans in self._splitter._split(source)]
+        if len(pieces) < 2:
+            return [(Span(start, end),) for start, end in pieces]
+        vectors = self._embed([source.text[start:end] for start, end in pieces])
+        sizes = optimal_segmentation(vectors, self.max_size // self.piece_size)
+        lasts = np.cumsum(sizes) - 1
+        firsts = lasts - sizes + 1
+        return [
+            (Span(pieces[first][0], pieces[last][1]),)
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
+        ]
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        """One row a text, from one row a distinct text."""
+        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = embed(get_embedder(self.embedder), list(place))
+        return vectors if len(place) == len(texts) else vectors[[place[text] for text in texts]]
+
+
+def mean_pair_similarity(vectors: Vectors) -> float:
+    """The mean cosine similarity over all pairs of different rows, in O(n·d); 0 where there is no pair.
+
+    |Σu|² is the sum over all pairs (i, j) of unit vectors, and Σ|u|² that over i = j.
+
+    >>> round(mean_pair_similarity(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)), 6)
+    0.333333
+    """
+    count = len(vectors)
+    if count < 2:
+        return 0.0
+    total, own = np.zeros(vectors.shape[1]), 0.0
+    for start in range(0, count, 4096):
+        unit = _unit(vectors[start : start + 4096])
+        total += unit.sum(axis=0)
+        own += float(np.vdot(unit, unit))
+    return (float(total @ total) - own) / (count * (count - 1))
+
+
+def optimal_segmentation(vectors: Vectors, max_pieces: int) -> NDArray[np.int64]:
+    """Into how many rows at a time to cut, for the greatest sum of centred cosine similarities inside.
+
+    Args:
+        vectors: one row a piece, shape (n, d); need not be of length 1. A row of zeros is similar to none.
+        max_pieces: the most rows that may go together.
+
+    Returns:
+        Sizes in order, int64, summing to n.
+
+    Of sums within 1e-9 of each other the longer last chunk is taken. Time O(n·w·d) and memory O(n·d).
+
+    >>> optimal_segmentation(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.float32), 3).tolist()
+    [2, 2]
+    """
+    count = len(vectors)
+    width = max(1, min(max_pieces, count))
+    sizes = np.ones(count, dtype=np.int64)
+    # best[s - 1]: the best sum of what precedes a chunk of s pieces, less that of s = 1, so that numbers
+    # stay small on long texts.
+    best = np.full(width, -np.inf)
+    best[:1] = 0.0
+    end = 0
+    for sums in _window_sums(vectors, width, mean_pair_similarity(vectors)):
+        for row in sums:
+            values = best + row
+            size = width - int(np.argmax(values[::-1] >= values.max() - _TIE))
+            sizes[end] = size
+            best[1:] = best[:-1]
+            best[0] = values[size - 1]
+            best -= values[size - 1]
+            end += 1
+    return _walk_back(sizes)
+
+
+def _walk_back(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The chunks' sizes from the best last chunk at each end."""
+    found: list[int] = []
+    end = len(sizes)
+    while end > 0:
+        found.append(int(sizes[end - 1]))
+        end -= found[-1]
+    return np.array(found[::-1], dtype=np.int64)
+
+
+def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[NDArray[np.float64]]:
+    """For each row i, in blocks: the sums over pairs of rows inside the windows that end at i.
+
+    Column s - 1 is the window of s rows, and ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``.
+    Windows that begin before the first row have sums too; nothing leads to them.
+    """
+    rows = max(256, min(4096, 2**22 // width))
+    before = np.zeros((1, width))
+    for start in range(0, len(vectors), rows):
+        band = _backward_products(vectors, start, min(start + rows, len(vectors)), width - 1)
+        gains = np.cumsum(band - mean, axis=1)
+        sums = np.zeros((len(band), width))
+        for column in range(1, width):
+            sums[0, column] = before[0, column - 1]
+            sums[1:, column] = sums[:-1, column - 1]
+            sums[:, column] += gains[:, column - 1]
+        before = sums[-1:].copy()
+        yield sums
+
+
+def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> NDArray[np.float64]:
+    """Cosine similarities of rows `start` … `end` - 1 to each of the `reach` rows before them; 0 before the first."""
+    products = np.zeros((end - start, reach))
+    if not reach:
+        return products
+    first = max(0, start - reach)
+    unit = np.zeros((end - start + reach, vectors.shape[1]))
+    unit[reach - (start - first) :] = _unit(vectors[first:end])
+    # Small matrix products that hold the band: at most twice its entries are wasted for long reaches.
+    step = max(32, min(reach, 256))
+    for top in range(0, end - start, step):
+        here = unit[top + reach : top + reach + step]
+        block = here @ unit[top : top + reach + len(here)].T
+        # Row r's own column is r + reach; its predecessors stand to the left of it, the nearest first.
+        columns = np.arange(len(here))[:, None] + np.arange(reach - 1, -1, -1)
+        products[top : top + step] = np.take_along_axis(block, columns, axis=1)
+    return products
+
+
+def _unit(rows: Vectors) -> NDArray[np.float64]:
+    wide = rows.astype(np.float64)
+    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    norms[norms == 0] = 1.0
+    wide /= norms[:, None]
+    return wide
