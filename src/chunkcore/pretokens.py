@@ -68,7 +68,8 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
     """For each character, bit i: it may stand after a boundary of rule i + 1; bit i + 4: before one."""
     if code_points.dtype == np.uint8:
-        return _page_roles(0)[code_points]
+        ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
+        return ascii_roles
     seen = np.zeros(_PAGES, dtype=np.bool_)
     seen[0] = True
     seen[code_points[code_points > 127] >> 8] = True

@@ -303,7 +303,12 @@ class HuggingFaceCounter(TokenCounter):
 
 def _encodable(text: str) -> str:
     """The text as UTF-8 can say it, with as many code points."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    if not text.isascii():
+        try:
+            text.encode()  # far faster than to look for surrogates
+        except UnicodeEncodeError:
+            return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def _cut_giant_gaps(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from chunkcore.chunkers.options import check_option
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
@@ -45,6 +46,8 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __post_init__(self) -> None:
+        for option in self.option_names():
+            object.__setattr__(self, option, check_option(type(self), option, getattr(self, option)))
         object.__setattr__(self, "counter", get_counter(self.counter))
         self._validate()
 
@@ -56,12 +59,21 @@ class Chunker(ABC):
         """The chunks of a text, each as the spans that it stands for, in order."""
 
     @property
+    def hard_maximum(self) -> int | None:
+        """What no chunk's own text ever counts more than, in the counter's unit; None where it is not promised."""
+        return None
+
+    @property
     def token_counter(self) -> TokenCounter:
         """`counter`, as the object that it names."""
         return get_counter(self.counter)
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
-        """The chunks of `text`, each as its spans (code points, half-open), in order."""
+        """The chunks of `text`, each as its spans (code points, half-open), in order.
+
+        Raises:
+            DataError: not a string.
+        """
         return [_merge(spans) for spans in self._split(self.token_counter.tokenize(text))]
 
     def split_text(self, text: str) -> list[str]:

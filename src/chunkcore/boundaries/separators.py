@@ -1,0 +1,136 @@
+"""Where separators stand, in many texts at once, and the pieces between them.
+
+A *text* here is a range of a document's code points that is looked at by itself. Texts are sorted and
+disjoint, as an ``(n, 2)`` int64 array; so are the pieces that come out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from chunkcore.spans import Ranges
+from chunkcore.tokens import Offsets, TokenizedText
+
+__all__ = ["Keep", "Places", "characters", "find_literal", "find_regex", "pieces_between"]
+
+Keep = Literal["start", "end", "drop"]
+
+
+class Places(NamedTuple):
+    """Ranges of code points, each inside a text: int64 arrays of one length, in order."""
+
+    starts: Offsets
+    ends: Offsets
+    texts: Offsets  # the number of the text that the range lies in
+
+
+def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places:
+    r"""Each occurrence of a string, from left to right and without overlap, in every text.
+
+    >>> from chunkcore.tokens import CharacterCounter
+    >>> source = CharacterCounter().tokenize("a\n\nb\n\n\n\nc")
+    >>> find_literal(source, "\n\n", np.array([[0, 4], [4, 9]])).starts.tolist()
+    [1, 4, 6]
+    """
+    if len(separator) == 1:
+        return _find_character(source, separator, texts)
+    pattern = re.compile(re.escape(separator))
+    starts: list[int] = []
+    counts = []
+    for begin, end in texts.tolist():
+        before = len(starts)
+        starts.extend([match.start() for match in pattern.finditer(source.text, begin, end)])
+        counts.append(len(starts) - before)
+    found = np.array(starts, dtype=np.int64)
+    return Places(found, found + len(separator), np.repeat(np.arange(len(texts)), counts))
+
+
+def _find_character(source: TokenizedText, character: str, texts: Ranges) -> Places:
+    """One comparison over the whole source serves all texts."""
+    places = np.flatnonzero(source.code_points == ord(character))
+    first = np.searchsorted(places, texts[:, 0])
+    counts = np.searchsorted(places, texts[:, 1]) - first
+    found = places[np.repeat(first, counts) + _count_up(counts)]
+    return Places(found, found + 1, np.repeat(np.arange(len(texts)), counts))
+
+
+def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:
+    r"""Each match of a pattern in every text taken by itself: look-behind and anchors see its ends.
+
+    With `keep_groups` a match is only what its groups leave of it.
+
+    >>> from chunkcore.tokens import CharacterCounter
+    >>> source = CharacterCounter().tokenize("One. Two! ")
+    >>> found = find_regex(source, re.compile(r"([.!])\s"), np.array([[0, 10]]), keep_groups=True)
+    >>> list(zip(found.starts.tolist(), found.ends.tolist()))
+    [(3, 3), (4, 5), (8, 8), (9, 10)]
+    """
+    keep_groups = keep_groups and pattern.groups > 0
+    starts: list[int] = []
+    ends: list[int] = []
+    counts = []
+    for begin, end in texts.tolist():
+        before = len(starts)
+        for match in pattern.finditer(source.text[begin:end]):
+            for left, right in _outside_groups(match) if keep_groups else (match.span(),):
+                starts.append(begin + left)
+                ends.append(begin + right)
+        counts.append(len(starts) - before)
+    texts_of = np.repeat(np.arange(len(texts)), counts)
+    return Places(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), texts_of)
+
+
+def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """The match without its groups; of groups inside one another the outer counts."""
+    place = match.start()
+    for start, end in match.regs[1:]:
+        if place <= start < end <= match.end():
+            yield place, start
+            place = end
+    yield place, match.end()
+
+
+def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
+    """The pieces into which separators split the texts, those of no length left out.
+
+    A separator goes to the "start" of the piece after it, to the "end" of the piece before it, or is
+    dropped. A text without one is one piece.
+
+    >>> here = Places(np.array([3]), np.array([5]), np.array([0]))
+    >>> [pieces_between(np.array([[0, 9]]), here, keep).starts.tolist() for keep in ("start", "end", "drop")]
+    [[0, 3], [0, 5], [0, 5]]
+    """
+    per_text = np.bincount(separators.texts, minlength=len(texts))
+    first = np.cumsum(per_text + 1) - per_text - 1
+    is_first = np.zeros(len(texts) + len(separators.texts), dtype=np.bool_)
+    is_first[first] = True
+    is_last = np.roll(is_first, -1)
+    starts = np.empty(len(is_first), dtype=np.int64)
+    ends = np.empty(len(is_first), dtype=np.int64)
+    starts[is_first], ends[is_last] = texts[:, 0], texts[:, 1]
+    starts[~is_first] = separators.starts if keep == "start" else separators.ends
+    ends[~is_last] = separators.ends if keep == "end" else separators.starts
+    owners = np.repeat(np.arange(len(texts)), per_text + 1)
+    some = starts < ends
+    return Places(starts[some], ends[some], owners[some])
+
+
+def characters(texts: Ranges) -> Places:
+    """Every code point as a piece.
+
+    >>> characters(np.array([[0, 2], [5, 6]])).starts.tolist()
+    [0, 1, 5]
+    """
+    lengths = texts[:, 1] - texts[:, 0]
+    starts = np.repeat(texts[:, 0], lengths) + _count_up(lengths)
+    return Places(starts, starts + 1, np.repeat(np.arange(len(texts)), lengths))
+
+
+def _count_up(counts: Offsets) -> Offsets:
+    """0, 1, ... for each count, one after the other."""
+    numbers: Offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return numbers

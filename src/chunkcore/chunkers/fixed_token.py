@@ -1,0 +1,68 @@
+"""`fixed_token`: windows of a fixed number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chunkcore.chunkers.base import Chunker, register
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["FixedToken"]
+
+
+@register("fixed_token")
+@dataclass(frozen=True, kw_only=True)
+class FixedToken(Chunker):
+    """Windows of `size` tokens, one every ``size - overlap`` tokens, of the document's own tokenization.
+
+    The texts are those of LangChain's TokenTextSplitter wherever those are source text: it decodes tokens, so
+    that it writes U+FFFD where a window begins or ends inside a character. Here a character is never cut: one
+    of several tokens goes, whole, to the windows that hold its last token. What stands between two tokens
+    belongs to the earlier one, so no character is lost.
+
+    Sizes are measured as the original does, in tokens of the document. Encoded on its own a chunk may count a
+    few more or fewer, because a window may begin inside a word.
+
+    Attributes:
+        size: tokens a window, at least 1.
+        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``.
+        counter: whose tokens.
+
+    Raises:
+        OptionError: an option is out of range.
+
+    >>> FixedToken(size=3, overlap=1, counter="words").split_text("one two three four five six")
+    ['one two three ', 'three four five ', 'five six']
+    """
+
+    size: int = 200
+    overlap: int = 0
+
+    def _validate(self) -> None:
+        if self.size < 1:
+            raise OptionError(f"size is at least 1 token, got {self.size}")
+        if not 0 <= self.overlap < self.size:
+            raise OptionError(
+                f"overlap is at least 0 and less than size ({self.size}), else windows would not advance; "
+                f"got {self.overlap}"
+            )
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        places = source.boundaries
+        if not len(places):
+            # Nothing that this counter knows; what is not white space must not be lost all the same.
+            return [(Span(0, len(source.text)),)] if source.text.strip() else []
+        # The last window is the first that reaches the end of the text.
+        starts = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
+        ends = np.minimum(starts + self.size, len(places))
+        edges = np.append(places, len(source.text))
+        edges[0] = 0
+        rows = np.column_stack((edges[starts], edges[ends]))
+        # Inside one character of several tokens windows are empty or the same.
+        new = np.append(True, (np.diff(rows, axis=0) != 0).any(axis=1))
+        rows = rows[new & (rows[:, 0] < rows[:, 1])]
+        return [(Span(start, end),) for start, end in rows.tolist()]

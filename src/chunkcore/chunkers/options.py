@@ -1,0 +1,110 @@
+"""What an option may be, read from a strategy's type hints: checked at construction, told in the error."""
+
+from __future__ import annotations
+
+import types
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from chunkcore.errors import OptionError
+
+__all__ = ["check_option"]
+
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
+
+
+class _WrongTypeError(Exception):
+    pass
+
+
+def check_option(cls: type, name: str, value: Any) -> Any:
+    """The value as the option keeps it: lists become tuples, numpy's numbers plain ones.
+
+    Raises:
+        OptionError: the value is none of the types that the class states for the option. A bool is no
+            number, and a string of digits is none either.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Strategy:
+    ...     sizes: tuple[int, ...]
+    >>> check_option(Strategy, "sizes", [1, 2])
+    (1, 2)
+    >>> check_option(Strategy, "sizes", ["1"])
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: Strategy: sizes is a list of: a whole number; got ['1']
+    """
+    hint = _hints(cls)[name]
+    try:
+        return _checked(value, hint)
+    except _WrongTypeError:
+        owner = getattr(cls, "name", "") or cls.__name__
+        raise OptionError(f"{owner}: {name} is {_described(hint)}; got {value!r}") from None
+
+
+@lru_cache(maxsize=256)
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _checked(value: Any, hint: Any) -> Any:
+    origin = get_origin(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        return _checked_union(value, get_args(hint))
+    if origin is Literal:
+        if any(type(value) is type(choice) and value == choice for choice in get_args(hint)):
+            return value
+    elif origin is tuple:
+        return _checked_tuple(value, get_args(hint))
+    elif hint in (int, float, bool, str):
+        return _checked_plain(value, hint)
+    elif isinstance(value, origin or hint):
+        return value
+    raise _WrongTypeError
+
+
+def _checked_union(value: Any, choices: tuple[Any, ...]) -> Any:
+    for choice in choices:
+        try:
+            return _checked(value, choice)
+        except _WrongTypeError:
+            continue
+    raise _WrongTypeError
+
+
+def _checked_tuple(value: Any, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list):
+        raise _WrongTypeError
+    if len(items) == 2 and items[1] is ...:
+        items = items[:1] * len(value)
+    if len(items) != len(value):
+        raise _WrongTypeError
+    return tuple(_checked(item, hint) for item, hint in zip(value, items, strict=True))
+
+
+def _checked_plain(value: Any, hint: type) -> Any:
+    if isinstance(value, bool):
+        fits = hint is bool
+    elif isinstance(value, Integral):
+        fits = hint in (int, float)
+    elif isinstance(value, Real):
+        fits = hint is float and value == value  # not NaN, which no range check would catch
+    else:
+        fits = isinstance(value, str) and hint is str
+    if not fits:
+        raise _WrongTypeError
+    return hint(value)
+
+
+def _described(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(_described, parts)))
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, parts))}"
+    if origin is tuple:
+        return f"a list of: {', '.join(_described(part) for part in parts if part is not ...)}"
+    return _NAMES.get(hint) or f"a {getattr(origin or hint, '__name__', hint)}"

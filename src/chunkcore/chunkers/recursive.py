@@ -1,0 +1,165 @@
+"""`recursive`: split at the first separator that occurs, what is too large at the next, and merge neighbours."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
+from chunkcore.chunkers.base import Chunker, register
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.packing import fit, pack, running_sizes, trim
+from chunkcore.spans import Ranges
+from chunkcore.tokens import Offsets, TokenizedText
+
+__all__ = ["Recursive"]
+
+_NONE: Ranges = np.empty((0, 2), dtype=np.int64)
+
+
+@register("recursive")
+@dataclass(frozen=True, kw_only=True)
+class Recursive(Chunker):
+    r"""LangChain's RecursiveCharacterTextSplitter on offsets: the same chunks, with exact spans.
+
+    A text is split at the first of `separators` that occurs in it; pieces of `size` or more are split at the
+    separators that are left, and neighbouring smaller ones merged up to `size`. With the same options the
+    texts are the original's, wherever those are source text. Where it drops separators it glues pieces that
+    did not touch; here such a chunk is the one span from its first piece to its last.
+
+    It measures as the original does: a chunk is the sum of its pieces' own sizes and of the dropped
+    separators' between them (a regular expression's is the size of its pattern). So a chunk's own text can be
+    a few tokens over `size` or under it, and a piece that no separator splits is kept whole, white space and
+    all. ``maximum="text"`` then cuts each chunk whose own text is over `size`, at words, else at graphemes.
+
+    One pass of the tokenizer, and time that grows linearly with the text and with `separators`.
+
+    Attributes:
+        size: the target, in the counter's unit; at least 1.
+        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
+        separators: tried in this order; "" splits into characters.
+        keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it,
+            or "drop". What is dropped between two chunks is in no chunk. A dropped regular expression's
+            groups are kept, as pieces.
+        regex: separators are regular expressions of Python's `re`.
+        strip: chunks lose the white space at their ends, and those of white space alone are left out.
+        maximum: "pieces", as told above, or "text": no chunk's own text is over `size`.
+
+    Raises:
+        OptionError: an option is out of range, or a separator is no regular expression.
+        SizeError: with ``maximum="text"``, one grapheme is over `size`.
+
+    >>> chunker = Recursive(size=14, counter="characters")
+    >>> chunker.split_text("One line.\n\nAnother, longer line.")
+    ['One line.', 'Another,', 'longer line.']
+    """
+
+    size: int = 200
+    overlap: int = 0
+    separators: tuple[str, ...] = ("\n\n", "\n", " ", "")
+    keep: Keep = "start"
+    regex: bool = False
+    strip: bool = True
+    maximum: Literal["pieces", "text"] = "pieces"
+
+    def _validate(self) -> None:
+        if self.size < 1:
+            raise OptionError(f"size is at least 1, got {self.size}")
+        if not 0 <= self.overlap <= self.size:
+            raise OptionError(f"overlap is at least 0 and at most size ({self.size}), got {self.overlap}")
+        if not self.separators:
+            raise OptionError('separators holds at least one string ("" splits into characters), got none')
+        for separator in self.separators:
+            self._pattern(separator)
+
+    @property
+    def hard_maximum(self) -> int | None:
+        return self.size if self.maximum == "text" else None
+
+    def _pattern(self, separator: str) -> re.Pattern[str]:
+        try:
+            return re.compile(separator if self.regex else re.escape(separator))
+        except re.error as error:
+            raise OptionError(
+                f"the separator {separator!r} is no regular expression ({error}); "
+                "correct it, or set regex=false to take it literally"
+            ) from error
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        rows = self._chunks(source)
+        if self.maximum == "text":
+            rows = self._bounded(source, rows)
+        return [(Span(start, end),) for start, end in rows]
+
+    def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
+        """The chunks in order, stripped where the original strips.
+
+        The original calls itself on each large piece; here each separator is looked for once, in all the
+        texts that wait for it, so that the work is a few array operations a separator.
+        """
+        merged, unsplit = [_NONE], [_NONE]
+        texts = np.array([[0, len(source.text)]], dtype=np.int64)
+        for level, separator in enumerate(self.separators):
+            is_last = separator == "" or level == len(self.separators) - 1
+            pieces, waiting = self._pieces(source, separator, texts, is_last=is_last)
+            sizes = source.counts(pieces.starts, pieces.ends)
+            merged.append(self._merge(source, separator, pieces, sizes))
+            large = np.column_stack((pieces.starts, pieces.ends))[sizes >= self.size]
+            if is_last:
+                unsplit.append(large)
+                break
+            texts = np.sort(np.concatenate((large, waiting)), axis=0)
+        return self._in_order(source.text, np.concatenate(merged), np.concatenate(unsplit))
+
+    def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
+        """All chunks by where they begin. The original does not strip what it could not split."""
+        strips = np.repeat([self.strip, False], [len(merged), len(unsplit)])
+        rows = np.column_stack((np.concatenate((merged, unsplit)), strips))
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        stripped = (trim(text, start, end) if strips else (start, end) for start, end, strips in rows.tolist())
+        return [(start, end) for start, end in stripped if start < end]
+
+    def _pieces(self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool) -> tuple[Places, Ranges]:
+        """The pieces of the texts in which the separator occurs, and the other texts, which wait for the next.
+
+        There is no next after the last separator: a text in which it does not occur is one piece.
+        """
+        if separator == "":
+            return characters(texts), _NONE
+        if self.regex:
+            pattern = self._pattern(separator)
+            found = find_regex(source, pattern, texts, keep_groups=self.keep == "drop")
+        else:
+            found = find_literal(source, separator, texts)
+        if is_last:
+            return pieces_between(texts, found, self.keep), _NONE
+        occurs = np.bincount(found.texts, minlength=len(texts)) > 0
+        renumbered = found._replace(texts=(np.cumsum(occurs) - 1)[found.texts])
+        return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
+
+    def _merge(self, source: TokenizedText, separator: str, pieces: Places, sizes: Offsets) -> Ranges:
+        """Runs of neighbouring small pieces of one text, merged up to `size`."""
+        small = np.flatnonzero(sizes < self.size)
+        gap = source.counter.count(separator) if self.keep == "drop" else 0
+        sums = running_sizes(sizes[small], gap)
+        run_ends = (np.diff(small) > 1) | (np.diff(pieces.texts[small]) > 0)
+        edges = [0, *(np.flatnonzero(run_ends) + 1).tolist(), len(small)]
+        found: list[tuple[int, int]] = []
+        for first, last in pairwise(edges):
+            found.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
+        chunks = np.array(found, dtype=np.int64).reshape(-1, 2)
+        return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
+
+    def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The chunks, those cut whose own text is over `size`."""
+        ranges = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
+        parts: list[tuple[int, int]] = []
+        for (start, end), is_over in zip(rows, over.tolist(), strict=True):
+            parts.extend(fit(source, start, end, self.size, strip=self.strip) if is_over else [(start, end)])
+        return parts

@@ -1,0 +1,130 @@
+"""Strategies as strings: ``name:option=value,option=value``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import MISSING, fields
+from typing import Any
+
+from chunkcore.chunkers.base import Chunker, build_chunker
+from chunkcore.errors import OptionError
+
+__all__ = ["format_chunker", "label", "parse_chunker"]
+
+# A value that stands for itself: no separator of this syntax, no quote, no white space at its ends.
+_BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
+
+
+def parse_chunker(spec: str) -> Chunker:
+    r"""The chunker that a string describes.
+
+    A value is JSON where it can be read as such (numbers, true, false, null, lists, quoted strings), else the
+    string that stands there. Commas inside brackets and double quotes belong to the value.
+
+    Raises:
+        OptionError: no such strategy or option, an option given twice, or a value that it cannot have.
+
+    >>> parse_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
+    ('\n\n', ', ')
+    """
+    if not isinstance(spec, str):
+        raise OptionError(f"a strategy is given as name:option=value,...; got {spec!r}")
+    name, _, rest = spec.partition(":")
+    options: dict[str, Any] = {}
+    for part in _split_options(rest, spec):
+        option, equals, value = part.partition("=")
+        option = option.strip()
+        if not equals or not option:
+            raise OptionError(f"expected option=value, got {part.strip()!r} in the strategy {spec!r}")
+        if option in options:
+            raise OptionError(f"the option {option} is given twice in the strategy {spec!r}; keep one")
+        options[option] = _read(value.strip(), option)
+    return build_chunker(name.strip(), options)
+
+
+def format_chunker(chunker: Chunker) -> str:
+    """A string with every option, from which `parse_chunker` builds an equal chunker.
+
+    Raises:
+        OptionError: an option holds an object that has no name to be built from again.
+
+    >>> format_chunker(parse_chunker("fixed_token:size=50"))
+    'fixed_token:counter=cl100k_base,size=50,overlap=0'
+    """
+    return _format(chunker, chunker.option_names())
+
+
+def label(chunker: Chunker) -> str:
+    """The shortest such string: only the options that differ from their defaults.
+
+    >>> label(parse_chunker("recursive:overlap=20,size=200"))
+    'recursive:overlap=20'
+    """
+    plain = chunker.to_dict()
+    return _format(chunker, [name for name in chunker.option_names() if plain[name] != _default(chunker, name)])
+
+
+def _default(chunker: Chunker, option: str) -> Any:
+    """An option's default, as `Chunker.to_dict` gives options."""
+    field = next(field for field in fields(chunker) if field.name == option)
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    if isinstance(value, tuple):
+        return list(value)
+    return getattr(value, "name", value)
+
+
+def _format(chunker: Chunker, options: Any) -> str:
+    plain = chunker.to_dict()
+    settings = ",".join(f"{option}={_write(plain[option])}" for option in options)
+    return f"{chunker.name}:{settings}" if settings else chunker.name
+
+
+def _split_options(text: str, spec: str) -> list[str]:
+    """Cut at the commas that stand outside brackets and double quotes."""
+    parts, start, depth, quoted, place = [], 0, 0, False, 0
+    while place < len(text):
+        character = text[place]
+        if quoted:
+            place += character == "\\"
+            quoted = character != '"'
+        elif character == '"':
+            quoted = True
+        elif character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+        place += 1
+    if quoted or depth:
+        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the strategy {spec!r}")
+    parts.append(text[start:])
+    return parts if text.strip() else []
+
+
+def _read(value: str, option: str) -> Any:
+    try:
+        return json.loads(value, parse_constant=_no_constant)
+    except ValueError as error:
+        if value[:1] in ('"', "[", "{"):
+            raise OptionError(f"the option {option} is no JSON: {value!r} ({error}); correct its quotes") from error
+        return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number here")  # NaN, Infinity: they stay strings, and no option takes them
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, str) and _BARE.fullmatch(value) and isinstance(_read_quietly(value), str):
+        return value
+    return json.dumps(value)
+
+
+def _read_quietly(value: str) -> Any:
+    try:
+        return _read(value, "")
+    except OptionError:
+        return None

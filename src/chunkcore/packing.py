@@ -1,0 +1,164 @@
+"""The one packer: pieces into chunks of a target size with overlap, and a hard maximum that holds.
+
+`pack` knows only sizes. `fit` knows only spans and their own text's size: it cuts what is over a maximum
+at words, and inside a word at graphemes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import regex  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from chunkcore.errors import SizeError
+from chunkcore.tokens import Offsets, TokenizedText
+
+__all__ = ["fit", "pack", "running_sizes", "trim"]
+
+_SPACE = re.compile(r"\s+")
+_NO_SPACE = re.compile(r"\S")
+_GRAPHEME = regex.compile(r"\X")
+
+
+def running_sizes(sizes: Offsets, gap: int = 0) -> Offsets:
+    """Sums of the first 0, 1, ..., n sizes, each with the gap that follows it: what `pack` reads.
+
+    >>> running_sizes(np.array([3, 4]), gap=1).tolist()
+    [0, 4, 9]
+    """
+    sums = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes + gap, out=sums[1:])
+    return sums
+
+
+def pack(
+    sums: Offsets, size: int, overlap: int = 0, *, gap: int = 0, first: int = 0, last: int | None = None
+) -> list[tuple[int, int]]:
+    """Ranges of neighbouring pieces, as large as `size` allows, that share at most `overlap` with their predecessor.
+
+    A range's size is the sum of its pieces' sizes and of the gaps between them. A piece that is over
+    `size` stands alone (or after pieces of size 0). Each range ends later than the one before, and pieces
+    are shared only where the next piece still fits: O(chunks x log(pieces)).
+
+    Args:
+        sums: `running_sizes` of the pieces.
+        size: the target.
+        overlap: how much two neighbouring ranges may share.
+        gap: the size of what stands between two pieces.
+        first: the piece to begin with.
+        last: the piece to end before; None for all.
+
+    >>> pack(running_sizes(np.array([4, 3, 2, 5, 9])), size=9, overlap=2)
+    [(0, 3), (2, 4), (4, 5)]
+    """
+    reader = memoryview(cast("Any", sums))  # bisection reads it without making an array scalar of each item
+    stop = len(sums) - 1 if last is None else last
+    ranges = []
+    begin, end = first, first
+    while end < stop:
+        end = max(end + 1, bisect_right(reader, reader[begin] + size + gap, end + 1, stop + 1) - 1)
+        ranges.append((begin, end))
+        if end < stop:
+            needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
+            shared = max(0, min(overlap, size - needed))
+            begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
+    return ranges
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range without the white space at its ends; empty at `end` where nothing else is there.
+
+    >>> trim("  a b ", 0, 6)
+    (2, 5)
+    """
+    kept = text[start:end].lstrip()
+    begin = end - len(kept)
+    return begin, begin + len(kept.rstrip())
+
+
+def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
+    """Cut ``text[start:end]`` so that every part's own text counts at most `maximum`.
+
+    Each part ends at the end of a word, and where one word is over the maximum at a grapheme's, about as
+    late as fits. With `strip` parts lose the white space at their ends, and parts of white space are left
+    out. Time grows with the length of the range.
+
+    Raises:
+        SizeError: one grapheme alone is over the maximum.
+
+    >>> from chunkcore.tokens import CharacterCounter
+    >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
+    >>> [source.text[a:b] for a, b in fit(source, 0, 33, 11)]
+    ['five words,', 'extraordina', 'rily short']
+    """
+    text = source.text
+    if strip:
+        start, end = trim(text, start, end)
+    parts = []
+    while start < end:
+        if _fits(source, start, end, maximum):
+            parts.append((start, end))
+            break
+        cut = _last_cut(source, start, end, maximum, strip=strip)
+        parts.append(trim(text, start, cut) if strip else (start, cut))
+        start = cut
+        if strip and (found := _NO_SPACE.search(text, cut, end)):
+            start = found.start()
+    return parts
+
+
+def _fits(source: TokenizedText, start: int, end: int, maximum: int) -> bool:
+    # What is many times too long is not counted for each part that is cut off it.
+    return end <= _reach(source, start, 8 * maximum + 64) and source.count(start, end) <= maximum
+
+
+def _reach(source: TokenizedText, start: int, tokens: int) -> int:
+    """Where the text's own tokenization is, this many tokens after `start`."""
+    place = int(np.searchsorted(source.boundaries, start)) + tokens
+    return int(source.boundaries[place]) if place < len(source.boundaries) else len(source.text)
+
+
+def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
+    """Where a part that begins at `start` can end and still fit: at a word, else inside the first word."""
+    limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
+    gaps = (gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit))
+    cut = _last_that_fits(source, start, np.fromiter(gaps, dtype=np.int64), maximum, strip=strip)
+    if cut is None:
+        graphemes = np.fromiter(_grapheme_ends(source.text, start, end, limit), dtype=np.int64)
+        cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
+        if cut is None:
+            first = source.text[start : int(graphemes[0])]
+            raise SizeError(
+                f"the maximum is {maximum} ({source.counter.name}), but the single character {first!r} at {start} "
+                f"counts {source.count(start, int(graphemes[0]))}; choose a larger size"
+            )
+    return cut
+
+
+def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]:
+    """Ends of graphemes from `start`, up to the first at or after `limit`."""
+    for grapheme in _GRAPHEME.finditer(text, start, end):
+        yield grapheme.end()
+        if grapheme.end() >= limit:
+            return
+
+
+def _last_that_fits(
+    source: TokenizedText, start: int, cuts: NDArray[np.int64], maximum: int, *, strip: bool
+) -> int | None:
+    """The last of the cuts whose part fits, looking back from the end in steps that double."""
+    if not len(cuts):
+        return None
+    back = np.array([0, 1, 2, *(2**k + 2 for k in range(len(cuts).bit_length()))], dtype=np.int64)
+    places = np.unique(np.maximum(0, len(cuts) - 1 - back))
+    ends = cuts[places]
+    if strip:
+        ends = np.array([trim(source.text, start, end)[1] for end in ends.tolist()], dtype=np.int64)
+    counts = source.counts(np.full(len(ends), start, dtype=np.int64), ends)
+    fitting = np.flatnonzero(counts <= maximum)
+    return int(cuts[places[fitting[-1]]]) if len(fitting) else None
