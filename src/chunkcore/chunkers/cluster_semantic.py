@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.spans import Ranges, as_ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["ClusterSemantic", "mean_pair_similarity", "optimal_segmentation"]
@@ -48,12 +50,14 @@ class ClusterSemantic(Chunker):
         piece_size: of a piece, in the counter's unit.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of what follows them.
+        maximum: "pieces", as told above, or "text": no chunk's own text is over `max_size` either.
 
     Cost: one call of the model for a text's distinct pieces; then O(n·w·d) time and O(n·d) memory for n
     pieces, w pieces a chunk and d dimensions.
 
     Raises:
         OptionError: piece_size is under 1 or over max_size; the embedder is neither a name nor an `Embedder`.
+        SizeError: with ``maximum="text"``, one grapheme is over `piece_size`.
         ModelError: the model failed, or answered with something that is no answer, twice.
     """
 
@@ -61,27 +65,29 @@ class ClusterSemantic(Chunker):
     piece_size: int = 50
     embedder: Embedder | str = DEFAULT_MODEL
     separators: tuple[str, ...] = _SEPARATORS
+    maximum: Literal["pieces", "text"] = "pieces"
 
     def _validate(self) -> None:
-        for option in ("max_size", "piece_size"):
-            value = getattr(self, option)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise OptionError(f"{option} is a whole number of at least 1, got {value!r}")
-        if self.piece_size > self.max_size:
-            raise OptionError(
-                f"piece_size is at most max_size, got piece_size={self.piece_size}, max_size={self.max_size}"
-            )
-        if not isinstance(self.embedder, str):
-            get_embedder(self.embedder)
-        elif not self.embedder.strip():
-            raise OptionError("embedder is the name of a model, got ''")
-        object.__setattr__(self, "separators", tuple(self.separators))
-        _ = self._splitter
+        if not 1 <= self.piece_size <= self.max_size:
+            raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
+        if isinstance(self.embedder, str) and not self.embedder.strip():
+            raise OptionError("embedder is the name of a model, got an empty one")
+        _ = self._splitter  # which checks the separators
+
+    @property
+    def hard_maximum(self) -> int | None:
+        return self.max_size if self.maximum == "text" else None
 
     @cached_property
     def _splitter(self) -> Recursive:
         return Recursive(
-            size=self.piece_size, overlap=0, separators=self.separators, keep="start", strip=True, counter=self.counter
+            size=self.piece_size,
+            overlap=0,
+            separators=self.separators,
+            keep="start",
+            strip=True,
+            maximum=self.maximum,
+            counter=self.counter,
         )
 
     @cached_property
@@ -92,17 +98,23 @@ class ClusterSemantic(Chunker):
         return super().fingerprint
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        pieces = [(spans[0].start, spans[-1].end) for spans in self._splitter._split(source)]
-        if len(pieces) < 2:
-            return [(Span(start, end),) for start, end in pieces]
-        vectors = self._embed([source.text[start:end] for start, end in pieces])
-        sizes = optimal_segmentation(vectors, self.max_size // self.piece_size)
-        lasts = np.cumsum(sizes) - 1
-        firsts = lasts - sizes + 1
-        return [
-            (Span(pieces[first][0], pieces[last][1]),)
-            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
-        ]
+        pieces = as_ranges(spans[0] for spans in self._splitter._split(source))
+        if len(pieces) > 1:
+            vectors = self._embed([source.text[start:end] for start, end in pieces.tolist()])
+            most = min(self.max_size // self.piece_size, len(pieces))
+            fits = None if self.maximum == "pieces" else self._fitting(source, pieces, most)
+            lasts = np.cumsum(optimal_segmentation(vectors, most, fits=fits)) - 1
+            firsts = np.concatenate(([0], lasts[:-1] + 1))
+            pieces = np.column_stack((pieces[firsts, 0], pieces[lasts, 1]))
+        return [(Span(start, end),) for start, end in pieces.tolist()]
+
+    def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:
+        """Whether the last 1, 2, … `most` pieces up to each are at most `max_size` on their own."""
+        fits = np.zeros((len(pieces), most), dtype=np.bool_)
+        for before in range(most):
+            counts = source.counts(pieces[: len(pieces) - before, 0], pieces[before:, 1])
+            fits[before:, before] = counts <= self.max_size
+        return fits
 
     def _embed(self, texts: list[str]) -> Vectors:
         """One row a text, from one row a distinct text."""
@@ -130,12 +142,16 @@ def mean_pair_similarity(vectors: Vectors) -> float:
     return (float(total @ total) - own) / (count * (count - 1))
 
 
-def optimal_segmentation(vectors: Vectors, max_pieces: int) -> NDArray[np.int64]:
+def optimal_segmentation(
+    vectors: Vectors, max_pieces: int, *, fits: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """Into how many rows at a time to cut, for the greatest sum of centred cosine similarities inside.
 
     Args:
         vectors: one row a piece, shape (n, d); need not be of length 1. A row of zeros is similar to none.
         max_pieces: the most rows that may go together.
+        fits: shape (n, min(max_pieces, n)): whether a chunk may end with a row and be of 1, 2, … rows; one of
+            a single row always may. None: all may.
 
     Returns:
         Sizes in order, int64, summing to n.
@@ -155,7 +171,7 @@ def optimal_segmentation(vectors: Vectors, max_pieces: int) -> NDArray[np.int64]
     end = 0
     for sums in _window_sums(vectors, width, mean_pair_similarity(vectors)):
         for row in sums:
-            values = best + row
+            values = best + (row if fits is None else np.where(fits[end], row, -np.inf))
             size = width - int(np.argmax(values[::-1] >= values.max() - _TIE))
             sizes[end] = size
             best[1:] = best[:-1]

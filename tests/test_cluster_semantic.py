@@ -1,0 +1,259 @@
+"""cluster_semantic finds the best segmentation there is, keeps every character, and needs little memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
+from chunkcore.chunkers.recursive import Recursive
+from chunkcore.document import Document
+from chunkcore.errors import ModelError, OptionError
+from tests.fakes import BROKEN, FakeEmbedder, NanEmbedder
+from tests.strategies import hard_text
+
+# --- the objective, as the report states it, on the whole n × n matrix ----------------------------------------
+
+
+def centred_similarities(vectors: np.ndarray) -> np.ndarray:
+    wide = vectors.astype(np.float64)
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    unit = np.divide(wide, norms, out=np.zeros_like(wide), where=norms > 0)
+    matrix = unit @ unit.T
+    pairs = matrix[np.triu_indices(len(matrix), k=1)]
+    matrix = matrix - (pairs.mean() if len(pairs) else 0.0)
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
+
+
+def total(matrix: np.ndarray, sizes: list[int]) -> float:
+    ends = np.cumsum(sizes)
+    return sum(matrix[end - size : end, end - size : end].sum() / 2 for end, size in zip(ends, sizes, strict=True))
+
+
+def all_segmentations(count: int, most: int) -> list[list[int]]:
+    if count == 0:
+        return [[]]
+    return [[*rest, size] for size in range(1, min(most, count) + 1) for rest in all_segmentations(count - size, most)]
+
+
+def plain_programme(matrix: np.ndarray, most: int) -> list[int]:
+    """The dynamic programme over the whole matrix, pair by pair."""
+    best, last = [0.0], []
+    for end in range(1, len(matrix) + 1):
+        values = [
+            best[end - size] + matrix[end - size : end, end - size : end].sum() / 2
+            for size in range(1, min(most, end) + 1)
+        ]
+        last.append(max(size for size, value in enumerate(values, 1) if value >= max(values) - 1e-9))
+        best.append(values[last[-1] - 1])
+    sizes, end = [], len(matrix)
+    while end:
+        sizes.append(last[end - 1])
+        end -= sizes[-1]
+    return sizes[::-1]
+
+
+def random_vectors(seed: int, count: int, dimensions: int, repeats: bool = False) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((count, dimensions))
+    if repeats and count:
+        rows = rows[rng.integers(0, max(1, count // 3), size=count)]
+        rows[rng.random(count) < 0.1] = 0.0
+    return rows.astype(np.float32)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10), st.integers(1, 5), st.integers(1, 12), st.booleans())
+def test_no_segmentation_is_better(seed, count, dimensions, most, repeats):
+    vectors = random_vectors(seed, count, dimensions, repeats)
+    matrix = centred_similarities(vectors)
+    sizes = optimal_segmentation(vectors, most).tolist()
+    assert sum(sizes) == count
+    assert max(sizes) <= most
+    best = max(total(matrix, each) for each in all_segmentations(count, most))
+    assert total(matrix, sizes) == pytest.approx(best, abs=1e-7)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 90), st.integers(2, 9), st.integers(1, 100))
+def test_the_boundaries_are_those_of_the_whole_matrix(seed, count, dimensions, most):
+    vectors = random_vectors(seed, count, dimensions)
+    assert optimal_segmentation(vectors, most).tolist() == plain_programme(centred_similarities(vectors), most)
+
+
+@pytest.mark.parametrize(("count", "most"), [(4500, 3), (4500, 8), (400, 260), (300, 300)])
+def test_long_texts_and_long_windows_too(count, most):
+    """Longer than one block of the computation, and wider than one of its matrix products."""
+    vectors = random_vectors(count + most, count, 6)
+    assert optimal_segmentation(vectors, most).tolist() == plain_programme(centred_similarities(vectors), most)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 60), st.integers(1, 9), st.booleans())
+def test_the_mean_over_pairs_is_that_of_the_whole_matrix(seed, count, dimensions, repeats):
+    vectors = random_vectors(seed, count, dimensions, repeats)
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit = vectors / np.where(norms > 0, norms, 1)
+    pairs = (unit @ unit.T)[np.triu_indices(count, k=1)]
+    assert mean_pair_similarity(vectors) == pytest.approx(pairs.mean() if len(pairs) else 0.0, abs=1e-7)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 5))
+def test_of_what_fits_no_segmentation_is_better(seed, count, most):
+    vectors, most = random_vectors(seed, count, 3), min(most, count)
+    matrix = centred_similarities(vectors)
+    fits = np.random.default_rng(seed).random((count, most)) < 0.6
+    fits[:, 0] = True
+
+    def allowed(sizes: list[int]) -> bool:
+        return all(fits[end - 1, size - 1] for end, size in zip(np.cumsum(sizes), sizes, strict=True))
+
+    sizes = optimal_segmentation(vectors, most, fits=fits).tolist()
+    assert allowed(sizes)
+    best = max(total(matrix, each) for each in all_segmentations(count, most) if allowed(each))
+    assert total(matrix, sizes) == pytest.approx(best, abs=1e-7)
+
+
+def test_a_small_case_by_hand():
+    """3 of 15 pairs are alike (1), the others not (0): the mean is 0.2, a like pair is worth 0.8, an unlike -0.2."""
+    a, b, c = np.eye(3, dtype=np.float32)
+    vectors = np.array([a, a, b, b, c, c])
+    assert mean_pair_similarity(vectors) == pytest.approx(0.2)
+    assert optimal_segmentation(vectors, 6).tolist() == [2, 2, 2]
+    assert optimal_segmentation(vectors, 1).tolist() == [1, 1, 1, 1, 1, 1]
+
+
+def test_strangers_at_the_start_stay_apart():
+    """The report's code joins all that precedes the first pair above the mean; the objective does not."""
+    a, b, c = np.eye(3, dtype=np.float32)
+    assert optimal_segmentation(np.array([a, b, c, c, c]), 5).tolist() == [1, 1, 3]
+
+
+def test_pieces_that_are_all_alike_are_kept_together():
+    vectors = np.tile(random_vectors(1, 1, 7), (10, 1))
+    assert optimal_segmentation(vectors, 4).tolist() == [2, 4, 4]
+
+
+def test_memory_is_far_from_that_of_the_matrix():
+    vectors = random_vectors(3, 20_000, 16)
+    tracemalloc.start()
+    optimal_segmentation(vectors, 8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6 < 20_000**2 * 4
+
+
+# --- on text --------------------------------------------------------------------------------------------------
+
+
+def chunker(**options) -> ClusterSemantic:
+    return ClusterSemantic(**{"embedder": FakeEmbedder(), "max_size": 60, "piece_size": 12, **options})
+
+
+ANIMALS = "The cat sat. The cat slept. The cat purred. "
+MONEY = "Shares fell today. Shares rose today. Shares fell again. "
+
+
+def test_it_cuts_where_the_subject_changes():
+    found = chunker(max_size=150, piece_size=30, counter="characters").split_text((ANIMALS + MONEY) * 3)
+    assert all(("cat" in text) != ("Shares" in text) for text in found)
+    assert len(found) == 6
+
+
+@given(hard_text(), st.sampled_from(["characters", "cl100k_base"]))
+@example("", "characters")
+@example(" \n ", "characters")
+@example("one", "cl100k_base")
+def test_every_character_is_in_one_chunk(text, counter):
+    spans = [span for each in chunker(counter=counter).spans(text) for span in each]
+    assert all(left.end <= right.start for left, right in pairwise(spans))
+    edges = [0, *(edge for span in spans for edge in (span.start, span.end)), len(text)]
+    assert not any(text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True))
+
+
+@given(hard_text())
+def test_a_chunk_has_no_more_pieces_than_the_maximum_allows(text):
+    pieces = Recursive(size=12, separators=chunker().separators, counter="characters").spans(text)
+    starts = [spans[0].start for spans in pieces]
+    for ((span),) in chunker(counter="characters").spans(text):
+        assert sum(span.start <= start < span.end for start in starts) <= 60 // 12
+
+
+@given(hard_text(max_parts=150), st.sampled_from(["characters", "cl100k_base"]))
+def test_with_maximum_text_no_chunk_is_over_it(text, counter):
+    strict = chunker(counter=counter, maximum="text", max_size=40, piece_size=32)
+    assert strict.hard_maximum == 40
+    chunks = strict.chunk(Document("d", text))
+    assert all(strict.token_counter.count(chunk.text) <= 40 for chunk in chunks)
+    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
+
+
+def test_the_model_is_asked_once_and_for_distinct_pieces_only():
+    model = FakeEmbedder()
+    chunker(embedder=model, counter="characters", piece_size=30).split_text((ANIMALS + MONEY) * 20)
+    assert model.calls == 1
+    assert len(model.texts) == len(set(model.texts)) > 1
+
+
+@pytest.mark.parametrize("text", ["", "   ", "Short."])
+def test_one_piece_needs_no_model(text):
+    model = FakeEmbedder()
+    assert chunker(embedder=model).split_text(text) == ([text] if text.strip() else [])
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_model_that_answers_nonsense_is_an_error(broken):
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        chunker(embedder=broken()).split_text(ANIMALS + MONEY)
+
+
+def test_a_model_that_fails_once_is_asked_again():
+    class Flaky(NanEmbedder):
+        def embed_documents(self, texts):
+            return super().embed_documents(texts) if self.calls == 0 else FakeEmbedder.embed_documents(self, texts)
+
+    assert chunker(embedder=Flaky()).split_text(ANIMALS + MONEY) == chunker().split_text(ANIMALS + MONEY)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"piece_size": 0}, "piece_size is at least 1"),
+        ({"piece_size": 61}, r"at most max_size \(60\), got 61"),
+        ({"max_size": 5}, r"at most max_size \(5\), got 12"),
+        ({"embedder": " "}, "embedder is the name of a model"),
+        ({"embedder": 3}, "embedder"),
+        ({"max_size": "60"}, "max_size"),
+        ({"maximum": "tokens"}, "maximum"),
+        ({"separators": ()}, "separators"),
+    ],
+)
+def test_options_out_of_range_are_told(options, message):
+    with pytest.raises(OptionError, match=message):
+        chunker(**options)
+
+
+def test_a_configuration_round_trips_without_loading_a_model():
+    first = ClusterSemantic(max_size=200, embedder="no/such-model")
+    data = first.to_dict()
+    assert data["strategy"] == "cluster_semantic"
+    assert data["embedder"] == "no/such-model"
+    assert Chunker.from_dict(data) == first
+
+
+def test_another_model_is_another_fingerprint():
+    assert chunker().fingerprint == chunker().fingerprint
+    assert chunker().fingerprint != chunker(embedder=FakeEmbedder(16)).fingerprint
+    assert chunker().fingerprint != chunker(max_size=72).fingerprint
+
+
+def test_the_defaults_are_the_reports():
+    default = ClusterSemantic()
+    assert (default.max_size, default.piece_size, default.counter.name) == (400, 50, "cl100k_base")
+    assert default.separators == ("\n\n", "\n", ".", "?", "!", " ", "")
+    assert default.hard_maximum is None
