@@ -155,7 +155,7 @@ def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float]) -> str:
     at = (x(point.x), y(point.y))
     tip = f"{point.number} {point.name}: {point.y:.1f} % at {point.x:,.0f} tokens"
     if math.isfinite(point.low):
-        tip += f" (95 % interval {point.low:.1f} to {point.high:.1f})"
+        tip += f" (interval {point.low:.1f} to {point.high:.1f})"
     return (
         f"<g><title>{_safe(tip)}</title>{_line(*at, *disc, 'leader')}"
         f'<circle class="dot {_tone(point.number)}" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{_DOT:g}"/>'
@@ -205,7 +205,7 @@ def forest(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
 def _difference(row: Row, x: _Scale, top: float, step: float, *, narrow: bool) -> str:
     middle = top + step * (0.72 if narrow else 0.5)
     words = top + step * (0.32 if narrow else 0.5)
-    tip = f"{row.name}: {signed(row.mean)} points (95 % interval {signed(row.low)} to {signed(row.high)})"
+    tip = f"{row.name}: {signed(row.mean)} points (interval {signed(row.low)} to {signed(row.high)})"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
     return (
         f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.comparison import Comparison
+from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit
 from chunkcore.evaluation.results import Report
 
@@ -61,8 +61,13 @@ class Study:
     def collections(self) -> tuple[str, ...]:
         return tuple(sorted({name for report in self.reports for name in report.collections}))
 
+    @property
+    def level(self) -> str:
+        """The intervals' confidence, in words."""
+        return f"{100 * self.comparison.confidence:g} %"
+
     def intervals(self, measure: Measure) -> Mapping[str, tuple[float, float]]:
-        """The 95 % interval of each system's mean, by name; empty where a system lacks the measure."""
+        """The interval of each system's mean, by name; empty where a system lacks the measure."""
         found = self.comparison_by(measure)
         return found.intervals if found else {}
 
@@ -77,10 +82,8 @@ class Study:
         return self._known[measure]
 
     def _compare(self, measure: Measure) -> Comparison:
-        from chunkcore.evaluation.comparison import compare
-
         given = self.comparison
-        return compare(given.reports, measure, resamples=given.resamples, seed=given.seed)
+        return compare(given.reports, measure, resamples=given.resamples, seed=given.seed, confidence=given.confidence)
 
     @cached_property
     def _known(self) -> dict[Measure, Comparison]:

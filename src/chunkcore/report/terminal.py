@@ -41,7 +41,9 @@ def print_study(study: Study, console: Console) -> None:
     unit = study.comparison.measure.unit
     console.print(_fitting(score_table(study, study.chosen_k, unit), console.width))
     console.print(
-        Text(f"% of {unit}s, mean ± standard deviation; 95 % interval of the mean by {study.comparison.measure}"),
+        Text(
+            f"% of {unit}s, mean ± standard deviation; {study.level} interval of the mean by {study.comparison.measure}"
+        ),
         style="dim",
     )
     for warning in warnings(study):

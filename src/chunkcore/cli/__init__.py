@@ -1,0 +1,88 @@
+"""The command ``chunkcore``: thin, one file a command. What is heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import cast
+
+import typer
+
+from chunkcore.cli import chunk, compare, datasets, strategies
+from chunkcore.errors import ChunkcoreError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="chunkcore",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Cut documents into chunks with exact spans, and find out which way of cutting retrieves best.",
+    epilog="Exit codes: 0 done, 1 problems were found, 2 bad input, 130 stopped.",
+)
+app.command(name="compare", help=compare.HELP)(compare.compare)
+app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
+app.add_typer(datasets.app, name="datasets")
+app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
+
+# What typer raises for a wrong option or argument. Newer versions carry their own copy of click, so the
+# class is reached by way of the one that both export.
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; `arguments` default to the process's."""
+    _use_any_text()
+    try:
+        code = app(args=None if arguments is None else list(arguments), prog_name="chunkcore", standalone_mode=False)
+        sys.stdout.flush()
+    except ChunkcoreError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        return _reader_gone()
+    except OSError as error:
+        return _fail(_about_file(error))
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except _UsageError as error:
+        return _fail(_usage(error)) if str(error) else 2  # empty: nothing was asked for, and the help was shown
+    if code == 130:
+        return _fail("stopped before the end; nothing half-written was left behind", code=130)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(sentence: str, *, code: int = 2) -> int:
+    from chunkcore.report.text import terminal_text
+
+    print(f"chunkcore: {terminal_text(sentence)}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _usage(error: Exception) -> str:
+    message = str(getattr(error, "format_message", lambda: error)())
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "chunkcore")
+    return f"{message.rstrip('.')}; see {path} --help"
+
+
+def _about_file(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason
+
+
+def _reader_gone() -> int:
+    """Whoever read our output has stopped reading, as `head` does: end quietly, and let nothing flush into it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13 if hasattr(errno, "EPIPE") else 1
+
+
+def _use_any_text() -> None:
+    """Names of files need not be UTF-8, and a terminal need not be able to show every character."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
+            stream.reconfigure(errors="surrogateescape" if unicode else "backslashreplace")

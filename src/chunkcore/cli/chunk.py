@@ -1,0 +1,118 @@
+"""``chunkcore chunk``: files to chunks, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from chunkcore.document import Chunk, Document
+
+__all__ = ["HELP", "chunk"]
+
+HELP = help_text(
+    """Cut files into chunks and write them as JSON lines.
+
+A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}; spans are pairs of offsets
+in characters (code points) of the file decoded as UTF-8, so text[start:end] is the chunk.
+
+A folder is walked, and the ids of its documents are their paths in it. A .jsonl file holds documents,
+{"id", "text"} a line.
+
+  chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
+
+  chunkcore chunk docs/ --strategy fixed_token:size=256 --output chunks.jsonl
+
+  cat manual.md | chunkcore chunk -
+"""
+)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def chunk(
+    files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", help="name:option=value,...; see chunkcore strategies.")
+    ] = "recursive:size=200",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write; - for standard output.")] = Path("-"),
+    workers: Annotated[int, typer.Option(min=1, help="Documents that are cut at the same time.")] = 1,
+) -> None:
+    """Cut files into chunks and write them as JSON lines."""
+    from chunkcore.chunkers import parse_chunker
+    from chunkcore.report.files import write_parts
+
+    chunker = parse_chunker(strategy)
+    lines = (_line(each) for each in chunker.chunk_many(_documents(files), workers=workers))
+    if str(output) == "-":
+        for line in lines:
+            sys.stdout.buffer.write(line)
+    else:
+        write_parts(output, lines)
+
+
+def _line(chunk: Chunk) -> bytes:
+    data = {
+        "document_id": chunk.document_id,
+        "id": chunk.id,
+        "index": chunk.index,
+        "spans": [[span.start, span.end] for span in chunk.spans],
+        "text": chunk.text,
+        "token_count": chunk.token_count,
+        **({"context": chunk.context} if chunk.context else {}),
+        "metadata": dict(chunk.metadata),
+    }
+    text = json.dumps(data, ensure_ascii=False)
+    if _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
+        text = json.dumps(data, ensure_ascii=True)
+    return f"{text}\n".encode()
+
+
+def _documents(files: Iterable[Path]) -> Iterator[Document]:
+    """The documents of all arguments, each id once.
+
+    Raises:
+        DataError: a file cannot be read, is empty or not UTF-8, or two documents share an id.
+    """
+    from chunkcore.errors import DataError
+
+    seen: set[str] = set()
+    for path in files:
+        for document in _of(path):
+            if document.id in seen:
+                raise DataError(f"two documents have the id {document.id!r}: give each file once, or a folder of them")
+            seen.add(document.id)
+            yield document
+
+
+def _of(path: Path) -> Iterable[Document]:
+    from chunkcore.document import Document
+    from chunkcore.evaluation.loading import load_documents
+    from chunkcore.evaluation.textfiles import read_text
+
+    if str(path) == "-":
+        return [Document("-", _standard_input())]
+    if path.is_dir() or path.suffix == ".jsonl" or not path.exists():
+        return load_documents(path)
+    return [Document(path.as_posix(), read_text(path))]
+
+
+def _standard_input() -> str:
+    from chunkcore.errors import DataError
+
+    data = sys.stdin.buffer.read()
+    if not data:
+        raise DataError("standard input is empty: pipe a text into the command")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.start} is 0x{data[error.start]:02x}"
+        raise DataError(f"standard input is not UTF-8 text ({byte}): convert it first") from error

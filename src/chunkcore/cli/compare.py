@@ -1,0 +1,207 @@
+"""``chunkcore compare``: documents and questions in, a table, a verdict and a report out."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chunkcore.cli.progress import reporting
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from chunkcore.chunkers.base import Chunker
+    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Depth, Measure
+    from chunkcore.models import CachedEmbedder
+
+__all__ = ["DEFAULT_STRATEGIES", "HELP", "compare", "default_cache"]
+
+# Six that teach something: the plain cut, structure, twice the size, overlap on top of it, and meaning at both sizes.
+DEFAULT_STRATEGIES = (
+    "fixed_token:size=250",
+    "recursive:size=200",
+    "recursive:size=400",
+    "recursive:size=400,overlap=200",
+    "cluster_semantic:max_size=200",
+    "cluster_semantic:max_size=400",
+)
+
+
+def default_cache() -> Path:
+    """Where embeddings are kept unless told otherwise: the user's cache folder, as the system defines it."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "chunkcore" / "embeddings.sqlite"
+
+
+HELP = help_text(
+    f"""Compare chunking strategies: which one retrieves the evidence, and at what cost.
+
+Without --docs and --questions the small collection that ships with the package is used. --docs is a folder of
+text files (or a documents.jsonl); --questions is a file with a line like
+{{"question": "...", "evidence": ["a verbatim excerpt"]}} for each question.
+
+Prints the table and the verdict, and writes report.html, report.md, report.json, scores.csv and questions.csv
+into the output folder. The last line is the path of report.html.
+
+Unless --strategy is given, compares {", ".join(DEFAULT_STRATEGIES)}.
+
+Embeddings are kept, so that a second run is quick, in {default_cache()} unless --cache names another file.
+
+  chunkcore compare
+
+  chunkcore compare --docs docs/ --questions questions.jsonl
+
+  chunkcore compare -s recursive:size=200 -s fixed_token:size=200 -k 5 --measure IoU@5
+"""
+)
+
+
+def compare(
+    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
+    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
+    ] = None,
+    embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
+    k: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--k", "-k", help="Pieces to retrieve, a number or min; give it once a value. Default: 5, 10, min."
+        ),
+    ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(help="What the verdict is about, such as IoU@10. Default: Recall at the first k."),
+    ] = "",
+    min_rule: Annotated[
+        str, typer.Option(help="Chunks that k = min counts: holding evidence, or also touching it.")
+    ] = "holding",
+    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
+    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings; see above.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
+        "chunkcore-report"
+    ),
+) -> None:
+    """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
+    from rich.console import Console
+
+    from chunkcore.evaluation.comparison import compare as compare_reports
+    from chunkcore.evaluation.experiment import run_chunkers
+    from chunkcore.report import Study, write_reports
+    from chunkcore.report.terminal import print_study
+
+    ks, verdict_by = _depths(k or [], measure)
+    benchmark = _benchmark(docs, questions, dataset)
+    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
+    model = _embedder(embedder, None if no_cache else cache or default_cache())
+    chunkers = _chunkers(specs, model)
+    with reporting(sys.stderr) as progress:
+        found = run_chunkers(benchmark, chunkers, model, ks=ks, counter=counter, min_rule=min_rule, progress=progress)
+        # A strategy is shown as it was asked for, so that its size is seen where it is the default, too.
+        reports = [replace(report, name=spec) for report, spec in zip(found, specs, strict=True)]
+        progress("compare", 0, 1)
+        comparison = compare_reports(reports, verdict_by, resamples=resamples, seed=seed)
+        settings = _settings(benchmark, docs, questions, model, dict(zip(specs, chunkers, strict=True)), counter)
+        today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+        study = Study(comparison, benchmark, settings, today)
+        files = write_reports(output, study)
+        progress("compare", 1, 1)
+    print_study(study, Console(highlight=False))
+    typer.echo(f"\n{files.html}")
+
+
+def _depths(texts: Sequence[str], measure: str) -> tuple[tuple[Depth, ...], Measure]:
+    """The depths asked for and the verdict's measure, whose own depth is added where it is missing.
+
+    Raises:
+        OptionError: a k or the measure is malformed.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.measures import Measure, parse_measure
+
+    ks: list[Depth] = []
+    for text in texts or ("5", "10", "min"):
+        if text != "min" and not (text.isascii() and text.isdecimal() and 0 < int(text) < 10**6):
+            raise OptionError(f'--k is a whole number from 1, or "min", got {text!r}')
+        ks.append("min" if text == "min" else int(text))
+    wanted = parse_measure(measure) if measure else Measure("Recall", ks[0])
+    if wanted.k is not None:
+        ks.append(wanted.k)
+    return tuple(dict.fromkeys(ks)), wanted
+
+
+def _benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Benchmark:
+    from chunkcore.datasets import load_dataset
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.loading import load_benchmark
+
+    if docs is not None:
+        return load_benchmark(docs, questions)
+    if questions is not None:
+        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
+    return load_dataset(dataset)
+
+
+def _embedder(name: str, cache: Path | None) -> CachedEmbedder:
+    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+
+    return CachedEmbedder(get_embedder(name), EmbeddingCache(cache))
+
+
+def _chunkers(specs: Sequence[str], model: CachedEmbedder) -> list[Chunker]:
+    """The strategies; those that embed do so with the comparison's model unless they name another.
+
+    Raises:
+        OptionError: a strategy is malformed, or stands there twice.
+    """
+    from chunkcore.chunkers import parse_chunker
+    from chunkcore.errors import OptionError
+
+    made: dict[str, Chunker] = {}
+    for spec in specs:
+        chunker = parse_chunker(spec)
+        if "embedder" in chunker.option_names() and "embedder=" not in spec:
+            chunker = replace(chunker, embedder=model)  # type: ignore[call-arg]
+        for other, known in made.items():
+            if known == chunker:
+                raise OptionError(f"the strategies {other!r} and {spec!r} are the same: give each once")
+        made[spec] = chunker
+    return list(made.values())
+
+
+def _settings(
+    benchmark: Benchmark,
+    docs: Path | None,
+    questions: Path | None,
+    model: CachedEmbedder,
+    chunkers: Mapping[str, Chunker],
+    counter: str,
+) -> dict[str, str]:
+    """What the report's footer tells, so that somebody else can do the same."""
+    from chunkcore.chunkers import format_chunker
+
+    read = f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts"
+    given = {
+        "Documents": str(docs) if docs else f"shipped: {benchmark.name}",
+        "Questions": str(questions) if questions else "",
+        "Embedder": f"{model.name}, which reads {read}",
+        "Scores count tokens of": counter,
+    }
+    full = {spec: format_chunker(chunker) for spec, chunker in chunkers.items()}
+    return {name: value for name, value in given.items() if value} | full

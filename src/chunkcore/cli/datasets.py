@@ -1,0 +1,88 @@
+"""``chunkcore datasets``: the collection that ships, and whether a collection's evidence stands where it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmark import Benchmark
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List, locate and verify collections of documents and questions.",
+)
+
+_VERIFY = help_text(
+    """Check every question's evidence against the documents.
+
+Takes the name of a shipped collection, or a folder with documents and a questions.jsonl (or --questions).
+Lists each question that would be left out, with the reason. Exit code 1 when there are any, 2 when the
+collection cannot be read.
+
+  chunkcore datasets verify
+
+  chunkcore datasets verify docs/ --questions questions.jsonl
+"""
+)
+
+
+@app.command(name="list", help="List the collections that ship with the package.")
+def list_shipped() -> None:
+    """List the collections that ship with the package."""
+    from chunkcore.datasets import list_datasets
+
+    for info in list_datasets():
+        typer.echo(f"{info.name}  {info.description}")
+
+
+@app.command(help="Print the folder of a shipped collection.")
+def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "lochmere") -> None:
+    """Print the folder of a shipped collection."""
+    from chunkcore.datasets import dataset_path
+
+    typer.echo(dataset_path(name))
+
+
+@app.command(help=_VERIFY)
+def verify(
+    collection: Annotated[
+        str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
+    ] = "lochmere",
+    questions: Annotated[Path | None, typer.Option(help="The questions, where they are not in the folder.")] = None,
+) -> None:
+    """Check every question's evidence against the documents."""
+    from chunkcore.report.text import terminal_text
+
+    benchmark = _load(collection, questions)
+    for problem in benchmark.problems:
+        typer.echo(terminal_text(f"{problem.query_id}: {problem.reason}"))
+    spans = sum(len(query.evidence) for query in benchmark.queries)
+    good = (
+        f"{benchmark.name}: {len(benchmark.documents):,} documents, {len(benchmark.queries):,} questions, "
+        f"{spans:,} pieces of evidence where they say"
+    )
+    bad = len(benchmark.problems)
+    typer.echo(terminal_text(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good))
+    if bad:
+        raise typer.Exit(1)
+
+
+def _load(collection: str, questions: Path | None) -> Benchmark:
+    from chunkcore.datasets import dataset_path, list_datasets
+    from chunkcore.errors import DataError
+    from chunkcore.evaluation.loading import load_benchmark
+
+    names = [info.name for info in list_datasets()]
+    if collection in names and questions is None:
+        return load_benchmark(dataset_path(collection), name=collection)
+    if not Path(collection).exists():
+        raise DataError(f"{collection!r} is neither a shipped collection ({', '.join(names)}) nor a file or folder")
+    return load_benchmark(collection, questions)

@@ -1,0 +1,90 @@
+"""The collection that ships: every span is verified here, and it is what its description says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+
+import pytest
+
+from chunkcore.datasets import dataset_path, list_datasets, load_dataset
+from chunkcore.datasets import shipped as module
+from chunkcore.errors import DataError, OptionError
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[dict]:
+    text = (dataset_path("lochmere") / "questions.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    files = (dataset_path("lochmere") / "documents").iterdir()
+    return {file.name: file.read_bytes().decode("utf-8") for file in files}
+
+
+def test_every_excerpt_stands_where_its_offsets_say(lines, texts):
+    for line in lines:
+        assert line["evidence"], line["id"]
+        for each in line["evidence"]:
+            assert texts[each["document"]][each["start"] : each["end"]] == each["text"], line["id"]
+
+
+def test_the_loaded_spans_are_those_of_the_file(lines):
+    loaded = {query.id: query for query in load_dataset("lochmere").queries}
+    assert len(loaded) == len(lines) == 90
+    for line in lines:
+        spans = [(each["document"], each["start"], each["end"]) for each in line["evidence"]]
+        assert [(e.document_id, e.span.start, e.span.end) for e in loaded[line["id"]].evidence] == spans
+        assert loaded[line["id"]].metadata["answer"] == line["answer"]
+
+
+def test_it_is_as_large_and_as_varied_as_promised(lines, texts):
+    assert 8 <= len(texts) <= 12
+    assert sum(len(text.encode()) for text in texts.values()) >= 120_000
+    assert len(lines) >= 80
+    assert sum(len(line["evidence"]) > 1 for line in lines) >= 5
+    twice = [line for line in lines if any(texts[e["document"]].count(e["text"]) > 1 for e in line["evidence"])]
+    assert len(twice) >= 3, "some evidence sentences occur twice"
+    asked = {each["document"] for line in lines for each in line["evidence"]}
+    assert asked == set(texts)
+
+
+def test_questions_and_ids_are_unique_and_texts_have_no_odd_characters(lines, texts):
+    for key in ("id", "question"):
+        assert not [value for value, count in Counter(line[key] for line in lines).items() if count > 1]
+    assert not [name for name, text in texts.items() if "\ufffd" in text or "\x00" in text or "\r" in text]
+
+
+def test_each_question_is_tabled_under_the_kind_of_its_document():
+    kinds = Counter(query.collection for query in load_dataset("lochmere").queries)
+    assert len(kinds) == 5
+    assert "others" not in kinds
+    assert min(kinds.values()) >= 10
+
+
+def test_every_listed_collection_loads_by_its_name():
+    for info in list_datasets():
+        loaded = load_dataset(info.name)
+        assert loaded.name == info.name
+        assert f"{len(loaded.documents)} invented documents" in info.description
+        assert f"{len(loaded.queries)} questions" in info.description
+
+
+@pytest.mark.parametrize("call", [dataset_path, load_dataset])
+def test_an_unknown_name_is_answered_with_the_known_ones(call):
+    with pytest.raises(
+        OptionError, match="no collection named 'loch' ships with the package: expected one of lochmere"
+    ):
+        call("loch")
+
+
+def test_a_damaged_collection_names_the_first_question_that_no_longer_fits(tmp_path, monkeypatch):
+    shutil.copytree(dataset_path("lochmere"), tmp_path / "lochmere")
+    faq = tmp_path / "lochmere" / "documents" / "faq.md"
+    faq.write_text("!" + faq.read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "shipped.py"))
+    with pytest.raises(DataError, match=r"not as it was shipped: \d+ of its questions .*'faq-01' first.*install"):
+        load_dataset("lochmere")
