@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import numpy as np
@@ -156,10 +156,12 @@ class Recursive(Chunker):
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The chunks, those cut whose own text is over `size`."""
+        """The chunks, those cut whose own text is over `size`; parts that lie in a chunk before them are left out."""
         ranges = np.array(rows, dtype=np.int64).reshape(-1, 2)
         over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(rows, over.tolist(), strict=True):
             parts.extend(fit(source, start, end, self.size, strip=self.strip) if is_over else [(start, end)])
-        return parts
+        parts.sort()
+        reached = [0, *accumulate((end for _, end in parts), max)]
+        return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]

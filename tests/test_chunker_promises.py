@@ -1,0 +1,203 @@
+"""The promises of every registered strategy, over any text."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from chunkcore.chunkers import Chunker, build_chunker, format_chunker, parse_chunker, strategies
+from chunkcore.document import Chunk, Document
+from chunkcore.errors import SizeError
+from tests.fakes import FakeEmbedder
+from tests.strategies import hard_text
+
+# Option sets that a property is held for. A strategy that is not named here is held for its defaults.
+EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "fixed_token": [
+        {"size": 7},
+        {"size": 5, "overlap": 4, "counter": "o200k_base"},
+        {"size": 1, "counter": "words"},
+        {"size": 3, "overlap": 1, "counter": "characters"},
+    ],
+    "recursive": [
+        {"size": 8},
+        {"size": 20, "overlap": 9, "keep": "end", "counter": "o200k_base"},
+        {"size": 12, "counter": "characters", "maximum": "text", "strip": False},
+        {"size": 40, "overlap": 15, "maximum": "text"},
+        {"size": 9, "separators": ["\n\n", "\n", ".", "!", " ", ""], "maximum": "text", "overlap": 9},
+        {"size": 6, "separators": [r"(?<=[.!?])\s+", r"\s"], "regex": True, "counter": "words"},
+        {"size": 30, "overlap": 10, "separators": ["\n", " "], "keep": "drop", "counter": "characters"},
+        {"size": 1, "overlap": 1, "separators": [""], "counter": "words", "strip": False},
+    ],
+    "cluster_semantic": [{"max_size": 40, "piece_size": 10}, {"max_size": 6, "piece_size": 2, "counter": "words"}],
+}
+
+
+def chunkers() -> Iterator[Chunker]:
+    for name, cls in strategies().items():
+        for options in EXAMPLES.get(name, [{}]):
+            models = {"embedder": FakeEmbedder()} if "embedder" in cls.option_names() else {}
+            yield build_chunker(name, {**options, **models})
+
+
+def describe(chunker: Chunker) -> str:
+    return format_chunker(chunker)
+
+
+every_chunker = pytest.mark.parametrize("chunker", list(chunkers()), ids=describe)
+hard = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+
+HARD_TEXTS = {
+    "nothing": "",
+    "a space": " ",
+    "white space": " \t\n\n\r\n\u3000\u2028 ",
+    "one letter": "a",
+    "one emoji": "👍🏽",
+    "one surrogate": "\ud83d",
+    "surrogates that would pair": "\ud83d\ude00" * 40,
+    "NULs": "\x00" * 50 + " a\x00b",
+    "special tokens": "<|endoftext|><|fim_prefix|> [CLS]<s></s>" * 10,
+    "line ends": "a\r\nb\rc\n\nd\x85e\u2028f\x1cg" * 10,
+    "right to left": "مرحبا بالعالم שלום עולם \u202eabc\u202c " * 20,
+    "no spaces": "これは日本語の文章です。中文没有空格，但是有标点。ภาษาไทย" * 20,
+    "families": "👩‍👩‍👧‍👦🏳️‍🌈🇩🇪" * 30,
+    "many marks": ("a" + "\u0301" * 5) * 50,
+    "one word": "a" * 3000,
+    "one symbol": "=" * 3000,
+    "spaces": "a" + " " * 3000 + "b",
+    "the same again": "The same sentence, again.\n\n" * 60,
+}
+
+
+def chunks_of(chunker: Chunker, text: str) -> list[Chunk] | None:
+    """The chunks; None where one grapheme is over a maximum that is promised."""
+    try:
+        return chunker.chunk(Document("d", text))
+    except SizeError:
+        if chunker.hard_maximum is None:
+            raise
+        return None
+
+
+def check_spans(chunker: Chunker, text: str, chunks: list[Chunk]) -> None:
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    for chunk in chunks:
+        assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
+        assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+        assert chunk.token_count == chunker.token_counter.count(chunk.text)
+        assert chunk.document_id == "d"
+    starts = [chunk.start for chunk in chunks]
+    assert starts == sorted(starts)
+    mirrors_overlap = getattr(chunker, "overlap", 0) and chunker.name == "recursive" and chunker.hard_maximum is None
+    if not mirrors_overlap:  # LangChain's chunks can repeat, once their white space is stripped
+        assert len({chunk.id for chunk in chunks}) == len(chunks)
+
+
+def lost(text: str, chunks: list[Chunk]) -> str:
+    """What is in no chunk, white space aside."""
+    covered = bytearray(len(text))
+    for chunk in chunks:
+        for span in chunk.spans:
+            covered[span.start : span.end] = b"\x01" * len(span)
+    return "".join(c for c, inside in zip(text, covered, strict=True) if not inside and not c.isspace())
+
+
+def check_everything(chunker: Chunker, text: str) -> None:
+    chunks = chunks_of(chunker, text)
+    if chunks is None:
+        return
+    check_spans(chunker, text, chunks)
+    # "drop" loses what it drops, on purpose; the examples only drop white space.
+    assert lost(text, chunks) == ""
+    if chunker.hard_maximum is not None:
+        assert all(chunk.token_count <= chunker.hard_maximum for chunk in chunks)
+
+
+@every_chunker
+@given(text=hard_text())
+@hard
+def test_spans_are_exact_nothing_is_lost_and_the_maximum_holds(chunker: Chunker, text: str) -> None:
+    check_everything(chunker, text)
+
+
+@every_chunker
+@pytest.mark.parametrize("text", list(HARD_TEXTS.values()), ids=list(HARD_TEXTS))
+def test_hard_texts_neither_crash_nor_lose(chunker: Chunker, text: str) -> None:
+    check_everything(chunker, text)
+
+
+@every_chunker
+@given(text=hard_text(max_parts=30))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+def test_the_same_text_gives_the_same_chunks_everywhere(chunker: Chunker, text: str) -> None:
+    chunks = chunks_of(chunker, text)
+    assert chunks == chunks_of(chunker, text)
+    if chunks is not None:
+        assert chunker.split_text(text) == [chunk.text for chunk in chunks]
+        assert chunker.spans(text) == [chunk.spans for chunk in chunks]
+        documents = [Document("a", text), Document("b", ""), Document("c", text)]
+        expected = [chunk for document in documents for chunk in chunker.chunk(document)]
+        assert list(chunker.chunk_many(documents)) == expected
+        assert list(chunker.chunk_many(iter(documents), workers=2)) == expected
+
+
+@every_chunker
+def test_the_empty_text_has_no_chunks(chunker: Chunker) -> None:
+    assert chunker.chunk(Document("d", "")) == []
+    assert chunker.spans("") == []
+
+
+def named(chunker: Chunker) -> Chunker:
+    """The chunker with names in place of models, as a configuration file has it."""
+    return replace(chunker, embedder="fake") if "embedder" in chunker.option_names() else chunker
+
+
+@every_chunker
+def test_configuration_comes_back_the_same_from_every_form(chunker: Chunker) -> None:
+    chunker = named(chunker)
+    data = chunker.to_dict()
+    assert Chunker.from_dict(json.loads(json.dumps(data))) == chunker
+    assert type(chunker).from_dict(data) == chunker
+    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert pickle.loads(pickle.dumps(chunker)) == chunker
+    assert hash(pickle.loads(pickle.dumps(chunker))) == hash(chunker)
+
+
+@every_chunker
+def test_a_pickled_chunker_cuts_as_the_original(chunker: Chunker) -> None:
+    again = pickle.loads(pickle.dumps(chunker))
+    text = HARD_TEXTS["the same again"] + HARD_TEXTS["line ends"]
+    assert chunks_of(again, text) == chunks_of(chunker, text)
+
+
+# For each option a value that differs from every example's.
+OTHER_VALUES: dict[str, Any] = {
+    "counter": "p50k_base",
+    "size": 99,
+    "overlap": 2,
+    "separators": ["~", ""],
+    "keep": {"start": "end", "end": "drop", "drop": "start"},
+    "regex": {False: True, True: False},
+    "strip": {False: True, True: False},
+    "maximum": {"pieces": "text", "text": "pieces"},
+    "embedder": FakeEmbedder(name="another"),
+    "max_size": 41,
+    "piece_size": 3,
+}
+
+
+@every_chunker
+def test_the_fingerprint_changes_with_each_option(chunker: Chunker) -> None:
+    assert chunker.fingerprint == replace(chunker).fingerprint
+    roomy = replace(chunker, **{"size": 50} if "size" in chunker.option_names() else {})
+    for option in chunker.option_names():
+        other = OTHER_VALUES[option]
+        other = other[getattr(chunker, option)] if isinstance(other, dict) else other
+        changed = replace(roomy, **{option: other})
+        assert changed.fingerprint != roomy.fingerprint, option
