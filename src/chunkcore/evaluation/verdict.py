@@ -1,0 +1,130 @@
+"""What a comparison says, in sentences: nothing that the numbers do not support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chunkcore.evaluation.results import Report
+
+if TYPE_CHECKING:  # comparison.py imports this module
+    from chunkcore.evaluation.comparison import Comparison, Difference
+
+__all__ = ["write_verdict"]
+
+
+def write_verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None, enough: bool) -> str:
+    """Two to five sentences.
+
+    Args:
+        comparison: everything but the verdict.
+        standing: the reports for which the measure is defined, the highest mean first.
+        lead: of the first over the one that it is held against; None where it stands alone.
+        enough: whether the two differ on enough queries to be told apart at all.
+    """
+    if not standing:
+        return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
+    first = standing[0]
+    queries = int(np.count_nonzero(~np.isnan(first.values(comparison.measure))))
+    sentences = [_opening(comparison, first, len(standing), queries)]
+    if lead is None:
+        sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
+    else:
+        sentences.append(_lead(comparison, lead, enough))
+        sentences.append(_cost(comparison, standing, lead))
+        sentences.append(_questions(comparison, lead))
+    sentences.append(_gaps(comparison, standing))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _opening(comparison: Comparison, first: Report, standing: int, queries: int) -> str:
+    measure = comparison.measure
+    low, high = comparison.intervals[first.name]
+    asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
+    interval = f"{_confidence(comparison)} interval {_percent(low)} to {_percent(high)}"
+    score = f"{_percent(first.mean(measure))} % ({interval})"
+    if standing == 1:
+        return f"{first.name} has a {measure} of {score} over {asked}."
+    if comparison.best is not None:
+        others = "the other strategy" if standing == 2 else f"each of the {standing - 1} other strategies"
+        return (
+            f"{first.name} is best: its {measure} is {score} over {asked}, "
+            f"higher than that of {others} by more than chance explains."
+        )
+    tied = _enumerate(comparison.tied[1:])
+    return (
+        f"No strategy can be called best: {first.name} has the highest {measure}, {score} over {asked}, "
+        f"but the data does not tell it from {tied}."
+    )
+
+
+def _lead(comparison: Comparison, lead: Difference, enough: bool) -> str:
+    if lead.mean == lead.low == lead.high == 0:
+        return f"{lead.a} and {lead.b} score the same on every question."
+    points = f"{_percent(lead.mean)} points"
+    interval = f"{_confidence(comparison)} interval of the difference {_percent(lead.low)} to {_percent(lead.high)}"
+    if not enough:
+        return (
+            f"It is {points} ahead of {lead.b} ({interval}), but they score differently on too few questions to tell."
+        )
+    return f"It is {points} ahead of {lead.b} ({interval})."
+
+
+def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) -> str:
+    k = comparison.measure.k
+    if k is None:
+        return ""
+    named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
+    costs = {report.name: report.mean_tokens(k) for report in standing if report.name in named}
+    known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
+    if len(known) < 2:
+        return ""
+    listed = ", ".join(f"{name} {known[name]:,.0f}" for name in known)
+    return f"Retrieved tokens per query: {listed}; {_cheapest(known)}."
+
+
+def _cheapest(costs: Mapping[str, float]) -> str:
+    least = min(costs.values())
+    names = [name for name, cost in costs.items() if cost == least]
+    if len(names) == len(costs):
+        return "they cost the same"
+    return f"{_enumerate(names)} {'is' if len(names) == 1 else 'are'} the cheapest of these"
+
+
+def _questions(comparison: Comparison, lead: Difference) -> str:
+    needed = comparison.questions_needed
+    if needed is None:
+        return (
+            f"No realistic number of questions would separate {lead.a} from {lead.b}: they differ by next to nothing."
+        )
+    if lead.distinct:
+        return f"About {needed:,} such questions would have separated {lead.a} from {lead.b}."
+    return f"About {needed:,} such questions would separate {lead.a} from {lead.b}, if the difference stays what it is."
+
+
+def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
+    names = {report.name for report in standing}
+    undefined = [report.name for report in comparison.reports if report.name not in names]
+    parts = [f"{comparison.measure} is not defined for {_enumerate(undefined)}"] if undefined else []
+    parts += [
+        f"{report.name} left {len(report.unanswered):,} of {len(report.query_ids):,} questions unanswered, scored as 0"
+        for report in standing
+        if report.unanswered
+    ]
+    sentence = "; ".join(parts)
+    return f"{sentence}." if sentence else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".replace("-0.0", "0.0")
+
+
+def _confidence(comparison: Comparison) -> str:
+    return f"{100 * comparison.confidence:g} %"
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,272 @@
+"""A difference is called real where the questions support it, and the verdict says no more than that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.bootstrap import mean_intervals
+from chunkcore.evaluation.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.results import Report
+
+RECALL = Measure("Recall", 5)
+
+
+def report(name: str, scores: Sequence[float], *, tokens: float = math.nan, unanswered: int = 0) -> Report:
+    values = np.asarray(scores, dtype=np.float64)
+    ids = tuple(f"q{i}" for i in range(len(values)))
+    costs = {5: np.full(len(values), tokens)}
+    return Report(
+        name, "b", ids, ("",) * len(ids), {RECALL: values}, retrieved_tokens=costs, unanswered=ids[:unanswered]
+    )
+
+
+def noisy(mean: float, size: int = 400, seed: int = 0) -> np.ndarray:
+    return mean + np.random.default_rng(seed).normal(0, 0.3, size)
+
+
+HARD = noisy(0.5)  # what makes a question hard for every system
+
+
+def near(shift: float, seed: int) -> np.ndarray:
+    """Scores that differ from HARD by a shift and a little noise."""
+    return HARD + shift + np.random.default_rng(seed).normal(0, 0.05, len(HARD))
+
+
+# --- intervals ---------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_a_mean_is_near_the_normal_one() -> None:
+    values = noisy(0.5, 1000)
+    low, high = mean_intervals(values[:, None])
+    error = values.std() / math.sqrt(len(values))
+    assert low[0] == pytest.approx(values.mean() - 1.96 * error, abs=0.1 * error)
+    assert high[0] == pytest.approx(values.mean() + 1.96 * error, abs=0.1 * error)
+
+
+def test_resampling_is_as_one_by_one() -> None:
+    values = np.array([[0.0, 1.0], [1.0, np.nan], [0.25, 0.5], [0.5, 0.25]])
+    low, high = mean_intervals(values, resamples=2000, seed=3)
+    generator = np.random.default_rng(3)
+    drawn = values[generator.integers(0, 4, size=(2000, 4))]
+    known = ~np.isnan(drawn)
+    means = np.nansum(drawn, axis=1) / known.sum(axis=1)
+    expected = np.quantile(means, [0.025, 0.975], axis=0)
+    np.testing.assert_allclose((low, high), expected)
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = noisy(0.5, 50)[:, None]
+    whole = mean_intervals(values, resamples=500)
+    monkeypatch.setattr("chunkcore.evaluation.bootstrap._BLOCK", 50 * 64)
+    np.testing.assert_allclose(mean_intervals(values, resamples=500), whole)
+
+
+def test_a_column_of_nothing_has_no_interval() -> None:
+    low, high = mean_intervals(np.array([[np.nan, 1.0], [np.nan, 1.0]]), resamples=200)
+    assert np.isnan(low[0])
+    assert np.isnan(high[0])
+    assert (low[1], high[1]) == (1, 1)
+
+
+def test_intervals_cover_the_truth_and_equal_systems_are_seldom_told_apart() -> None:
+    """At 95 %: of 300 samples of 80 questions 5 % should mislead; three standard errors are 3.8 %."""
+    generator = np.random.default_rng(1)
+    hard = generator.uniform(0, 1, (300, 80))
+    noise = generator.uniform(-0.5, 0.5, (300, 2, 80))
+    covered = distinct = 0
+    for row, (a, b) in zip(hard, noise, strict=True):
+        found = compare([report("a", row + a), report("b", row + b + 0)], resamples=400).differences[0]
+        covered += found.low <= 0 <= found.high
+        distinct += found.distinct
+    assert 0.91 <= covered / 300 <= 0.99
+    assert 0.01 <= distinct / 300 <= 0.09
+
+
+def test_few_differing_questions_are_seldom_mistaken_for_a_difference() -> None:
+    """Systems that differ on few questions, by a coin's fall: the bootstrap alone would mislead far too often."""
+    generator = np.random.default_rng(2)
+    misled = {"alone": 0, "guarded": 0}
+    for _ in range(300):
+        apart = np.zeros(60)
+        apart[:4] = generator.choice([-1.0, 1.0], 4)
+        found = compare([report("a", apart), report("b", np.zeros(60))], resamples=400).differences[0]
+        misled["alone"] += found.low > 0 or found.high < 0
+        misled["guarded"] += found.distinct
+    assert misled["alone"] / 300 > 0.08
+    assert misled["guarded"] == 0
+
+
+# --- verdicts ----------------------------------------------------------------------------------------
+
+
+def test_a_clear_winner_is_named_with_its_lead_and_its_price() -> None:
+    found = compare([report("b", near(-0.1, 1), tokens=900), report("a", near(0, 2), tokens=1234.4)])
+    assert (found.best, found.tied) == ("a", ("a",))
+    (difference,) = found.differences
+    assert (difference.a, difference.b, difference.distinct) == ("b", "a", True)
+    assert difference.low < difference.mean < difference.high < 0
+    assert found.questions_needed is not None
+    assert 6 <= found.questions_needed <= 400
+    lead, low, high = (f"{-100 * each:.1f}" for each in (difference.mean, difference.high, difference.low))
+    own = [f"{100 * each:.1f}" for each in (found.reports[1].mean(RECALL), *found.intervals["a"])]
+    assert found.verdict == (
+        f"a is best: its Recall@5 is {own[0]} % (95 % interval {own[1]} to {own[2]}) over 400 questions, "
+        "higher than that of the other strategy by more than chance explains. "
+        f"It is {lead} points ahead of b (95 % interval of the difference {low} to {high}). "
+        "Retrieved tokens per query: a 1,234, b 900; b is the cheapest of these. "
+        f"About {found.questions_needed} such questions would have separated a from b."
+    )
+
+
+def test_without_a_clear_winner_all_tied_are_named_with_their_prices() -> None:
+    found = compare(
+        [
+            report("low", near(-0.3, 1), tokens=100),
+            report("b", near(-0.001, 2), tokens=500),
+            report("a", near(0, 3), tokens=1500),
+            report("c", near(-0.0015, 4), tokens=800),
+        ]
+    )
+    assert found.best is None
+    assert set(found.tied) == {"a", "b", "c"}
+    first, second, third = found.tied
+    assert found.reports[[r.name for r in found.reports].index(first)].mean(RECALL) == max(
+        r.mean(RECALL) for r in found.reports
+    )
+    assert f"No strategy can be called best: {first} has the highest Recall@5" in found.verdict
+    assert f"but the data does not tell it from {second} and {third}." in found.verdict
+    assert "b 500" in found.verdict
+    assert "b is the cheapest of these" in found.verdict
+    assert "low" not in found.verdict
+    assert found.questions_needed is not None
+    assert found.questions_needed > 400
+    assert f"About {found.questions_needed:,} such questions would separate {first} from {second}" in found.verdict
+
+
+def test_every_pair_is_compared_and_a_part_of_the_field_can_be_distinct() -> None:
+    found = compare([report(name, near(shift, i)) for i, (name, shift) in enumerate([("a", 0), ("b", -0.1), ("c", 0)])])
+    assert [(each.a, each.b, each.distinct) for each in found.differences] == [
+        ("a", "b", True),
+        ("a", "c", False),
+        ("b", "c", True),
+    ]
+    assert set(found.tied) == {"a", "c"}
+
+
+def test_equal_seeds_give_equal_intervals() -> None:
+    reports = [report("a", near(0, 1)), report("b", near(0.01, 2))]
+    assert compare(reports, seed=7).differences == compare(reports, seed=7).differences
+    assert compare(reports, seed=7).differences != compare(reports, seed=8).differences
+
+
+def test_pairing_tells_apart_what_separate_intervals_would_not() -> None:
+    found = compare([report("a", near(0.02, 1)), report("b", near(0, 2))])
+    assert found.intervals["a"][0] < found.intervals["b"][1]
+    assert found.best == "a"
+
+
+def test_identical_strategies_are_tied_and_no_number_of_questions_separates_them() -> None:
+    found = compare([report("a", HARD, tokens=700), report("b", HARD, tokens=700)])
+    assert (found.best, found.tied, found.questions_needed) == (None, ("a", "b"), None)
+    assert "a and b score the same on every question." in found.verdict
+    assert "a 700, b 700; they cost the same." in found.verdict
+    assert "No realistic number of questions would separate a from b" in found.verdict
+
+
+def test_a_difference_too_small_to_matter_needs_no_number() -> None:
+    found = compare([report("a", near(0, 1)), report("b", near(0, 1)[::-1])])
+    assert found.questions_needed is None
+    assert "No realistic number" in found.verdict
+
+
+def test_one_strategy_has_nothing_to_be_compared_with() -> None:
+    found = compare([report("a", [1, 0, 1])])
+    assert (found.best, found.tied, found.differences) == (None, ("a",), ())
+    assert found.verdict.startswith("a has a Recall@5 of 66.7 % (95 % interval 0.0 to 100.0) over 3 questions.")
+    assert "nothing to compare it with" in found.verdict
+
+
+@pytest.mark.parametrize("questions", [1, 2, 5])
+def test_a_handful_of_questions_proves_nothing(questions: int) -> None:
+    found = compare([report("a", [1.0] * questions), report("b", [0.0] * questions)])
+    assert (found.best, found.tied) == (None, ("a", "b"))
+    assert f"over {questions} question{'s' * (questions > 1)}, but the data does not tell it from b." in found.verdict
+    assert "they score differently on too few questions to tell" in found.verdict
+    assert found.questions_needed == (6 if questions > 1 else None)
+
+
+def test_six_questions_that_all_agree_are_enough() -> None:
+    assert compare([report("a", [1.0] * 6), report("b", [0.0] * 6)]).best == "a"
+    assert compare([report("a", [1.0] * 6), report("b", [0.0] * 6)], confidence=0.99).best is None
+
+
+def test_undefined_scores_are_left_out_of_a_pair() -> None:
+    a, b = near(0.1, 1), near(0, 2)
+    a[:100] = np.nan
+    b[350:] = np.nan
+    found = compare([report("a", a), report("b", b)])
+    assert found.differences[0].mean == pytest.approx(np.nanmean(a - b))
+    assert found.best == "a"
+    assert "over 300 questions" in found.verdict
+
+
+def test_a_system_for_which_the_measure_is_undefined_is_said_to_be() -> None:
+    found = compare([report("a", near(0.1, 1)), report("b", near(0, 2)), report("x", [math.nan] * 400)])
+    assert (found.best, found.tied) == ("a", ("a",))
+    assert found.verdict.endswith("Recall@5 is not defined for x.")
+    assert not any(each.distinct for each in found.differences if "x" in (each.a, each.b))
+    nothing = compare([report("x", [math.nan] * 4), report("y", [math.nan] * 4)])
+    assert (nothing.best, nothing.tied) == (None, ())
+    assert nothing.verdict == "Recall@5 is not defined for any of the strategies. There is nothing to compare."
+
+
+def test_unanswered_questions_are_told() -> None:
+    found = compare([report("a", near(0.1, 1), unanswered=3), report("b", near(0, 2))])
+    assert found.verdict.endswith("a left 3 of 400 questions unanswered, scored as 0.")
+
+
+def test_questions_needed_is_where_the_interval_would_leave_zero_out() -> None:
+    apart = np.random.default_rng(5).normal(0.01, 0.3, 400)
+    mean, sd = apart.mean(), apart.std(ddof=1)
+    found = compare([report("a", apart), report("b", np.zeros(400))])
+    assert not found.differences[0].distinct
+    assert found.questions_needed == math.ceil((1.959964 * sd / mean) ** 2)
+    size = found.questions_needed
+    assert 1.96 * sd / math.sqrt(size) <= abs(mean) <= 1.96 * sd / math.sqrt(size - 2) * 1.01
+
+
+def test_every_verdict_is_two_to_five_sentences() -> None:
+    systems = [report(f"s{i}", near(0.02 * i, i), tokens=100 * i, unanswered=i) for i in range(5)]
+    for found in (compare(systems), compare(systems[:1]), compare([systems[0], report("t", near(0, 9), tokens=5)])):
+        assert 2 <= found.verdict.count(". ") + 1 <= 5
+
+
+@pytest.mark.parametrize(
+    ("reports", "options", "error", "message"),
+    [
+        ([], {}, DataError, "no report to compare"),
+        ([report("a", [1]), report("a", [0])], {}, DataError, "two reports have the name 'a'"),
+        ([report("a", [1]), report("b", [0, 1])], {}, DataError, "'a' and 'b' were scored on different queries"),
+        ([report("a", [1])], {"measure": "IoU@5"}, OptionError, "a was not evaluated with IoU@5"),
+        ([report("a", [1])], {"resamples": 3}, OptionError, "resamples is at least 100, got 3"),
+        ([report("a", [1])], {"confidence": 1.0}, OptionError, "confidence is from 0.5 to under 1, got 1.0"),
+    ],
+)
+def test_what_can_not_be_compared_is_refused(reports, options, error, message) -> None:
+    with pytest.raises(error) as caught:
+        compare(reports, **options)
+    assert message in str(caught.value)
+
+
+def test_the_types_are_plain_values() -> None:
+    found = compare([report("a", near(0, 1)), report("b", near(0, 2))], seed=4, resamples=500)
+    assert isinstance(found, Comparison)
+    assert (found.measure, found.seed, found.resamples, found.confidence) == (RECALL, 4, 500, 0.95)
+    assert all(isinstance(each, Difference) and type(each.distinct) is bool for each in found.differences)
+    assert all(type(end) is float for interval in found.intervals.values() for end in interval)
