@@ -50,10 +50,12 @@ def test_the_interval_of_a_mean_is_near_the_normal_one() -> None:
 
 
 def test_resampling_is_as_one_by_one() -> None:
-    values = np.array([[0.0, 1.0], [1.0, np.nan], [0.25, 0.5], [0.5, 0.25]])
+    values = np.array(
+        [[0.0, 1.0], [1.0, np.nan], [0.25, 0.5], [0.5, 0.25], [0.75, 0.0], [0.1, 0.6], [0.2, 0.9], [0, 1]]
+    )
     low, high = mean_intervals(values, resamples=2000, seed=3)
     generator = np.random.default_rng(3)
-    drawn = values[generator.integers(0, 4, size=(2000, 4))]
+    drawn = values[generator.integers(0, 8, size=(2000, 8))]
     known = ~np.isnan(drawn)
     means = np.nansum(drawn, axis=1) / known.sum(axis=1)
     expected = np.quantile(means, [0.025, 0.975], axis=0)
