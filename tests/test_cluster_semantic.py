@@ -80,10 +80,11 @@ def test_no_segmentation_is_better(seed, count, dimensions, most, repeats):
     assert total(matrix, sizes) == pytest.approx(best, abs=1e-7)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 90), st.integers(2, 9), st.integers(1, 100))
-def test_the_boundaries_are_those_of_the_whole_matrix(seed, count, dimensions, most):
+@given(st.integers(0, 10**6), st.integers(1, 90), st.integers(2, 9), st.integers(1, 100), st.integers(1, 100))
+def test_the_boundaries_are_those_of_the_whole_matrix(seed, count, dimensions, most, block_rows):
     vectors = random_vectors(seed, count, dimensions)
-    assert optimal_segmentation(vectors, most).tolist() == plain_programme(centred_similarities(vectors), most)
+    sizes = optimal_segmentation(vectors, most, block_rows=block_rows).tolist()
+    assert sizes == plain_programme(centred_similarities(vectors), most)
 
 
 @pytest.mark.parametrize(("count", "most"), [(4500, 3), (4500, 8), (400, 260), (300, 300)])
@@ -183,13 +184,20 @@ def test_a_chunk_has_no_more_pieces_than_the_maximum_allows(text):
         assert sum(span.start <= start < span.end for start in starts) <= 60 // 12
 
 
-@given(hard_text(max_parts=150), st.sampled_from(["characters", "cl100k_base"]))
-def test_with_maximum_text_no_chunk_is_over_it(text, counter):
-    strict = chunker(counter=counter, maximum="text", max_size=40, piece_size=32)
+@given(hard_text(max_parts=150), st.sampled_from(["characters", "cl100k_base"]), st.sampled_from([13, 32, 40]))
+def test_with_maximum_text_no_chunk_is_over_it(text, counter, piece_size):
+    strict = chunker(counter=counter, maximum="text", max_size=40, piece_size=piece_size)
     assert strict.hard_maximum == 40
     chunks = strict.chunk(Document("d", text))
     assert all(strict.token_counter.count(chunk.text) <= 40 for chunk in chunks)
     assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
+
+
+def test_with_maximum_text_a_word_that_no_separator_splits_is_cut():
+    options = {"separators": (" ",), "counter": "characters", "max_size": 40, "piece_size": 40}
+    text = "x" * 100 + " y"
+    assert max(map(len, chunker(**options).split_text(text))) >= 100
+    assert max(map(len, chunker(maximum="text", **options).split_text(text))) <= 40
 
 
 def test_the_model_is_asked_once_and_for_distinct_pieces_only():

@@ -143,7 +143,7 @@ def mean_pair_similarity(vectors: Vectors) -> float:
 
 
 def optimal_segmentation(
-    vectors: Vectors, max_pieces: int, *, fits: NDArray[np.bool_] | None = None
+    vectors: Vectors, max_pieces: int, *, fits: NDArray[np.bool_] | None = None, block_rows: int = 4096
 ) -> NDArray[np.int64]:
     """Into how many rows at a time to cut, for the greatest sum of centred cosine similarities inside.
 
@@ -152,6 +152,8 @@ def optimal_segmentation(
         max_pieces: the most rows that may go together.
         fits: shape (n, min(max_pieces, n)): whether a chunk may end with a row and be of 1, 2, … rows; one of
             a single row always may. None: all may.
+        block_rows: about how many rows are worked on at once; fewer for large `max_pieces`, at least 256 or
+            this. It does not change the answer.
 
     Returns:
         Sizes in order, int64, summing to n.
@@ -169,7 +171,7 @@ def optimal_segmentation(
     best = np.full(width, -np.inf)
     best[:1] = 0.0
     end = 0
-    for sums in _window_sums(vectors, width, mean_pair_similarity(vectors)):
+    for sums in _window_sums(vectors, width, block_rows):
         for row in sums:
             values = best + (row if fits is None else np.where(fits[end], row, -np.inf))
             size = width - int(np.argmax(values[::-1] >= values.max() - _TIE))
@@ -191,13 +193,14 @@ def _walk_back(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(found[::-1], dtype=np.int64)
 
 
-def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[NDArray[np.float64]]:
+def _window_sums(vectors: Vectors, width: int, block_rows: int) -> Iterator[NDArray[np.float64]]:
     """For each row i, in blocks: the sums over pairs of rows inside the windows that end at i.
 
     Column s - 1 is the window of s rows, and ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``.
     Windows that begin before the first row have sums too; nothing leads to them.
     """
-    rows = max(256, min(4096, 2**22 // width))
+    mean = mean_pair_similarity(vectors)
+    rows = min(block_rows, max(256, 2**22 // width))
     before = np.zeros((1, width))
     for start in range(0, len(vectors), rows):
         band = _backward_products(vectors, start, min(start + rows, len(vectors)), width - 1)
