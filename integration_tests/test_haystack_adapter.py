@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from haystack import Document, Pipeline, component
@@ -147,15 +150,18 @@ def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_betw
     root = Document(id="root", content="".join(f"w{i:02d} " for i in range(60)))
     outer = split(windows(50, 5), root)
     middle = split(windows(33, 5), *outer)
+    scattered = split(ChunkcoreDocumentSplitter(EveryOther()), replace(root, content=root.content[:21]))
     between = [
-        *DocumentSplitter(split_by="word", split_length=3).run(outer)["documents"],
-        *DocumentSplitter(split_by="word", split_length=3).run(middle)["documents"],
+        chunk
+        for parents in (outer, middle, scattered)
+        for chunk in DocumentSplitter(split_by="word", split_length=3).run(parents)["documents"]
     ]
-    texts = {document.id: document.content for document in [root, *outer, *middle]}
+    texts = {document.id: document.content for document in [root, *outer, *middle, *scattered]}
     for chunk in split(windows(2), *between):
         if "root_source_id" in chunk.meta:
             text = texts[chunk.meta["root_source_id"]]
-            assert text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content
+            found = text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]]
+            assert found == chunk.content.replace("\n", "")  # the joint of two places stands nowhere
 
 
 def test_a_document_that_is_no_chunk_has_no_root():
@@ -175,6 +181,7 @@ def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_
     assert (third.content, third.meta["root_idx_start"], third.meta["root_idx_end"]) == ("FGHIJ", 25, 30)
     assert "spans" not in first.meta
     assert "root_spans" not in third.meta
+    assert {first.meta["root_source_id"], second.meta["root_source_id"], even.meta["root_source_id"]} == {"root"}
 
 
 def test_a_chunk_of_nothing_but_the_joint_of_two_places_has_no_root():
@@ -184,6 +191,25 @@ def test_a_chunk_of_nothing_but_the_joint_of_two_places_has_no_root():
     joint = split(windows(1), even)[10]
     assert joint.content == "\n"
     assert "root_source_id" not in joint.meta
+
+
+STRATEGIES = {
+    "recursive": {"size": 12, "overlap": 0},
+    "recursive with overlap": {"size": 12, "overlap": 5},
+    "fixed_token": {"size": 10, "overlap": 3},
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(text=hard_text().filter(bool))
+def test_the_cores_strategies_keep_their_promises_through_the_component(name, text):
+    splitter = ChunkcoreDocumentSplitter(strategy=name.split()[0], options=STRATEGIES[name])
+    covered = set()
+    for chunk in split(splitter, Document(id="hard", content=text)):
+        start, end = chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]
+        assert text[start:end] == chunk.content
+        covered.update(range(start, end))
+    assert all(text[place].isspace() for place in range(len(text)) if place not in covered)
 
 
 # The splitter: overlap, pages, metadata, ids
@@ -227,6 +253,29 @@ def test_the_range_of_an_overlap_is_the_shared_text_in_the_neighbour_that_it_nam
         (to_after,) = [each for each in before.meta["_split_overlap"] if each["doc_id"] == after.id]
         shared = before.content[slice(*to_before["range"])]
         assert shared == after.content[slice(*to_after["range"])] == after.content[:4]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithHeader(Chunker):
+    """The first five characters are repeated before every ten of the others."""
+
+    counter: str = "characters"
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        return [(Span(0, 5), Span(start, start + 10)) for start in range(5, len(source.text) - 9, 8)]
+
+
+def test_chunks_of_several_places_tell_each_place_that_they_share():
+    first, second = split(ChunkcoreDocumentSplitter(WithHeader()), Document(content="head:0123456789abcdefgh"))
+    assert (first.content, second.content) == ("head:0123456789", "head:\n89abcdefgh")
+    assert first.meta["_split_overlap"] == [
+        {"doc_id": second.id, "range": (0, 5)},
+        {"doc_id": second.id, "range": (6, 8)},
+    ]
+    assert second.meta["_split_overlap"] == [
+        {"doc_id": first.id, "range": (0, 5)},
+        {"doc_id": first.id, "range": (13, 15)},
+    ]
 
 
 def test_a_single_chunk_of_a_strategy_that_overlaps_has_an_empty_list():
@@ -387,23 +436,28 @@ def test_run_and_run_async_agree_inside_a_pipeline():
     assert pipeline.inputs()["splitter"]["documents"]["type"] == list[Document]
 
 
+class Model:
+    name = "model"
+
+    def __init__(self):
+        self.warmed = 0
+
+    def warm_up(self):
+        self.warmed += 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithModel(Windows):
+    model: Model
+
+
 def test_warm_up_loads_once():
-    class Model:
-        name = "model"
-        warmed = 0
-
-        def warm_up(self):
-            Model.warmed += 1
-
-    @dataclass(frozen=True, kw_only=True)
-    class WithModel(Windows):
-        model: Model = Model()  # noqa: RUF009
-
-    splitter = ChunkcoreDocumentSplitter(WithModel())
+    model = Model()
+    splitter = ChunkcoreDocumentSplitter(WithModel(model=model))
     splitter.warm_up()
     splitter.warm_up()
     splitter.run([Document(content="a")])
-    assert Model.warmed == 1
+    assert model.warmed == 1
 
 
 # The splitter: configuration
@@ -484,7 +538,7 @@ def test_the_namespace_stays_open_to_other_integrations(tmp_path):
 REFRAIN = "The notice period is thirty days. "
 TEXTS = {
     "lease.md": f"The flat is in Leipzig. {REFRAIN}Dogs are welcome. Cats need a permit. {REFRAIN}",
-    "job.md": f"The office is in Bremen. {REFRAIN}Lunch is free on Fridays. Bicycles are paid for.",
+    "job.md": f"The office is in Essen. {REFRAIN}Lunch is free on Fridays. Bicycles are paid for.",
 }
 
 
@@ -577,17 +631,18 @@ def located(benchmark, *documents: Document):
 @pytest.mark.parametrize(
     "meta",
     [
-        {"source_id": "lease.md"},
-        {"file_path": "lease.md"},
-        {"file_path": "/data/letters/lease.md"},
-        {"name": "lease"},
-        {"source_id": "some hash", "file_name": "lease.md"},
+        {"source_id": "job.md"},
+        {"file_path": "job.md"},
+        {"file_path": "/data/letters/job.md"},
+        {"name": "job"},
+        {"source_id": "some hash", "file_name": "job.md"},
     ],
 )
 def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
-    start = evidence("lease.md", REFRAIN, 1).span.start
-    (found,) = located(benchmark, Document(content=REFRAIN, meta={**meta, "split_idx_start": start}))
-    assert (found.document_id, found.spans, found.how) == ("lease.md", (Span(start, start + len(REFRAIN)),), "spans")
+    place = evidence("job.md", REFRAIN).span
+    assert place == evidence("lease.md", REFRAIN).span  # the same text at the same place of another document
+    (found,) = located(benchmark, Document(content=REFRAIN, meta={**meta, "split_idx_start": place.start}))
+    assert (found.document_id, found.spans, found.how) == ("job.md", (place,), "spans")
 
 
 def test_wrong_or_missing_spans_are_replaced_by_the_texts_own_place(benchmark):
@@ -703,7 +758,27 @@ def test_an_inner_retriever_is_reached_by_name(benchmark, embedded):
     ways_in = ["embedder.text", "bm25.query"]
     inner = run_retriever(pipeline, benchmark, query_socket=ways_in, documents_socket="bm25.documents")
     alone = run_retriever(InMemoryBM25Retriever(embedded, top_k=2), benchmark)
-    assert inner.results == alone.results
+    later = asyncio.run(arun_retriever(pipeline, benchmark, query_socket=ways_in, documents_socket="bm25.documents"))
+    assert inner.results == alone.results == later.results
+
+
+@component
+class Gate:
+    """Lets a question through, or not."""
+
+    @component.output_types(query=str, refused=str)
+    def run(self, query: str):
+        return {"refused": "no"} if "lunch" in query else {"query": query}
+
+
+def test_a_question_that_is_led_elsewhere_is_answered_with_nothing(benchmark, chunks):
+    pipeline = Pipeline()
+    pipeline.add_component("gate", Gate())
+    pipeline.add_component("fixed", Fixed(chunks))
+    pipeline.connect("gate.query", "fixed.query")
+    run = run_retriever(pipeline, benchmark)
+    assert len(run.results["pets"]) == len(chunks)
+    assert run.results["food"] == []
 
 
 def test_a_pipeline_that_ends_in_a_prompt_is_scored_by_its_only_documents(benchmark, chunks):
@@ -737,6 +812,9 @@ def test_other_inputs_are_passed_on(benchmark, embedded):
     ] == [1, 1]
     run = run_retriever(InMemoryBM25Retriever(embedded), benchmark, inputs={"top_k": 1})
     assert [len(found) for found in run.results.values()] == [1, 1]
+    inputs = {"embedder": {}, "retriever": {"top_k": 1}}
+    run_retriever(dense(embedded), benchmark, inputs=inputs)
+    assert inputs == {"embedder": {}, "retriever": {"top_k": 1}}
 
 
 @component
@@ -846,3 +924,13 @@ def test_a_perfect_answer_scores_one_and_the_pool_gives_precision_omega(benchmar
     assert scores["PrecisionOmega"] == [1.0, 1.0]
     again = asyncio.run(aevaluate_retriever(InMemoryBM25Retriever(store, top_k=1), benchmark, k=1))
     assert {str(each): values.tolist() for each, values in again.scores.items()}["Recall@1"] == [1.0, 1.0]
+
+
+def test_the_example_runs():
+    example = Path(__file__).parent / "examples" / "haystack_example.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    recalls = [float(line.split("recall ")[1].split(",")[0]) for line in done.stdout.splitlines()]
+    assert len(recalls) == 2
+    assert all(0.4 < recall < 1 for recall in recalls)
+    assert len(example.read_text().splitlines()) < 40

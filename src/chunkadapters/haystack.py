@@ -289,7 +289,7 @@ def _component_system(
 ) -> _ComponentSystem:
     sockets = component_sockets(retriever)
     documents = find_documents(sockets, documents_socket)
-    vectors = [each for each in sockets.inputs if each.mandatory and each.holds(list[float]) and each.name not in given]
+    vectors = [each for each in sockets.inputs if each.mandatory and each.holds(list[float])]
     embedding = vectors[0] if vectors else None
     if embedding is None and text_embedder is not None:
         raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")

@@ -17,6 +17,7 @@ from haystack import Document, component, default_from_dict, default_to_dict, lo
 
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._configuration import build
+from chunkadapters._origin import Origin
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as Source
@@ -51,8 +52,8 @@ class ChunkcoreDocumentSplitter:
       is in the characters of the neighbour that ``doc_id`` names. On every chunk where the strategy overlaps.
     - ``context``: what the strategy wrote about the chunk, where it did.
     - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): where the chunk stands in the
-      document that its parent was cut from. Only where the parent is a chunk that says its own place
-      (``source_id`` and ``split_idx_start``), and then as right as what it says.
+      document at the root of a chain of splitters. Where the parent is a chunk that says its own place
+      (``source_id`` and ``split_idx_start``), and then as right as what it says; and on chunks of several places.
 
     Ids are the same in every run: of source id, strategy with its options, spans and content, not of metadata.
 
@@ -166,7 +167,8 @@ class ChunkcoreDocumentSplitter:
         pages = _pages(document, chunks)
         overlaps = _overlaps(self.chunker, chunks, ids)
         parent_meta = _copier(document.meta)
-        root_id, origin = origin_of(document.meta, len(text))
+        chained = origin_of(document.meta, len(text))
+        root_id, origin = chained or (document.id, Origin.at(0))
         found = []
         for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
             meta = parent_meta()
@@ -178,7 +180,8 @@ class ChunkcoreDocumentSplitter:
                 meta["_split_overlap"] = overlap
             if chunk.context:
                 meta["context"] = chunk.context
-            if root := origin.place(chunk.spans):
+            root = origin.place(chunk.spans)
+            if root and (chained or len(root) > 1):
                 meta |= {"root_source_id": root_id, **place(root, "root_idx_", "root_spans")}
             found.append(Document(id=name, content=chunk.text, meta=meta))
         return found

@@ -30,24 +30,25 @@ def place(spans: Sequence[Span], prefix: str, several: str) -> dict[str, Any]:
     return told
 
 
-def origin_of(meta: Mapping[str, Any], length: int) -> tuple[str, Origin]:
+def origin_of(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None:
     """The document at the root of the chain that a parent belongs to, and where in it the parent stands.
 
-    Unknown where the metadata do not fit a text of `length` code points: where another splitter stood in
-    between, or the text was altered, they speak of another text, and no place is better than a wrong one.
+    None where the parent is no chunk. An unknown origin where the metadata do not fit a text of `length`
+    code points: where another splitter stood in between, or the text was altered, they speak of another text,
+    and no place is better than a wrong one.
     """
     if "root_source_id" in meta:
-        return meta["root_source_id"], _stated(meta, length, "root_idx_", "root_spans")
-    if "source_id" in meta:
-        return meta["source_id"], _stated(meta, length, "split_idx_", "spans")
-    return "", Origin.unknown()
+        spans = decode_spans(meta.get("root_spans"))
+        return meta["root_source_id"], _stated(length, meta.get("root_idx_start"), meta.get("root_idx_end"), spans)
+    if "source_id" not in meta or "split_idx_start" not in meta:
+        return None
+    if "spans" in meta:  # handed down by a chunk of several places, whose own root is not known
+        return meta["source_id"], Origin.unknown()
+    return meta["source_id"], _stated(length, meta["split_idx_start"], meta.get("split_idx_end"), ())
 
 
-def _stated(meta: Mapping[str, Any], length: int, prefix: str, several: str) -> Origin:
-    start, end, spans = meta.get(f"{prefix}start"), meta.get(f"{prefix}end"), decode_spans(meta.get(several))
+def _stated(length: int, start: object, end: object, spans: Sequence[Span]) -> Origin:
     if not isinstance(start, int) or not isinstance(end, int | None):
-        return Origin.unknown()
-    if spans and min(span.start for span in spans) != start:
         return Origin.unknown()
     return Origin.stated(length, start, end, spans)
 
