@@ -65,7 +65,7 @@ def test_resampling_is_as_one_by_one() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values = noisy(0.5, 50)[:, None]
     whole = mean_intervals(values, resamples=500)
-    monkeypatch.setattr("chunkcore.evaluation.bootstrap._BLOCK", 50 * 64)
+    monkeypatch.setitem(mean_intervals.__globals__, "_BLOCK", 50 * 64)
     np.testing.assert_allclose(mean_intervals(values, resamples=500), whole)
 
 
