@@ -200,6 +200,13 @@ def test_with_maximum_text_a_word_that_no_separator_splits_is_cut():
     assert max(map(len, chunker(maximum="text", **options).split_text(text))) <= 40
 
 
+def test_with_maximum_text_the_white_space_inside_a_chunk_counts():
+    options = {"counter": "characters", "max_size": 40, "piece_size": 20}
+    text = ("x" * 15 + "\n" * 30) * 6
+    assert max(map(len, chunker(**options).split_text(text))) == 60
+    assert max(map(len, chunker(maximum="text", **options).split_text(text))) == 15
+
+
 def test_the_model_is_asked_once_and_for_distinct_pieces_only():
     model = FakeEmbedder()
     chunker(embedder=model, counter="characters", piece_size=30).split_text((ANIMALS + MONEY) * 20)

@@ -76,21 +76,44 @@ def _block_shape(queries: int, vectors: int, dimensions: int, block_bytes: int) 
     return step, width
 
 
+class _Best:
+    """The `k` best of each of some queries so far: rows, columns and scores, sorted by row, score and column."""
+
+    def __init__(self, queries: int, k: int) -> None:
+        self.k = k
+        self.rows = np.empty(0, dtype=np.int64)
+        self.columns = np.empty(0, dtype=np.int64)
+        self.scores = np.empty(0, dtype=np.float32)
+        self.worst = np.full(queries, -np.inf, dtype=np.float32)
+
+    def add(self, rows: Indices, columns: Indices, scores: Vectors) -> None:
+        rows = np.concatenate((self.rows, rows))
+        columns = np.concatenate((self.columns, columns))
+        scores = np.concatenate((self.scores, scores))
+        order = np.lexsort((columns, -scores, rows))
+        rows = rows[order]
+        rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        order, rows, rank = order[rank < self.k], rows[rank < self.k], rank[rank < self.k]
+        self.rows, self.columns, self.scores = rows, columns[order], scores[order]
+        # Of a query that has k, what is below the last of them has no way in any more.
+        self.worst[rows[rank == self.k - 1]] = self.scores[rank == self.k - 1]
+
+
 def _search(
     queries: NDArray[np.floating], vectors: NDArray[np.floating], k: int, width: int, block_bytes: int
 ) -> tuple[Indices, Vectors]:
     """`top_k` of one block of queries: exact bests so far, block of vectors after block of vectors."""
     unit_queries = _unit(queries)
-    best = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
     margin = _rounding_margin(vectors.shape[1])
+    pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
+    best = _Best(len(queries), k)
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
-        rough = unit_queries @ _unit(block).T
-        for row, candidates in enumerate(_candidates(rough, k, margin, best)):
-            if len(candidates):
-                exact = _exact(queries[row], block, candidates, block_bytes)
-                best[row] = _merge(best[row], (candidates + start, exact), k)
-    return np.stack([indices for indices, _ in best]), np.stack([scores for _, scores in best])
+        rows, columns = _candidates(unit_queries @ _unit(block).T, k, margin, best.worst)
+        for some in range(0, len(rows), pairs_at_once):
+            left, right = rows[some : some + pairs_at_once], columns[some : some + pairs_at_once]
+            best.add(left, right + start, _exact(queries[left], block[right]))
+    return best.columns.reshape(len(queries), k), best.scores.reshape(len(queries), k)
 
 
 def _rounding_margin(dimensions: int) -> float:
@@ -114,33 +137,20 @@ def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return norms
 
 
-def _candidates(rough: Vectors, k: int, margin: float, best: list[tuple[Indices, Vectors]]) -> list[Indices]:
-    """For each query the columns that may be among its `k` best, in ascending order."""
+def _candidates(rough: Vectors, k: int, margin: float, worst: Vectors) -> tuple[Indices, Indices]:
+    """Rows and columns that may be among the `k` best of their row, in order."""
+    least = worst - margin
     if rough.shape[1] > k:
-        enough = -np.partition(-rough, k - 1, axis=1)[:, k - 1] - margin
-    else:
-        enough = np.full(len(rough), -np.inf, dtype=np.float32)
-    # Strictly below the worst of k exact bests, there is no way in; equal to it, the lower index is in already.
-    known = np.array([scores[-1] - margin if len(scores) == k else -np.inf for _, scores in best])
-    keep = rough >= np.maximum(enough, known)[:, None]
-    return [np.flatnonzero(row) for row in keep]
+        least = np.maximum(least, -np.partition(-rough, k - 1, axis=1)[:, k - 1] - margin)
+    rows, columns = np.nonzero(rough >= least[:, None])
+    return rows, columns
 
 
-def _exact(query: NDArray[np.floating], block: NDArray[np.floating], columns: Indices, block_bytes: int) -> Vectors:
-    """Cosine similarities in float64, rounded to float32; each row's sum is taken by itself."""
-    wide = query.astype(np.float64)[None, :]
-    wide = wide / _norms(wide)[:, None]
-    step = max(1, block_bytes // (48 * block.shape[1]))
-    scores = np.empty(len(columns), dtype=np.float32)
-    for start in range(0, len(columns), step):
-        rows = block[columns[start : start + step]].astype(np.float64)
-        scores[start : start + step] = (rows / _norms(rows)[:, None] * wide).sum(axis=1)
+def _exact(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
+    """Cosine similarities of pairs of rows, in float64, rounded to float32; each row's sum is taken by itself."""
+    left, right = queries.astype(np.float64), vectors.astype(np.float64)
+    left /= _norms(left)[:, None]
+    right /= _norms(right)[:, None]
+    left *= right
+    scores: Vectors = left.sum(axis=1).astype(np.float32)
     return scores
-
-
-def _merge(old: tuple[Indices, Vectors], new: tuple[Indices, Vectors], k: int) -> tuple[Indices, Vectors]:
-    """The `k` best of both. All of `old` have lower indices than any of `new`, and both are stable."""
-    indices = np.concatenate((old[0], new[0]))
-    scores = np.concatenate((old[1], new[1]))
-    order = np.lexsort((indices, -scores))[:k]
-    return indices[order], scores[order]

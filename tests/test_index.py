@@ -1,0 +1,184 @@
+"""Exact search: right, deterministic on ties, whatever the block size, in bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.document import Chunk, Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.run import Retriever
+from chunkcore.index import DenseIndex, top_k
+from tests.fakes import BROKEN, FakeEmbedder
+
+
+def brute_force(queries: np.ndarray, vectors: np.ndarray, k: int) -> list[list[int]]:
+    """Pair by pair in float64, rounded as the search rounds, lower index first."""
+
+    def unit(row):
+        norm = np.sqrt((row.astype(np.float64) ** 2).sum())
+        return row.astype(np.float64) / (norm or 1.0)
+
+    answer = []
+    for query in queries:
+        scores = [float(np.float32((unit(vector) * unit(query)).sum())) for vector in vectors]
+        answer.append(sorted(range(len(vectors)), key=lambda i: (-scores[i], i))[:k])
+    return answer
+
+
+def vectors_with_repeats(seed: int, count: int, dimensions: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((max(1, count // 3), dimensions)).astype(np.float32)
+    rows = rows[rng.integers(0, len(rows), size=count)]
+    rows[rng.random(count) < 0.1] = 0.0
+    return rows
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 70),
+    st.integers(1, 40),
+    st.integers(0, 6),
+    st.integers(1, 80),
+    st.integers(1, 9000),
+)
+def test_equal_to_brute_force_at_any_block_size(seed, count, dimensions, asked, k, block_bytes):
+    vectors = vectors_with_repeats(seed, count, dimensions)
+    queries = vectors_with_repeats(seed + 1, asked, dimensions)
+    indices, scores = top_k(queries, vectors, k, block_bytes=block_bytes)
+    assert indices.shape == scores.shape == (asked, min(k, count))
+    assert indices.tolist() == brute_force(queries, vectors, k)
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("block_bytes", [1, 5_000, 40_000, 10**6, 10**9])
+def test_a_tie_that_k_cuts_through_keeps_the_lowest_indices(block_bytes):
+    """3,000 copies of 7 vectors: the 50 best of each query are the first 50 copies of one of them."""
+    rng = np.random.default_rng(0)
+    originals = rng.standard_normal((7, 384)).astype(np.float32)
+    which = rng.integers(0, 7, size=3000)
+    indices, scores = top_k(originals, originals[which], 50, block_bytes=max(block_bytes, 3000))
+    for row in range(7):
+        assert indices[row].tolist() == np.flatnonzero(which == row)[:50].tolist()
+        assert np.unique(scores[row]).tolist() == [1.0]
+
+
+def test_scores_are_the_same_at_every_block_size():
+    rng = np.random.default_rng(1)
+    queries, vectors = (rng.standard_normal((n, 96)).astype(np.float32) for n in (20, 600))
+    answers = [top_k(queries, vectors, 20, block_bytes=size) for size in (4_000, 77_777, 10**8)]
+    for indices, scores in answers[1:]:
+        assert (indices == answers[0][0]).all()
+        assert (scores == answers[0][1]).all()
+
+
+def test_scores_are_cosines_and_length_does_not_matter():
+    indices, scores = top_k(np.array([[2.0, 0.0]]), np.array([[0.0, 5.0], [1e-30, 1e-30], [1e30, 0.0], [-1.0, 0.0]]), 4)
+    assert indices.tolist() == [[2, 1, 0, 3]]
+    assert scores[0] == pytest.approx([1.0, np.sqrt(0.5), 0.0, -1.0])
+
+
+def test_zero_vectors_are_at_zero_similarity():
+    indices, scores = top_k(np.zeros((1, 3)), np.array([[1.0, 0, 0], [0, 0, 0]]), 2)
+    assert indices.tolist() == [[0, 1]]
+    assert scores.tolist() == [[0.0, 0.0]]
+    assert top_k(np.array([[1.0, 0]]), np.array([[0.0, 0], [1, 0], [-1, 0]]), 3)[0].tolist() == [[1, 0, 2]]
+
+
+def test_nothing_to_search_or_to_ask():
+    assert top_k(np.zeros((3, 4)), np.zeros((0, 4)), 5)[0].shape == (3, 0)
+    assert top_k(np.zeros((0, 4)), np.ones((2, 4)), 5)[0].shape == (0, 2)
+    assert top_k(np.zeros((0, 0)), np.ones((2, 4)), 5)[1].shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("queries", "vectors", "k", "error", "message"),
+    [
+        ([[1.0, 0.0]], [[1.0, 0.0]], 0, OptionError, "k and block_bytes are at least 1, got k=0"),
+        ([1.0, 0.0], [[1.0, 0.0]], 1, ModelError, r"queries are a matrix .* shape \(2,\)"),
+        ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], 1, ModelError, "queries have 2 dimensions and vectors 3"),
+        ([[1.0, np.nan]], [[1.0, 0.0]], 1, ModelError, "queries hold NaN"),
+        ([[1.0, 0.0]], [[np.inf, 0.0]], 1, ModelError, "vectors hold NaN or infinity"),
+    ],
+)
+def test_what_cannot_be_searched_is_told(queries, vectors, k, error, message):
+    with pytest.raises(error, match=message):
+        top_k(np.array(queries), np.array(vectors), k)
+
+
+def test_memory_is_bounded_by_the_blocks():
+    rng = np.random.default_rng(2)
+    queries, vectors = (rng.standard_normal((n, 32), dtype=np.float32) for n in (300, 30_000))
+    tracemalloc.start()
+    top_k(queries, vectors, 10, block_bytes=4 * 2**20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 2**20 < queries.shape[0] * vectors.shape[0] * 4
+
+
+# --- DenseIndex -----------------------------------------------------------------------------------------------
+
+
+def chunks_of(*texts: str) -> list[Chunk]:
+    return [Chunk(f"doc{i}", 0, (Span(5, 5 + len(text)),), text, len(text.split())) for i, text in enumerate(texts)]
+
+
+CHUNKS = chunks_of("cats purr and sleep", "shares fell on Monday", "rain is expected")
+
+
+def test_a_dense_index_is_a_retriever():
+    index = DenseIndex.build(CHUNKS, FakeEmbedder())
+    assert isinstance(index, Retriever)
+    best = index.retrieve("do cats purr", 2)
+    assert len(best) == 2
+    assert (best[0].document_id, best[0].spans, best[0].text, best[0].how) == (
+        "doc0",
+        (Span(5, 24),),
+        "cats purr and sleep",
+        "spans",
+    )
+    assert best[0].score > best[1].score
+
+
+def test_queries_are_embedded_in_one_call_as_queries():
+    class Told(FakeEmbedder):
+        asked = 0
+
+        def embed_queries(self, texts):
+            self.asked += 1
+            return super().embed_queries(texts)
+
+    model = Told()
+    index = DenseIndex.build(CHUNKS, model)
+    found = index.retrieve_many(["cats", "shares", "rain"], 1)
+    assert [each[0].document_id for each in found] == ["doc0", "doc1", "doc2"]
+    assert model.asked == 1
+    assert index.retrieve_many([], 1) == []
+
+
+def test_context_is_embedded_with_the_text():
+    chunk = Chunk("d", 0, (Span(0, 2),), "it", 1, context="cats purr")
+    model = FakeEmbedder()
+    DenseIndex.build([chunk], model)
+    assert model.texts == ["cats purr\nit"]
+
+
+def test_an_empty_index_finds_nothing():
+    assert DenseIndex.build([], FakeEmbedder()).retrieve("cats", 3) == []
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_model_that_answers_nonsense_is_an_error(broken):
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        DenseIndex.build(CHUNKS, broken())
+
+
+def test_an_index_wants_one_vector_a_chunk_and_chunks():
+    with pytest.raises(ModelError, match="3 texts and answered with 2 vectors"):
+        DenseIndex(CHUNKS, np.ones((2, 4), dtype=np.float32), FakeEmbedder())
+    with pytest.raises(DataError, match="Chunks, got str"):
+        DenseIndex(["text"], np.ones((1, 4), dtype=np.float32), FakeEmbedder())
