@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import cast
 
@@ -37,29 +38,39 @@ _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` default to the process's."""
     _use_any_text()
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        code = _run(None if arguments is None else list(arguments))
+    return _say("stopped before the end; nothing half-written was left behind", code=130) if code == 130 else code
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
-        code = app(args=None if arguments is None else list(arguments), prog_name="chunkcore", standalone_mode=False)
+        code = app(args=arguments, prog_name="chunkcore", standalone_mode=False)
         sys.stdout.flush()
     except ChunkcoreError as error:
-        return _fail(str(error))
+        return _say(str(error))
     except BrokenPipeError:
         return _reader_gone()
     except OSError as error:
-        return _fail(_about_file(error))
+        return _say(_about_file(error))
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
+        return 130
     except _UsageError as error:
-        return _fail(_usage(error)) if str(error) else 2  # empty: nothing was asked for, and the help was shown
-    if code == 130:
-        return _fail("stopped before the end; nothing half-written was left behind", code=130)
+        return _say(_usage(error)) if str(error) else 2  # empty: nothing was asked for, and the help was shown
     return code if isinstance(code, int) else 0
 
 
-def _fail(sentence: str, *, code: int = 2) -> int:
+def _say(sentence: str, *, code: int = 2) -> int:
     from chunkcore.report.text import terminal_text
 
     print(f"chunkcore: {terminal_text(sentence)}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one sentence, without the line of code that it came from."""
+    _say(f"warning: {message}")
 
 
 def _usage(error: Exception) -> str:

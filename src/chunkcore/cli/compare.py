@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Measure
-    from chunkcore.models import CachedEmbedder
+    from chunkcore.evaluation.scoring import MinRule
+    from chunkcore.models import Embedder
 
 __all__ = ["DEFAULT_STRATEGIES", "HELP", "compare", "default_cache"]
 
@@ -103,16 +105,28 @@ def compare(
 
     from chunkcore.evaluation.comparison import compare as compare_reports
     from chunkcore.evaluation.experiment import run_chunkers
+    from chunkcore.models import get_embedder
     from chunkcore.report import Study, write_reports
     from chunkcore.report.terminal import print_study
 
     ks, verdict_by = _depths(k or [], measure)
+    _check_output(output)
     benchmark = _benchmark(docs, questions, dataset)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
-    model = _embedder(embedder, None if no_cache else cache or default_cache())
+    store = None if no_cache else cache or default_cache()
+    model = get_embedder(embedder)
     chunkers = _chunkers(specs, model)
     with reporting(sys.stderr) as progress:
-        found = run_chunkers(benchmark, chunkers, model, ks=ks, counter=counter, min_rule=min_rule, progress=progress)
+        found = run_chunkers(
+            benchmark,
+            chunkers,
+            model,
+            ks=ks,
+            counter=counter,
+            min_rule=cast("MinRule", min_rule),
+            cache=store,
+            progress=progress,
+        )
         # A strategy is shown as it was asked for, so that its size is seen where it is the default, too.
         reports = [replace(report, name=spec) for report, spec in zip(found, specs, strict=True)]
         progress("compare", 0, 1)
@@ -146,6 +160,22 @@ def _depths(texts: Sequence[str], measure: str) -> tuple[tuple[Depth, ...], Meas
     return tuple(dict.fromkeys(ks)), wanted
 
 
+def _check_output(output: Path) -> None:
+    """Find out before the long work whether its result can be written.
+
+    Raises:
+        OSError: there is a file where a folder is needed, or the folder cannot be written to.
+        MissingExtraError: jinja2 is not installed.
+    """
+    from chunkcore.report.page import require_jinja2
+
+    require_jinja2()
+    place = next(each for each in (output.absolute(), *output.absolute().parents) if each.exists())
+    code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
+    if code:
+        raise OSError(code, os.strerror(code), str(place))
+
+
 def _benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Benchmark:
     from chunkcore.datasets import load_dataset
     from chunkcore.errors import OptionError
@@ -158,13 +188,7 @@ def _benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Bench
     return load_dataset(dataset)
 
 
-def _embedder(name: str, cache: Path | None) -> CachedEmbedder:
-    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-
-    return CachedEmbedder(get_embedder(name), EmbeddingCache(cache))
-
-
-def _chunkers(specs: Sequence[str], model: CachedEmbedder) -> list[Chunker]:
+def _chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
     """The strategies; those that embed do so with the comparison's model unless they name another.
 
     Raises:
@@ -189,7 +213,7 @@ def _settings(
     benchmark: Benchmark,
     docs: Path | None,
     questions: Path | None,
-    model: CachedEmbedder,
+    model: Embedder,
     chunkers: Mapping[str, Chunker],
     counter: str,
 ) -> dict[str, str]:

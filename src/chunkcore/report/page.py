@@ -33,7 +33,7 @@ from chunkcore.report.tables import (
 )
 from chunkcore.report.text import page_text, script_json
 
-__all__ = ["html_report"]
+__all__ = ["html_report", "require_jinja2"]
 
 # Longer excerpts are cut in the page, which says so; the spans still tell the whole.
 EXCERPT = 1500
@@ -49,6 +49,7 @@ def html_report(study: Study) -> str:
     Raises:
         MissingExtraError: jinja2 is not installed.
     """
+    require_jinja2()
     style, script = _asset("page.css"), _asset("page.js")
     return str(
         _template().render(
@@ -234,12 +235,22 @@ def _asset(name: str) -> str:
     return files("chunkcore.report").joinpath(name).read_text("utf-8")
 
 
-@lru_cache(maxsize=1)
-def _template() -> Any:
+def require_jinja2() -> None:
+    """Tell before any work is done whether the page can be made.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
     try:
-        from jinja2 import Environment, StrictUndefined
+        import jinja2  # noqa: F401
     except ImportError as error:
         raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
+
+
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
     )
@@ -265,8 +276,6 @@ def _finalize(value: Any) -> Any:
 
 def _markup(text: str) -> Any:
     """Text that is HTML already: ours, escaped where it was made."""
-    try:
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
+    from markupsafe import Markup
+
     return Markup(text)  # noqa: S704

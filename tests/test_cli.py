@@ -1,0 +1,410 @@
+"""The command line: what it prints and writes, and that bad input ends in one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import chunkcore.models
+from chunkcore.chunkers import Chunker, parse_chunker, strategies
+from chunkcore.cli import main
+from chunkcore.cli.compare import DEFAULT_STRATEGIES, default_cache
+from chunkcore.datasets import dataset_path
+from chunkcore.document import Document
+from chunkcore.report import read_reports
+from tests.fakes import FakeEmbedder, NanEmbedder
+from tests.strategies import hard_text
+
+TEXT = "The fox naps under the lid.\n\nThe dog runs. 犬が走る。👩‍👩‍👧\r\n" * 40
+
+
+@pytest.fixture
+def docs(tmp_path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "fox.txt").write_bytes(TEXT.encode())
+    (folder / "deep" / "dog.md").write_text("# Dog\n\nThe dog is brown. " + "It barks at the postman. " * 60)
+    (folder / ".hidden").write_bytes(b"\xff")
+    return folder
+
+
+@pytest.fixture
+def questions(tmp_path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    lines = [
+        {"id": "brown", "question": "Which colour is the dog?", "evidence": ["The dog is brown."]},
+        {"id": "title", "question": "What is it about?", "evidence": [{"text": "# Dog", "document": "deep/dog.md"}]},
+        {"id": "many", "question": "Who barks?", "evidence": ["It barks at the postman."]},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.fixture
+def fake(monkeypatch) -> FakeEmbedder:
+    embedder = FakeEmbedder()
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: embedder)
+    return embedder
+
+
+def lines_of(output: str) -> list[dict]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+# ---- chunk
+
+
+def test_chunks_are_written_one_a_line_with_the_spans_that_they_stand_for(docs, capfd):
+    assert main(["chunk", str(docs / "fox.txt"), "-s", "recursive:size=30,overlap=5"]) == 0
+    rows = lines_of(capfd.readouterr().out)
+    chunker = parse_chunker("recursive:size=30,overlap=5")
+    chunks = chunker.chunk(Document((docs / "fox.txt").as_posix(), TEXT))
+    assert len(rows) == len(chunks) > 10
+    for row, chunk in zip(rows, chunks, strict=True):
+        assert list(row) == ["document_id", "id", "index", "spans", "text", "token_count", "metadata"]
+        assert "".join(TEXT[start:end] for start, end in row["spans"]) == row["text"] == chunk.text
+        assert (row["id"], row["index"], row["token_count"]) == (chunk.id, chunk.index, chunk.token_count)
+
+
+def test_text_that_is_not_english_stays_readable(docs, capfd):
+    main(["chunk", str(docs / "fox.txt")])
+    assert "犬が走る。" in capfd.readouterr().out
+
+
+def test_a_folder_is_walked_and_ids_are_paths_in_it(docs, capfd):
+    assert main(["chunk", str(docs), "--workers", "2"]) == 0
+    rows = lines_of(capfd.readouterr().out)
+    assert list(dict.fromkeys(row["document_id"] for row in rows)) == ["deep/dog.md", "fox.txt"]
+
+
+def test_the_same_command_gives_the_same_bytes(docs, tmp_path):
+    for name in ("a", "b"):
+        assert main(["chunk", str(docs), "-o", str(tmp_path / name)]) == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != b""
+
+
+def test_standard_input_is_a_document_named_dash(monkeypatch, capfd):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode()), "ascii"))
+    assert main(["chunk", "-", "-s", "fixed_token:size=20"]) == 0
+    rows = lines_of(capfd.readouterr().out)
+    assert {row["document_id"] for row in rows} == {"-"}
+    assert "".join(row["text"] for row in rows) == TEXT
+
+
+@settings(max_examples=25)
+@given(hard_text())
+def test_any_text_that_a_file_can_hold_comes_out_as_it_stands_there(tmp_path_factory, text):
+    text = text.encode("utf-8", "replace").decode() or "x"
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "in.txt").write_bytes(text.encode())
+    assert main(["chunk", str(folder / "in.txt"), "-s", "fixed_token:size=7", "-o", str(folder / "out")]) == 0
+    for line in (folder / "out").read_bytes().decode().removesuffix("\n").split("\n"):
+        row = json.loads(line)
+        assert "".join(text[start:end] for start, end in row["spans"]) == row["text"]
+
+
+def test_a_jsonl_files_lone_surrogates_survive_as_escapes(tmp_path, capfd):
+    (tmp_path / "documents.jsonl").write_text('{"id": "a", "text": "x \\ud800 y"}\n')
+    assert main(["chunk", str(tmp_path / "documents.jsonl")]) == 0
+    (row,) = lines_of(capfd.readouterr().out)
+    assert row["text"] == "x \ud800 y"
+
+
+def test_a_failure_in_the_middle_leaves_the_old_output(docs, tmp_path, capfd):
+    (docs / "zz.bin").write_bytes(b"ok \xff")
+    output = tmp_path / "chunks.jsonl"
+    output.write_text("old")
+    assert main(["chunk", str(docs), "-o", str(output)]) == 2
+    assert output.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chunks.jsonl", "docs"]
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="file names are Unicode there")
+def test_a_file_name_that_is_not_utf8_is_no_obstacle(tmp_path, capfd):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")
+    Path(path).write_text("hello")
+    assert main(["chunk", path]) == 0
+    (row,) = lines_of(capfd.readouterr().out)
+    assert row["document_id"] == path
+    assert main(["chunk", f"{path}.gone"]) == 2
+    assert "does not exist" in capfd.readouterr().err
+
+
+# ---- bad input
+
+
+def _bad(tmp_path: Path) -> dict[str, list[str]]:
+    utf16, surrogate, empty, broken = (tmp_path / name for name in ("utf16", "surrogate", "empty", "broken.jsonl"))
+    utf16.write_bytes("\ufeffhé".encode("utf-16-le"))
+    surrogate.write_bytes(b"ab\xed\xa0\x80")
+    empty.write_bytes(b"")
+    broken.write_text('{"id": "a", "text": "b"}\n{"id": ')
+    text = tmp_path / "text.txt"
+    text.write_text("hello")
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    return {
+        r"utf16 is not UTF-8 text \(byte 0 is 0xff\)": ["chunk", str(utf16)],
+        r"surrogate is not UTF-8 text \(byte 2 is 0xed\)": ["chunk", str(surrogate)],
+        "empty is empty": ["chunk", str(empty)],
+        "broken.jsonl, line 2: not JSON": ["chunk", str(broken)],
+        "gone does not exist": ["chunk", str(tmp_path / "gone")],
+        "nothing holds no documents": ["chunk", str(nothing)],
+        "two documents have the id '.*text.txt': give each file once": [
+            "chunk",
+            str(text),
+            str(text),
+            "-o",
+            f"{text}.out",
+        ],
+        "unknown strategy 'recursiv': expected one of cluster_semantic, ": ["chunk", str(text), "-s", "recursiv"],
+        "size is at least 1 token, got 0": ["chunk", str(text), "-s", "fixed_token:size=0"],
+        "recursive has no option 'sise'": ["chunk", str(text), "-s", "recursive:sise=3"],
+        "nothing: Is a directory": ["chunk", str(text), "-o", str(nothing)],
+        "text.txt: (Not a directory|File exists)": ["chunk", str(text), "-o", str(text / "out")],
+        "Missing argument 'FILES'; see chunkcore chunk --help": ["chunk"],
+        "No such option: --sise": ["chunk", str(text), "--sise", "3"],
+        "Invalid value for '--workers': .*; see chunkcore chunk --help": ["chunk", str(text), "--workers", "0"],
+        "No such command 'chunks'": ["chunks"],
+        "No such command 'verifi'.*; see chunkcore datasets --help": ["datasets", "verifi"],
+        "'lochmore' is neither a shipped collection \\(lochmere\\) nor a file or folder": [
+            "datasets",
+            "verify",
+            "lochmore",
+        ],
+        "no collection named 'x' ships": ["datasets", "path", "x"],
+        "there are 1 documents in 'text', and no questions": ["datasets", "verify", str(text)],
+        "gone.jsonl is no file": ["datasets", "verify", str(text), "--questions", str(tmp_path / "gone.jsonl")],
+        "--k is a whole number from 1, or \"min\", got '0'": ["compare", "--k", "0"],
+        "--k is a whole number from 1, or \"min\", got 'max'": ["compare", "--k", "max"],
+        "unknown measure 'Recal'": ["compare", "--measure", "Recal@5"],
+        "'recall at 5' is no measure": ["compare", "--measure", "recall at 5"],
+        "q.jsonl was given without --docs": ["compare", "--questions", "q.jsonl"],
+        "no collection named 'x' ships with the package": ["compare", "--dataset", "x"],
+        "and no questions: expected a questions.jsonl": ["compare", "--docs", str(text)],
+        "the strategies 'recursive' and 'recursive:size=200' are the same": [
+            "compare",
+            "-s",
+            "recursive",
+            "-s",
+            "recursive:size=200",
+        ],
+        "text.txt: Not a directory": ["compare", "-o", str(text / "out")],
+        "a bracket is not closed in the strategy": ["compare", "-s", "recursive:separators=[1"],
+        "Invalid value for '--resamples'": ["compare", "--resamples", "ten"],
+    }
+
+
+@pytest.mark.parametrize("number", range(32))
+def test_bad_input_ends_in_one_sentence_and_exit_code_2(number, tmp_path, capfd, fake):
+    cases = list(_bad(tmp_path).items())
+    assert len(cases) == 32
+    sentence, arguments = cases[number]
+    assert main(arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("chunkcore: ")
+    assert err.count("\n") == 1
+    with pytest.raises(AssertionError, match=sentence):
+        raise AssertionError(err)
+
+
+def test_a_hostile_file_name_cannot_steer_the_terminal(tmp_path, capfd):
+    assert main(["chunk", str(tmp_path / "a\x1b[31m\nb\u202e")]) == 2
+    err = capfd.readouterr().err
+    assert "a␛[31m b\\u202e" in err
+    assert err.count("\n") == 1
+
+
+def test_a_model_that_fails_is_one_sentence_too(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: NanEmbedder())
+    assert main(["compare", "--no-cache", "-s", "recursive", "-o", str(tmp_path / "out")]) == 2
+    err = capfd.readouterr().err
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("chunkcore: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_installed_is_told_before_any_work(tmp_path, capfd, fake, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["compare", "-o", str(tmp_path / "out")]) == 2
+    assert 'pip install "chunkadapters[report]"' in capfd.readouterr().err
+    assert fake.calls == 0
+
+
+def test_an_interruption_is_answered_with_130_and_leaves_nothing(docs, tmp_path, capfd, monkeypatch):
+    def stop(*_, **__):
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Chunker, "chunk_many", stop)
+    assert main(["chunk", str(docs), "-o", str(tmp_path / "out.jsonl")]) == 130
+    assert capfd.readouterr().err == "chunkcore: stopped before the end; nothing half-written was left behind\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+
+
+# ---- as a process
+
+
+def _process(*arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, **options)
+
+
+def test_the_module_is_the_command_and_a_reader_that_stops_is_no_error(docs):
+    for _ in range(5):
+        (docs / "fox.txt").write_bytes((docs / "fox.txt").read_bytes() * 4)
+    command = f'"{sys.executable}" -m chunkcore chunk "{docs / "fox.txt"}" -s fixed_token:size=9 | head -n 1'
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60)
+    assert json.loads(done.stdout)["index"] == 0
+    assert done.stderr == b""
+
+
+def test_importing_the_command_line_imports_nothing_heavy():
+    code = (
+        "import sys, chunkcore.cli; "
+        "print([m for m in ('rich', 'jinja2', 'torch', 'openvino', 'transformers') if m in sys.modules])"
+    )
+    assert _process("-c", code).stdout.strip() == b"[]"
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = _process("-m", "chunkcore", "chunk", str(tmp_path / "größe"), env=environment)
+    assert done.returncode == 2
+    assert b"gr\\xf6" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+# ---- datasets, strategies, help
+
+
+def test_the_shipped_collection_is_listed_found_and_sound(capfd):
+    assert main(["datasets", "list"]) == 0
+    assert capfd.readouterr().out.startswith("lochmere  12 invented documents")
+    assert main(["datasets", "path"]) == 0
+    assert Path(capfd.readouterr().out.strip()) == dataset_path("lochmere")
+    assert main(["datasets", "verify"]) == 0
+    assert "12 documents, 90 questions" in capfd.readouterr().out
+
+
+def test_verify_lists_each_problem_and_exits_with_1(docs, questions, capfd):
+    assert main(["datasets", "verify", str(docs), "--questions", str(questions)]) == 1
+    first, last = capfd.readouterr().out.splitlines()
+    assert first.startswith("many: line 3: ")
+    assert "60 times" in first
+    assert last.endswith("2 documents, 2 questions, 2 pieces of evidence where they say; 1 question with a problem")
+
+
+def test_every_strategy_is_listed_with_its_options(capfd):
+    assert main(["strategies"]) == 0
+    out = capfd.readouterr().out
+    assert len(strategies()) >= 3
+    for name, cls in strategies().items():
+        section = out[out.index(f"{name} ") :]
+        for option in cls.option_names():
+            assert f"  {option} = " in section
+
+
+@pytest.mark.parametrize("command", [["chunk"], ["compare"], ["strategies"], ["datasets"], ["datasets", "verify"], []])
+def test_help_is_given_for_every_command(command, capfd):
+    assert main([*command, "--help"]) == 0
+    out = capfd.readouterr().out
+    assert "Usage: chunkcore" in out
+    if command in (["chunk"], ["compare"], ["datasets", "verify"]):
+        assert "Examples:" in out
+    if command == ["chunk"]:
+        assert "text[start:end]" in out
+
+
+# ---- compare
+
+
+def test_the_default_strategies_can_all_be_built():
+    assert len({parse_chunker(spec) for spec in DEFAULT_STRATEGIES}) == 6
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="their cache folders have other names")
+def test_the_cache_is_in_the_users_cache_folder(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_cache() == Path("/somewhere/chunkcore/embeddings.sqlite")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/a")
+    assert default_cache() == Path("/home/a/.cache/chunkcore/embeddings.sqlite")
+
+
+SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:max_size=100")
+
+
+def _compare(docs: Path, questions: Path, output: Path, *more: str) -> int:
+    given = [argument for spec in SPECS for argument in ("-s", spec)]
+    paths = ["--docs", str(docs), "--questions", str(questions), "-o", str(output)]
+    return main(["compare", *paths, *given, "--resamples", "200", *more])
+
+
+def test_compare_prints_table_and_verdict_and_last_the_reports_path(docs, questions, tmp_path, capfd, fake):
+    assert _compare(docs, questions, tmp_path / "out", "--no-cache") == 0
+    out, err = capfd.readouterr()
+    html = tmp_path / "out" / "report.html"
+    assert out.splitlines()[-1] == str(html)
+    assert html.is_file()
+    for text in (*SPECS, "Scores at k = 5", "1 question is left out", "Recall"):
+        assert text in "".join(out.replace("\n   ", "").split("\n")) or text in out
+    assert "compare: 1 of 1" in err
+    page = html.read_text("utf-8")
+    assert "many" in page
+    assert "cluster_semantic:counter=cl100k_base,max_size=100" in page
+
+
+def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp_path, capfd, fake):
+    assert _compare(docs, questions, tmp_path / "out", "--no-cache", "-k", "2", "--measure", "IoU@3") == 0
+    reports = read_reports(tmp_path / "out" / "report.json")
+    assert {report.name for report in reports} == set(SPECS)
+    assert {measure.k for report in reports for measure in report.scores} == {2, 3, None}
+    data = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert data["verdict"]["measure"] == "IoU@3"
+    assert data["problems"][0]["question"] == "many"
+
+
+def test_a_second_run_embeds_nothing_and_tells_the_same(docs, questions, tmp_path, capfd, fake):
+    told = []
+    for name in ("a", "b"):
+        before = len(fake.texts)
+        assert _compare(docs, questions, tmp_path / name, "--cache", str(tmp_path / "c.sqlite")) == 0
+        told.append((len(fake.texts) - before, (tmp_path / name / "scores.csv").read_text()))
+    assert told[0][0] > 0
+    assert told[1][0] == 0
+    assert told[0][1] == told[1][1]
+
+
+def test_a_damaged_cache_is_one_sentence_of_warning(docs, questions, tmp_path, capfd, fake):
+    (tmp_path / "c.sqlite").write_text("this is no database, " * 100)
+    assert _compare(docs, questions, tmp_path / "out", "--cache", str(tmp_path / "c.sqlite")) == 0
+    err = capfd.readouterr().err
+    (warning,) = [line for line in err.splitlines() if "c.sqlite" in line]
+    assert warning.startswith("chunkcore: warning: ")
+    assert ".py:" not in err
+
+
+def test_without_a_cache_none_is_written(docs, questions, tmp_path, capfd, fake, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert _compare(docs, questions, tmp_path / "out", "--no-cache") == 0
+    assert not (tmp_path / "cache").exists()
+
+
+def test_equal_seeds_give_equal_reports(docs, questions, tmp_path, capfd, fake):
+    texts = []
+    for name, seed in (("a", "3"), ("b", "3")):
+        assert _compare(docs, questions, tmp_path / name, "--no-cache", "--seed", seed) == 0
+        data = json.loads((tmp_path / name / "report.json").read_text())
+        for report in data["reports"]:
+            report.pop("seconds")
+        texts.append(data)
+    assert texts[0] == texts[1]
+    assert texts[0]["verdict"]["seed"] == 3
