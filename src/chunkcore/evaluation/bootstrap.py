@@ -35,6 +35,7 @@ def mean_intervals(
     """
     known = ~np.isnan(columns)
     values = np.where(known, columns, 0.0)
+    complete = bool(known.all())
     means = np.full((resamples, columns.shape[1]), np.nan)
     queries = len(columns)
     if queries:
@@ -42,7 +43,7 @@ def mean_intervals(
         rows = max(1, _BLOCK // queries)
         for first in range(0, resamples, rows):
             drawn = _draw(generator, min(rows, resamples - first), queries)
-            below = drawn @ known.astype(np.float64)
+            below = np.full(values.shape[1], float(queries)) if complete else drawn @ known.astype(np.float64)
             np.divide(drawn @ values, below, out=means[first : first + rows], where=below > 0)
     tail = (1 - confidence) / 2
     with warnings.catch_warnings():

@@ -106,9 +106,11 @@ class Relevance:
 
     def found(self, outcome: Outcome) -> tuple[tuple[float, ...], ...]:
         """The share found of each piece of evidence, by query."""
-        ends = np.cumsum(np.bincount(self._query, minlength=self._queries)).tolist()
+        counts = np.bincount(self._query, minlength=self._queries)
+        ends = np.cumsum(counts)
         shares = outcome.shares.tolist()
-        return tuple(tuple(shares[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True))
+        places = zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        return tuple(tuple(shares[start:end]) for start, end in places)
 
     def _per_query(self, union: Ranges) -> Scores:
         lengths = union[:, 1] - union[:, 0]
