@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,7 @@ class EmbeddingCache:
             return self._connect(path)
 
     def _connect(self, path: Path | str) -> sqlite3.Connection:
+        _check_header(path)
         connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
         try:
             self._set_up(connection)
@@ -177,22 +178,17 @@ class EmbeddingCache:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
+        # Look first: another program's database is to be left as it is.
+        _check_identity(connection)
         # A write-ahead log lets others read while one writes, and survives a killed process.
         _retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"), self._wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         with _transaction(connection):
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables and application == 0:
+            if _check_identity(connection) == "empty":
                 for statement in _TABLES:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif application != _APPLICATION:
-                raise _UnusableError("it is another program's database")
-            elif version != _VERSION or not {"models", "vectors"} <= tables:
-                raise _UnusableError(f"it is of version {version}; expected {_VERSION}")
 
     @contextmanager
     def _only_one_process(self, path: Path) -> Iterator[None]:
@@ -253,6 +249,28 @@ _abandoned: list[Any] = []
 def _is_damage(error: Exception) -> bool:
     """Whether the file is at fault. sqlite3 has subclasses for all else: locked, full, read-only, not to be opened."""
     return isinstance(error, _UnusableError) or type(error) is sqlite3.DatabaseError
+
+
+def _check_header(path: Path | str) -> None:
+    """SQLite takes a file of a few bytes for an empty database, and would write over it."""
+    if path == _MEMORY or not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        if file.read(16) not in (b"", b"SQLite format 3\0"):
+            raise _UnusableError("it is no database")
+
+
+def _check_identity(connection: sqlite3.Connection) -> Literal["ours", "empty"]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables and application == 0:
+        return "empty"
+    if application != _APPLICATION:
+        raise _UnusableError("it is another program's database")
+    if version != _VERSION or not {"models", "vectors"} <= tables:
+        raise _UnusableError(f"it is of version {version}; expected {_VERSION}")
+    return "ours"
 
 
 def _is_sound(path: Path) -> bool:

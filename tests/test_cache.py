@@ -1,0 +1,359 @@
+"""The cache of embeddings: shared by processes, survives being killed, damaged or unwritable, embeds nothing twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.errors import ModelError, OptionError
+from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, TokenCountingEmbedder
+from chunkcore.models.cache import text_key
+from tests.fakes import BROKEN, ChangingEmbedder, FakeEmbedder, RaisingEmbedder
+from tests.strategies import hard_text
+
+
+def keys(*texts: str) -> list[bytes]:
+    return [text_key(text) for text in texts]
+
+
+def rows(*values: float, dimensions: int = 3) -> np.ndarray:
+    return np.repeat(np.array(values, dtype=np.float32)[:, None], dimensions, axis=1)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "deep" / "embeddings.sqlite"
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------
+
+
+def test_vectors_come_back_to_the_last_bit_after_reopening(path):
+    vectors = np.random.default_rng(0).standard_normal((1200, 5)).astype(np.float32)
+    names = keys(*map(str, range(1200)))
+    with EmbeddingCache(path) as cache:
+        cache.store("m", names, vectors)
+    with EmbeddingCache(path) as cache:
+        found, again = cache.fetch("m", [*names[::-1], *keys("unknown")])
+        assert len(cache) == 1200
+    assert found.tolist() == [True] * 1200 + [False]
+    assert again[:-1].tobytes() == vectors[::-1].tobytes()
+    assert not again[-1].any()
+
+
+def test_models_roles_and_texts_are_told_apart(path):
+    cache = EmbeddingCache(path)
+    cache.store("m", keys("a"), rows(1.0))
+    assert cache.fetch("n", keys("a"))[0].tolist() == [False]
+    assert text_key("a", "query") != text_key("a", "document") != text_key("a")
+    assert text_key("\ud800") != text_key("\udc00") != text_key("\ufffd")
+
+
+@pytest.mark.parametrize("where", ["disk", "memory"])
+def test_a_model_whose_dimensions_change_is_told(path, where):
+    cache = EmbeddingCache(path if where == "disk" else None)
+    cache.store("m", keys("a"), rows(1.0, dimensions=3))
+    with pytest.raises(ModelError, match="answered with 4 dimensions, and its cached vectors have 3"):
+        cache.store("m", keys("b", "c"), rows(1.0, 2.0, dimensions=4))
+    assert len(cache) == 1
+
+
+def test_a_row_that_was_altered_is_not_there(path):
+    EmbeddingCache(path).store("m", keys("a", "b", "c"), rows(1.0, 2.0, 3.0))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE vectors SET vector = zeroblob(12) WHERE key = ?", keys("a"))
+        raw.execute("UPDATE vectors SET vector = zeroblob(8) WHERE key = ?", keys("b"))
+    assert EmbeddingCache(path).fetch("m", keys("a", "b", "c"))[0].tolist() == [False, False, True]
+
+
+# --- files that are no cache ----------------------------------------------------------------------------------
+
+
+def other_database(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE mine (x)")
+
+
+def later_version(path: Path) -> None:
+    EmbeddingCache(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version = 99")
+
+
+def truncated(path: Path) -> None:
+    with EmbeddingCache(path) as cache:
+        cache.store("m", keys(*map(str, range(500))), rows(*range(500), dimensions=50))
+    os.truncate(path, path.stat().st_size // 2)
+
+
+DAMAGES = {
+    "a text file": lambda path: path.write_text("Dear diary, today I became a cache.\n" * 50),
+    "a few bytes": lambda path: path.write_text("hello"),
+    "another program's": other_database,
+    "of a later version": later_version,
+    "cut off": truncated,
+}
+
+
+def told_of(path: Path) -> EmbeddingCache:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        cache = EmbeddingCache(path)
+        cache.fetch("m", keys(*map(str, range(500))))
+    (only,) = told
+    assert only.category is CacheWarning
+    assert "it was set aside as embeddings.sqlite.damaged-1 and a new one begun" in str(only.message)
+    return cache
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_what_is_no_cache_is_set_aside_and_a_new_one_begun(path, damage):
+    path.parent.mkdir()
+    damage(path)
+    before = path.read_bytes()
+    cache = told_of(path)
+    cache.store("m", keys("a"), rows(1.0))
+    cache.close()
+    assert path.with_name("embeddings.sqlite.damaged-1").read_bytes() == before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert EmbeddingCache(path).fetch("m", keys("a"))[0].tolist() == [True]
+
+
+def test_a_file_damaged_while_in_use_is_set_aside_too(path):
+    cache = EmbeddingCache(path)
+    cache.store("m", keys(*map(str, range(2000))), rows(*range(2000), dimensions=50))
+    cache.close()
+    data = bytearray(path.read_bytes())
+    cache = EmbeddingCache(path)
+    data[4096:] = os.urandom(len(data) - 4096)  # the first page stays: it opens, and cannot be read
+    path.write_bytes(data)
+    with pytest.warns(CacheWarning, match="set aside"):
+        found, _ = cache.fetch("m", keys(*map(str, range(2000))))
+    assert not found.any()
+    cache.store("m", keys("a"), rows(1.0))
+    assert cache.fetch("m", keys("a"))[0].tolist() == [True]
+
+
+def test_an_empty_file_becomes_a_cache(path):
+    path.parent.mkdir()
+    path.touch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EmbeddingCache(path).store("m", keys("a"), rows(1.0))
+    assert EmbeddingCache(path).fetch("m", keys("a"))[0].tolist() == [True]
+
+
+@pytest.mark.parametrize("place", ["under a file", "a folder"])
+def test_where_nothing_can_be_written_the_run_goes_on(tmp_path, place):
+    (tmp_path / "file").touch()
+    where = tmp_path / "file" / "cache.sqlite" if place == "under a file" else tmp_path
+    with pytest.warns(CacheWarning, match="cannot be used .* going on with memory alone"):
+        cache = EmbeddingCache(where)
+    cache.store("m", keys("a"), rows(1.0))
+    assert cache.fetch("m", keys("a"))[0].tolist() == [True]
+
+
+def test_a_full_disk_is_told_once_and_what_is_there_stays_readable(path):
+    with EmbeddingCache(path) as cache:
+        cache.store("m", keys("old"), rows(1.0))
+        pages = cache._disk.execute("PRAGMA page_count").fetchone()[0]
+        cache._disk.execute(f"PRAGMA max_page_count = {pages}")
+        many = keys(*map(str, range(500)))
+        with pytest.warns(CacheWarning, match="cannot be written to .*full.* going on with memory alone"):
+            cache.store("m", many, rows(*range(500)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cache.store("m", keys("new"), rows(2.0))
+        assert cache.fetch("m", [*many, *keys("old", "new")])[0].all()
+
+
+def test_a_read_only_file_is_read(path):
+    with EmbeddingCache(path) as cache:
+        cache.store("m", keys("old"), rows(1.0))
+        cache._disk.execute("PRAGMA query_only = ON")
+        with pytest.warns(CacheWarning, match="cannot be written to"):
+            cache.store("m", keys("new"), rows(2.0))
+        assert cache.fetch("m", keys("old", "new"))[0].all()
+
+
+# --- processes and threads ------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+import numpy as np
+from chunkcore.models.cache import EmbeddingCache, text_key
+
+path, name, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
+cache = EmbeddingCache(path)
+for batch in range(batches):
+    keys = [text_key(f"{name} {batch} {i}") for i in range(20)]
+    cache.store("m", keys, np.full((20, 64), batch, dtype=np.float32))
+    print(batch, flush=True)
+"""
+
+
+def writer(path: Path, name: str, batches: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-c", WRITER, str(path), name, str(batches)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def stored(cache: EmbeddingCache, name: str, batches: int) -> bool:
+    for batch in range(batches):
+        found, vectors = cache.fetch("m", keys(*(f"{name} {batch} {i}" for i in range(20))))
+        if not found.all() or not (vectors == batch).all():
+            return False
+    return True
+
+
+def test_processes_that_write_at_once_lose_nothing(path):
+    """Both begin the file, too."""
+    processes = [writer(path, name, 60) for name in ("a", "b", "c")]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    cache = EmbeddingCache(path)
+    assert len(cache) == 3 * 60 * 20
+    assert all(stored(cache, name, 60) for name in ("a", "b", "c"))
+
+
+def test_what_was_stored_before_a_kill_is_there(path):
+    process = writer(path, "a", 100_000)
+    done = [int(process.stdout.readline()) for _ in range(25)]
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=60)
+    process.stdout.close()
+    process.stderr.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cache = EmbeddingCache(path)
+        assert stored(cache, "a", len(done))
+        assert len(cache) % 20 == 0  # no batch by halves
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_opens_the_file_anew(path):
+    cache = EmbeddingCache(path)
+    cache.store("m", keys("a"), rows(1.0))
+    child = os.fork()
+    if child == 0:
+        ok = cache.fetch("m", keys("a"))[0].all()
+        cache.store("m", keys("b"), rows(2.0))
+        os._exit(0 if ok else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert cache.fetch("m", keys("a", "b"))[0].all()
+
+
+def test_processes_that_find_one_damaged_file_set_it_aside_once(path):
+    path.parent.mkdir()
+    path.write_text("no cache " * 1000)
+    script = WRITER.replace("import sys\n", "import sys, warnings\nwarnings.simplefilter('ignore')\n")
+    command = [sys.executable, "-c", script, str(path)]
+    processes = [subprocess.Popen([*command, name, "10"], stdout=subprocess.DEVNULL) for name in ("a", "b", "c")]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    assert len(list(path.parent.glob("*.damaged-?"))) == 1
+    cache = EmbeddingCache(path)
+    assert all(stored(cache, name, 10) for name in ("a", "b", "c"))
+
+
+# --- CachedEmbedder -------------------------------------------------------------------------------------------
+
+
+@given(st.lists(hard_text(max_parts=4), max_size=12), st.integers(1, 5))
+def test_the_vectors_are_the_models_own_in_order(texts, batch_size):
+    plain, cached = FakeEmbedder(), CachedEmbedder(FakeEmbedder(), batch_size=batch_size)
+    for _ in range(2):
+        vectors = cached.embed_documents(texts)
+        assert vectors.dtype == np.float32
+        assert len(vectors) == len(texts)
+        if texts:
+            assert (vectors == plain.embed_documents(texts)).all()
+    assert cached.embedded == len(set(texts))
+
+
+def test_each_distinct_text_is_embedded_once_in_a_call_across_calls_and_across_runs(path):
+    first = FakeEmbedder()
+    cached = CachedEmbedder(first, EmbeddingCache(path))
+    cached.embed_documents(["a", "b", "a", "a"])
+    cached.embed_documents(["b", "c"])
+    assert sorted(first.texts) == ["a", "b", "c"]
+    second = FakeEmbedder()
+    CachedEmbedder(second, EmbeddingCache(path)).embed_documents(["c", "d", "a"])
+    assert second.texts == ["d"]
+
+
+def test_queries_are_told_apart_only_where_the_model_does():
+    asymmetric, symmetric = FakeEmbedder(), FakeEmbedder()
+    symmetric.symmetric = True
+    for model in (asymmetric, symmetric):
+        cached = CachedEmbedder(model)
+        cached.embed_documents(["a"])
+        cached.embed_queries(["a"])
+    assert (len(asymmetric.texts), len(symmetric.texts)) == (2, 1)
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_stopped(path):
+    texts = [f"text {i}" for i in range(10)]
+    failing = RaisingEmbedder(allowed=3)
+    with pytest.raises(ModelError, match="the model's server hung up"):
+        CachedEmbedder(failing, EmbeddingCache(path), batch_size=2).embed_documents(texts)
+    second = FakeEmbedder()
+    vectors = CachedEmbedder(second, EmbeddingCache(path), batch_size=2).embed_documents(texts)
+    assert len(second.texts) == 4
+    assert (vectors == FakeEmbedder().embed_documents(texts)).all()
+
+
+def test_the_longest_texts_come_first_and_progress_is_told():
+    model, told = FakeEmbedder(), []
+    cached = CachedEmbedder(model, batch_size=2, progress=lambda *each: told.append(each))
+    cached.embed_documents(["aa", "a" * 9, "a", "aaa", "aa"])
+    assert [len(text) for text in model.texts] == [9, 3, 2, 1]
+    assert told == [(2, 4), (4, 4)]
+
+
+def test_threads_that_ask_for_the_same_text_embed_it_once():
+    model = FakeEmbedder()
+    cached = CachedEmbedder(model)
+    threads = [threading.Thread(target=cached.embed_documents, args=(["a", "b"],)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(model.texts) == ["a", "b"]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_what_is_no_answer_is_told_and_not_kept(broken):
+    cached = CachedEmbedder(broken())
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        cached.embed_documents(["a", "b"])
+    assert len(cached.cache) == 0
+
+
+def test_a_model_that_changes_its_mind_about_dimensions_is_told():
+    with pytest.raises(ModelError, match="33 dimensions"):
+        CachedEmbedder(ChangingEmbedder(), batch_size=1).embed_documents(["a", "b"])
+
+
+def test_it_stands_for_the_model():
+    model = FakeEmbedder(name="bag", max_tokens=9)
+    cached = CachedEmbedder(model)
+    assert isinstance(cached, Embedder)
+    assert isinstance(cached, TokenCountingEmbedder)
+    assert (cached.name, cached.fingerprint, cached.max_tokens) == ("bag", model.fingerprint, 9)
+    assert cached.count_tokens(["a b"]).tolist() == [4]
+    with pytest.raises(OptionError, match="batch_size is at least 1, got 0"):
+        CachedEmbedder(model, batch_size=0)
