@@ -42,7 +42,6 @@ _RULES = {
 _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
 
 _PAGE = 256
-_PAGES = 0x110000 // _PAGE
 
 
 def has_context_free_boundaries(encoding: str) -> bool:
@@ -70,17 +69,17 @@ def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
     if code_points.dtype == np.uint8:
         ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
         return ascii_roles
-    seen = np.zeros(_PAGES, dtype=np.bool_)
+    seen = np.zeros(int(code_points.max()) // _PAGE + 1, dtype=np.bool_)
     seen[0] = True
     seen[code_points[code_points > 127] >> 8] = True
-    table = np.zeros((_PAGES, _PAGE), dtype=np.uint8)
+    table = np.zeros((len(seen), _PAGE), dtype=np.uint8)
     for page in np.flatnonzero(seen).tolist():
         table[page] = _page_roles(page)
     roles: NDArray[np.uint8] = table.ravel()[code_points]
     return roles
 
 
-@lru_cache(maxsize=_PAGES)
+@lru_cache(maxsize=0x110000 // _PAGE)
 def _page_roles(page: int) -> NDArray[np.uint8]:
     return np.array([_role(page * _PAGE + low) for low in range(_PAGE)], dtype=np.uint8)
 

@@ -35,6 +35,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"\S+")
 _GAP = re.compile(r"\s+")
 _GIANT = 999_999  # white-space characters: of so many in a row, some patterns' matching gives up
+_MANY = 256  # single characters: of so many, it pays to count each distinct one once
 _SHORT = 32  # characters; longer pieces repeat too seldom to be worth remembering
 
 
@@ -113,18 +114,15 @@ class TokenizedText:
 
     def _counts_apart(self, starts: Offsets, ends: Offsets) -> Offsets:
         """Each distinct piece is encoded by itself: time grows with the pieces' summed length."""
-        if not len(starts):
-            return np.zeros(0, dtype=np.int64)
-        counts = np.zeros(len(starts), dtype=np.int64)
-        single = (ends - starts) == 1
-        if single.any():
-            counts[single] = self._counts_of_characters(starts[single])
-        longer = np.flatnonzero(ends - starts > 1)
-        if len(longer):
-            text = self.text
-            pieces = [text[a:b] for a, b in zip(starts[longer].tolist(), ends[longer].tolist(), strict=True)]
-            counts[longer] = self.counter.count_many(pieces)
-        return counts
+        if len(starts) > _MANY:
+            single = ends - starts == 1
+            if np.count_nonzero(single) > _MANY:
+                counts = np.zeros(len(starts), dtype=np.int64)
+                counts[single] = self._counts_of_characters(starts[single])
+                counts[~single] = self._counts_apart(starts[~single], ends[~single])
+                return counts
+        text = self.text
+        return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
 
     def _counts_of_characters(self, places: Offsets) -> Offsets:
         """Of single characters, each distinct one is counted once."""
@@ -165,28 +163,22 @@ class _BytePairText(TokenizedText):
         return np.flatnonzero(self._is_boundary)
 
     def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        # A piece is a head, encoded, up to its first boundary; whole pre-tokens; and a tail, encoded.
         first, last = starts, ends
-        ragged_start, ragged_end = ~self._is_boundary[starts], ~self._is_boundary[ends]
-        ragged = np.flatnonzero(ragged_start | ragged_end)
+        ragged = (~(self._is_boundary[starts] & self._is_boundary[ends])).nonzero()[0]
         if len(ragged):
             first, last = starts.copy(), ends.copy()
-            first[ragged_start] = self._places[np.searchsorted(self._places, starts[ragged_start])]
-            last[ragged_end] = self._places[np.searchsorted(self._places, ends[ragged_end], side="right") - 1]
-        counts = np.searchsorted(self.boundaries, last) - np.searchsorted(self.boundaries, first)
+            after = self._places[self._places.searchsorted(starts[ragged])]
+            before = self._places[self._places.searchsorted(ends[ragged], side="right") - 1]
+            inside = after <= before
+            first[ragged] = np.where(inside, after, ends[ragged])
+            last[ragged] = np.where(inside, before, ends[ragged])
+        counts: Offsets = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
         if len(ragged):
-            self._add_ragged(counts, ragged, starts, first, last, ends)
+            for begin, end in ((starts, first), (last, ends)):
+                some = (begin < end).nonzero()[0]
+                counts[some] += self._counts_apart(begin[some], end[some])
         return counts
-
-    def _add_ragged(
-        self, counts: Offsets, ragged: Offsets, starts: Offsets, first: Offsets, last: Offsets, ends: Offsets
-    ) -> None:
-        """Encode heads and tails up to and from the boundaries inside a piece, or the piece where it has none."""
-        whole = ragged[first[ragged] > last[ragged]]
-        counts[whole] = self._counts_apart(starts[whole], ends[whole])
-        parts = ragged[first[ragged] <= last[ragged]]
-        for begin, end in ((starts, first), (last, ends)):
-            some = parts[begin[parts] < end[parts]]
-            counts[some] += self._counts_apart(begin[some], end[some])
 
 
 class CharacterCounter(TokenCounter):
@@ -245,6 +237,11 @@ class TiktokenCounter(TokenCounter):
         if len(text) <= _SHORT:
             return _short_count(self.name, text)
         return len(self._encode(text))
+
+    def count_many(self, texts: Sequence[str]) -> Offsets:
+        name = self.name
+        counts = [_short_count(name, text) if len(text) <= _SHORT else self.count(text) for text in texts]
+        return np.array(counts, dtype=np.int64)
 
     def boundaries(self, text: str) -> Offsets:
         lengths = _token_byte_lengths(self.name)[self._encode(text)]

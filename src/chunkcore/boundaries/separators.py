@@ -51,7 +51,7 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
 
 def _find_character(source: TokenizedText, character: str, texts: Ranges) -> Places:
     """One comparison over the whole source serves all texts."""
-    places = np.flatnonzero(source.code_points == ord(character))
+    places = (source.code_points == ord(character)).nonzero()[0]
     first = np.searchsorted(places, texts[:, 0])
     counts = np.searchsorted(places, texts[:, 1]) - first
     found = places[np.repeat(first, counts) + _count_up(counts)]
@@ -105,17 +105,17 @@ def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
     [[0, 3], [0, 5], [0, 5]]
     """
     per_text = np.bincount(separators.texts, minlength=len(texts))
-    first = np.cumsum(per_text + 1) - per_text - 1
-    is_first = np.zeros(len(texts) + len(separators.texts), dtype=np.bool_)
-    is_first[first] = True
-    is_last = np.roll(is_first, -1)
-    starts = np.empty(len(is_first), dtype=np.int64)
-    ends = np.empty(len(is_first), dtype=np.int64)
-    starts[is_first], ends[is_last] = texts[:, 0], texts[:, 1]
-    starts[~is_first] = separators.starts if keep == "start" else separators.ends
-    ends[~is_last] = separators.ends if keep == "end" else separators.starts
-    owners = np.repeat(np.arange(len(texts)), per_text + 1)
-    some = starts < ends
+    numbers = np.arange(len(texts))
+    last = np.cumsum(per_text) + numbers  # the number of each text's last piece
+    before = np.arange(len(separators.texts)) + separators.texts  # of the piece before each separator
+    starts = np.empty(len(texts) + len(separators.texts), dtype=np.int64)
+    ends = np.empty_like(starts)
+    starts[last - per_text] = texts[:, 0]
+    starts[before + 1] = separators.starts if keep == "start" else separators.ends
+    ends[before] = separators.ends if keep == "end" else separators.starts
+    ends[last] = texts[:, 1]
+    owners = np.repeat(numbers, per_text + 1)
+    some = (starts < ends).nonzero()[0]
     return Places(starts[some], ends[some], owners[some])
 
 

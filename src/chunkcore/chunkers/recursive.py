@@ -114,6 +114,8 @@ class Recursive(Chunker):
                 unsplit.append(large)
                 break
             texts = np.sort(np.concatenate((large, waiting)), axis=0)
+            if not len(texts):
+                break
         return self._in_order(source.text, np.concatenate(merged), np.concatenate(unsplit))
 
     def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
@@ -144,11 +146,12 @@ class Recursive(Chunker):
 
     def _merge(self, source: TokenizedText, separator: str, pieces: Places, sizes: Offsets) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
-        small = np.flatnonzero(sizes < self.size)
+        small = (sizes < self.size).nonzero()[0]
         gap = source.counter.count(separator) if self.keep == "drop" else 0
         sums = running_sizes(sizes[small], gap)
-        run_ends = (np.diff(small) > 1) | (np.diff(pieces.texts[small]) > 0)
-        edges = [0, *(np.flatnonzero(run_ends) + 1).tolist(), len(small)]
+        texts = pieces.texts[small]
+        run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
+        edges = [0, *(run_ends.nonzero()[0] + 1).tolist(), len(small)]
         found: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
             found.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
