@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from chunkcore.evaluation.scoring import evaluate
-
 from chunkadapters._origin import decode_spans
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -22,6 +20,7 @@ from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, Measure, as_measure, measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.scoring import evaluate
 
 __all__ = [
     "Locator",

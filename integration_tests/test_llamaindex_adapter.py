@@ -1,0 +1,487 @@
+"""The LlamaIndex node parser: offsets that survive, configuration that travels, and a retriever's scores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import threading
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.ingestion.pipeline import get_transformation_hash
+from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
+from llama_index.core.schema import (
+    BaseNode,
+    ImageDocument,
+    ImageNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    TextNode,
+)
+from pydantic import ValidationError
+
+from chunkadapters._origin import decode_spans
+from chunkadapters._retrieval import RetrievalWarning
+from chunkadapters.llamaindex import (
+    ChunkcoreNodeParser,
+    aevaluate_retriever,
+    arun_retriever,
+    chunk_id_func,
+    evaluate_retriever,
+    run_retriever,
+)
+from chunkcore.chunkers import base
+from chunkcore.chunkers.base import build_chunker
+from chunkcore.document import Document as CoreDocument
+from chunkcore.document import Span
+from chunkcore.errors import DataError, ModelError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from integration_tests.toys import Windows
+from tests.strategies import hard_text
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered():
+    """The toy has a name while these tests run."""
+    base._registry[Windows.name] = Windows
+    yield
+    del base._registry[Windows.name]
+
+
+CHUNKERS = [
+    Windows(size=7, overlap=3),
+    Windows(size=5, scattered=True),
+    build_chunker("recursive", {"size": 12, "overlap": 0, "counter": "characters"}),
+    build_chunker("recursive", {"size": 8, "overlap": 3, "counter": "cl100k_base"}),
+    build_chunker("fixed_token", {"size": 6, "overlap": 2, "counter": "cl100k_base"}),
+]
+chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
+
+
+def document(text: str, **more: Any) -> Document:
+    return Document(text=text, id_=more.pop("id_", "d"), **more)
+
+
+def spans_of(node: BaseNode) -> list[tuple[int, int]]:
+    start, end = node.start_char_idx, node.end_char_idx
+    stated = [(span.start, span.end) for span in decode_spans(node.metadata.get("spans"))]
+    if stated:
+        assert (min(stated)[0], max(end for _, end in stated)) == (start, end)
+    return stated or [(start, end)]
+
+
+def assert_in_place(source: str, nodes: list[BaseNode], separator: str = "") -> None:
+    for node in nodes:
+        assert separator.join(source[start:end] for start, end in spans_of(node)) == node.text
+
+
+def assert_nothing_lost(source: str, nodes: list[BaseNode]) -> None:
+    covered = {place for node in nodes for start, end in spans_of(node) for place in range(start, end)}
+    assert not [place for place, char in enumerate(source) if not char.isspace() and place not in covered]
+
+
+@chunkers
+@given(text=hard_text())
+def test_every_node_stands_where_it_says(chunker, text):
+    nodes = ChunkcoreNodeParser(chunker).get_nodes_from_documents([document(text)])
+    assert_in_place(text, nodes, chunker.separator)
+    assert_nothing_lost(text, nodes)
+    assert [(node.id_, node.text, *spans_of(node)) for node in nodes] == [
+        (each.id, each.text, *((span.start, span.end) for span in each.spans))
+        for each in chunker.chunk(CoreDocument("d", text))
+    ]
+
+
+@given(text=hard_text(), outer=st.sampled_from(CHUNKERS), inner=st.sampled_from(CHUNKERS))
+def test_chained_parsers_give_places_in_the_document(text, outer, inner):
+    pipeline = IngestionPipeline(
+        transformations=[ChunkcoreNodeParser(outer), ChunkcoreNodeParser(inner)], disable_cache=True
+    )
+    nodes = pipeline.run(documents=[document(text)])
+    assert {node.ref_doc_id for node in nodes} <= {"d"}
+    joint = set(outer.separator) | set(inner.separator)
+    placed = [node for node in nodes if node.start_char_idx is not None]
+    assert_nothing_lost(text, placed)
+    if not getattr(outer, "scattered", False):
+        assert placed == nodes
+        assert_in_place(text, nodes, inner.separator)
+        return
+    # Only the joint of a scattered piece is no source text.
+    assert all(set(node.text) <= joint for node in nodes if node not in placed)
+    for node in placed:
+        own = "".join(text[start:end] for start, end in spans_of(node))
+        assert [c for c in own if c not in joint] == [c for c in node.text if c not in joint]
+
+
+def test_nodes_of_a_sentence_splitter_keep_their_place_when_cut_again():
+    text = "".join(f"Yes it is {n}. No it is not. " for n in range(60))
+    nodes = [document(text)]
+    for parser in (SentenceSplitter(chunk_size=60, chunk_overlap=0), ChunkcoreNodeParser(Windows(size=20))):
+        nodes = parser(nodes)
+    assert nodes[-1].start_char_idx > 1000
+    assert_in_place(text, nodes)
+
+
+def test_a_markdown_parser_before_ours():
+    text = "# One\n\nSame text here.\n\n# Two\n\nSame text here.\n\n## Three\n\nSame text here.\n"
+    nodes = ChunkcoreNodeParser(Windows(size=9))(MarkdownNodeParser()([document(text)]))
+    assert_in_place(text, nodes)
+    assert nodes[-1].metadata["header_path"] == "/Two/"
+
+
+def test_a_piece_whose_place_is_not_known_has_nodes_without_one():
+    piece = TextNode(
+        text="rewritten text", relationships={NodeRelationship.SOURCE: document("x").as_related_node_info()}
+    )
+    altered = TextNode(text="longer than it was", start_char_idx=3, end_char_idx=7)
+    nodes = ChunkcoreNodeParser(Windows())([piece, altered])
+    assert {(node.start_char_idx, node.end_char_idx) for node in nodes} == {(None, None)}
+    whole = TextNode(text="a node that was cut from nothing")
+    assert_in_place(whole.text, ChunkcoreNodeParser(Windows())([whole]))
+
+
+def test_spans_of_a_scattered_chunk_are_metadata_that_no_model_reads():
+    parser = ChunkcoreNodeParser(Windows(size=5, scattered=True))
+    first, second = parser([document("0123456789abcdefghij", metadata={"k": "v"})])
+    assert (first.text, first.metadata) == ("01234 / fghij", {"k": "v", "spans": "0-5,15-20"})
+    assert first.get_content(MetadataMode.EMBED) == first.get_content(MetadataMode.LLM) == "k: v\n\n01234 / fghij"
+    assert (second.text, second.metadata) == ("56789abcde", {"k": "v"})
+    again = ChunkcoreNodeParser(Windows(size=4))([first])
+    assert [(node.text, spans_of(node)) for node in again] == [
+        ("0123", [(0, 4)]),
+        ("4 / ", [(4, 5)]),
+        ("fghi", [(15, 19)]),
+        ("j", [(19, 20)]),
+    ]
+    assert all("spans" not in node.metadata for node in again)
+
+
+def test_spans_that_a_native_parser_handed_down_are_not_believed():
+    scattered = ChunkcoreNodeParser(Windows(size=40, scattered=True))([document("One two three. " * 12)])
+    native = SentenceSplitter(chunk_size=60, chunk_overlap=0)(scattered[:1])
+    native += SentenceSplitter(chunk_size=12, chunk_overlap=0)([scattered[0]])
+    assert "spans" in native[-1].metadata
+    nodes = ChunkcoreNodeParser(Windows(size=9))(native)
+    assert all("spans" not in node.metadata for node in nodes)
+
+
+def test_nodes_are_those_that_the_frameworks_own_parser_would_build():
+    source = document(
+        "One two. " * 20,
+        metadata={"a": [1]},
+        excluded_llm_metadata_keys=["a"],
+        metadata_template="{key}={value}",
+        metadata_separator="; ",
+        text_template="{content} ({metadata_str})",
+        embedding=[0.5],
+    )
+    ours = ChunkcoreNodeParser(Windows(size=30), id_func=lambda i, doc: f"{doc.node_id}.{i}")([source])
+    theirs = build_nodes_from_splits([node.text for node in ours], source, id_func=lambda i, doc: f"{doc.node_id}.{i}")
+    theirs = SentenceSplitter()._postprocess_parsed_nodes(theirs, {"d": source})
+    assert [type(node) for node in ours] == [TextNode] * len(theirs)
+    for mine, native in zip(ours, theirs, strict=True):
+        skip = {"relationships", "start_char_idx", "end_char_idx"}
+        assert mine.model_dump(exclude=skip) == native.model_dump(exclude=skip)
+        assert mine.hash == native.hash
+        assert {kind: each.node_id for kind, each in mine.relationships.items()} == {
+            kind: each.node_id for kind, each in native.relationships.items()
+        }
+        assert mine.source_node == native.source_node
+        assert mine.get_content(MetadataMode.EMBED) == native.get_content(MetadataMode.EMBED)
+    assert TextNode.from_dict(ours[0].to_dict()) == ours[0]
+
+
+def test_nodes_share_nothing_that_one_could_change_for_the_others():
+    first, second, *_ = ChunkcoreNodeParser(Windows())([document("0123456789" * 3, excluded_embed_metadata_keys=["k"])])
+    first.metadata["new"] = 1
+    first.excluded_embed_metadata_keys.append("new")
+    first.relationships.clear()
+    assert (second.metadata, second.excluded_embed_metadata_keys) == ({}, ["k"])
+    assert second.ref_doc_id == "d"
+
+
+def test_image_documents_become_image_nodes():
+    image = ImageDocument(text="a caption of an image", image=b"R0lGODlhAQABAAAAACw=")
+    nodes = ChunkcoreNodeParser(Windows())([image])
+    assert [(type(node), node.image) for node in nodes] == [(ImageNode, image.image)] * 3
+
+
+def test_neighbours_are_linked_both_ways_also_through_chains():
+    documents = [document("0123456789" * 3, id_="a"), document("abcdefghij" * 3, id_="b")]
+    chain = IngestionPipeline(
+        transformations=[ChunkcoreNodeParser(Windows(size=20)), ChunkcoreNodeParser(Windows(size=10))]
+    )
+    nodes = chain.run(documents=documents)
+    for source in ("a", "b"):
+        ids = [node.id_ for node in nodes if node.ref_doc_id == source]
+        links = [
+            (node.prev_node and node.prev_node.node_id, node.next_node and node.next_node.node_id)
+            for node in nodes
+            if node.ref_doc_id == source
+        ]
+        assert links == list(zip([None, *ids[:-1]], [*ids[1:], None], strict=True))
+    assert nodes[0].next_node.hash == nodes[1].hash
+    alone = ChunkcoreNodeParser(Windows(), include_prev_next_rel=False)(documents)
+    assert {kind for node in alone for kind in node.relationships} == {NodeRelationship.SOURCE}
+
+
+def test_metadata_is_inherited_unless_told_otherwise():
+    source = document("some text", metadata={"author": "Ada"})
+    assert ChunkcoreNodeParser(Windows())([source])[0].metadata == {"author": "Ada"}
+    assert ChunkcoreNodeParser(Windows(), include_metadata=False)([source])[0].metadata == {}
+
+
+def test_metadata_is_not_cut_with_the_text():
+    nodes = ChunkcoreNodeParser(Windows())([document("text", metadata={"title": "must not be in it"})])
+    assert [node.text for node in nodes] == ["text"]
+
+
+def test_ids_are_the_same_in_every_run_or_what_id_func_says():
+    source = document("some text that is cut in three")
+    first, again = (ChunkcoreNodeParser(Windows()).get_nodes_from_documents([source]) for _ in range(2))
+    assert [node.id_ for node in first] == [node.id_ for node in again]
+    assert len({node.id_ for node in first}) == 3
+    calls: list[int] = []
+
+    def numbered(i: int, doc: BaseNode) -> str:
+        calls.append(i)
+        return f"{doc.node_id}/{i}"
+
+    assert [node.id_ for node in ChunkcoreNodeParser(Windows(), id_func=numbered)([source])] == ["d/0", "d/1", "d/2"]
+    assert calls == [0, 1, 2]
+
+
+def test_empty_documents_have_no_nodes():
+    assert ChunkcoreNodeParser(Windows())([document(""), Document()]) == []
+
+
+def test_configuration_round_trips():
+    parser = ChunkcoreNodeParser("recursive:size=9,counter=characters", include_metadata=False, id_func=default_id_func)
+    for again in (
+        ChunkcoreNodeParser.from_dict(parser.to_dict()),
+        ChunkcoreNodeParser.from_json(parser.to_json()),
+        pickle.loads(pickle.dumps(parser)),
+        parser.model_copy(deep=True),
+    ):
+        assert again.to_dict() == parser.to_dict()
+        assert again.chunker == parser.chunker
+        assert again.id_func is default_id_func
+    data = json.loads(parser.to_json())
+    assert (data["class_name"], data["strategy"]) == ("ChunkcoreNodeParser", "recursive")
+    assert data["options"]["size"] == 9
+
+
+def test_an_id_func_that_a_configuration_cannot_hold_is_replaced_aloud():
+    parser = ChunkcoreNodeParser(Windows(), id_func=lambda i, doc: "x")
+    with pytest.warns(UserWarning, match="'<lambda>' cannot be built from its name"):
+        again = ChunkcoreNodeParser.from_dict(parser.to_dict())
+    assert again.id_func is chunk_id_func
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"size": 8},
+        {"size": 7, "overlap": 1},
+        {"size": 7, "scattered": True},
+        {"size": 7, "counter": "words"},
+        {"size": 7, "include_metadata": False},
+        {"size": 7, "id_func": default_id_func},
+    ],
+)
+def test_cache_keys_change_with_whatever_changes_the_nodes(other):
+    nodes = [document("some text")]
+    key = get_transformation_hash(nodes, ChunkcoreNodeParser(strategy="windows", size=7))
+    assert get_transformation_hash(nodes, ChunkcoreNodeParser(strategy="windows", chunk_size=7)) == key
+    assert get_transformation_hash(nodes, ChunkcoreNodeParser(strategy="windows", **other)) != key
+
+
+def test_a_cached_pipeline_parses_once():
+    pipeline = IngestionPipeline(transformations=[ChunkcoreNodeParser(Windows())])
+    first = pipeline.run(documents=[document("some text that is cut")])
+    again = pipeline.run(documents=[document("some text that is cut")])
+    assert [node.to_dict() for node in again] == [node.to_dict() for node in first]
+    other = IngestionPipeline(transformations=[ChunkcoreNodeParser(Windows(size=3))], cache=pipeline.cache)
+    assert len(other.run(documents=[document("some text that is cut")])) > len(first)
+
+
+def test_worker_processes_build_the_same_nodes():
+    documents = [document(f"Naïve text number {n}. " * 30, id_=str(n)) for n in range(6)]
+    parser = ChunkcoreNodeParser(strategy="recursive", size=20, overlap=5, counter="o200k_base")
+    serial = IngestionPipeline(transformations=[parser], disable_cache=True).run(documents=documents)
+    parallel = IngestionPipeline(transformations=[parser], disable_cache=True).run(documents=documents, num_workers=2)
+    assert len(serial) > 12
+    assert [node.to_dict() for node in parallel] == [node.to_dict() for node in serial]
+
+
+def test_parsing_asynchronously_leaves_the_loop_to_others():
+    threads: list[int] = []
+
+    class Watched(Windows):
+        def _split(self, source):
+            threads.append(threading.get_ident())
+            return super()._split(source)
+
+    parser = ChunkcoreNodeParser(Windows())
+    parser._chunker = Watched()
+    source = [document("some text")]
+    nodes = asyncio.run(parser.acall(source))
+    assert [node.to_dict() for node in nodes] == [node.to_dict() for node in ChunkcoreNodeParser(Windows())(source)]
+    assert threads
+    assert threads[0] != threading.get_ident()
+
+
+def test_the_callback_manager_hears_of_parsing():
+    handler = LlamaDebugHandler(print_trace_on_end=False)
+    ChunkcoreNodeParser(Windows(), callback_manager=CallbackManager([handler]))([document("text")])
+    assert len(handler.get_event_pairs(CBEventType.NODE_PARSING)) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ChunkcoreNodeParser(strategy="recursiv"), "unknown strategy 'recursiv'"),
+        (lambda: ChunkcoreNodeParser(Windows(), size=3), "built already takes no options, got 'size'"),
+        (lambda: ChunkcoreNodeParser(strategy="windows", size=2, overlap=2), r"overlap is under size \(2\), got 2"),
+        (lambda: ChunkcoreNodeParser(strategy="windows", sise=2), "no option 'sise'"),
+        (lambda: ChunkcoreNodeParser(strategy="windows", options={"size": 2}, chunk_size=3), "the same option"),
+        (lambda: ChunkcoreNodeParser(Unregistered()), "Unregistered is not registered"),
+    ],
+)
+def test_bad_options_are_validation_errors_that_say_what_to_do(make, message):
+    with pytest.raises(ValidationError, match=message):
+        make()
+
+
+class Unregistered(Windows):
+    pass
+
+
+def test_options_cannot_be_changed_behind_the_chunkers_back():
+    parser = ChunkcoreNodeParser(Windows())
+    with pytest.raises(ValidationError, match="frozen"):
+        parser.strategy = "recursive"
+
+
+# Retrievers
+
+TEXTS = {
+    "tea.md": "Green tea is steeped at eighty degrees. Black tea takes boiling water.\n\nAsk the staff.",
+    "coffee.md": "Espresso is pressed in thirty seconds. Filter coffee drips for minutes.\n\nAsk the staff.",
+}
+
+
+def _evidence(document_id: str, excerpt: str) -> Evidence:
+    start = TEXTS[document_id].index(excerpt)
+    return Evidence(document_id, Span(start, start + len(excerpt)))
+
+
+BENCHMARK = Benchmark(
+    "drinks",
+    [CoreDocument(key, text) for key, text in TEXTS.items()],
+    [
+        Query("q1", "green tea", (_evidence("tea.md", "Green tea is steeped at eighty degrees."),)),
+        Query("q2", "espresso", (_evidence("coffee.md", "Espresso is pressed in thirty seconds."),)),
+        Query("q3", "staff of the coffee house", (_evidence("coffee.md", "Ask the staff."),)),
+    ],
+)
+DOCUMENTS = [document(text, id_=key) for key, text in TEXTS.items()]
+
+
+class Canned(BaseRetriever):
+    """Answers each question with what it was given."""
+
+    def __init__(self, answers: Any) -> None:
+        super().__init__()
+        self.answers = answers
+
+    def _retrieve(self, query_bundle: QueryBundle) -> Any:
+        answer = self.answers(query_bundle.query_str) if callable(self.answers) else self.answers
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def hits(*nodes: BaseNode) -> list[NodeWithScore]:
+    return [NodeWithScore(node=node, score=1 / (rank + 1)) for rank, node in enumerate(nodes)]
+
+
+def test_a_deployed_index_is_scored_by_its_nodes_places():
+    nodes = ChunkcoreNodeParser("recursive:size=45,counter=characters")(DOCUMENTS)
+    retriever = VectorStoreIndex(nodes, embed_model=MockEmbedding(4)).as_retriever(similarity_top_k=len(nodes))
+    report = evaluate_retriever(retriever, BENCHMARK, k=len(nodes), pool=nodes)
+    assert report.mean(f"Recall@{len(nodes)}") == 1.0
+    assert report.located == {"spans": 3 * len(nodes)}
+    assert report.mean("PrecisionOmega") > report.mean(f"Precision@{len(nodes)}")
+    assert report.name == "VectorIndexRetriever"
+
+
+def test_two_places_of_one_text_are_told_apart_by_their_nodes():
+    nodes = [
+        node for node in ChunkcoreNodeParser("recursive:size=40,counter=characters")(DOCUMENTS) if "staff" in node.text
+    ]
+    found = run_retriever(Canned(hits(*nodes)), BENCHMARK).results["q3"]
+    assert [each.document_id for each in found] == ["tea.md", "coffee.md"]
+    assert [each.score for each in found] == [1.0, 0.5]
+
+
+def test_a_node_with_a_wrong_place_is_located_by_its_text():
+    node = TextNode(
+        text="Ask the staff.",
+        start_char_idx=1,
+        end_char_idx=15,
+        metadata={"file_path": "/data/coffee.md"},
+        relationships={NodeRelationship.SOURCE: Document(text="other").as_related_node_info()},
+    )
+    found = run_retriever(Canned(hits(node)), BENCHMARK).results["q1"][0]
+    assert (found.document_id, found.spans, found.how) == ("coffee.md", (Span(73, 87),), "exact")
+
+
+def test_answers_that_stand_nowhere_are_counted_and_warned_about():
+    with pytest.warns(RetrievalWarning, match="none of the 3 answers stands"):
+        report = evaluate_retriever(Canned(hits(TextNode(text="Made up by a model."))), BENCHMARK)
+    assert report.located == {"unlocated": 3}
+
+
+def test_failed_questions_are_reported():
+    def answer(query: str) -> Any:
+        return TimeoutError("asleep") if query == "espresso" else hits(TextNode(text=TEXTS["coffee.md"]))
+
+    with pytest.warns(RetrievalWarning, match="q2: TimeoutError: asleep"):
+        report = evaluate_retriever(Canned(answer), BENCHMARK, retries=1, retry_wait=0)
+    assert report.unanswered == ("q2",)
+    assert report.values("Recall@5").tolist() == [0.0, 0.0, 1.0]
+    with pytest.raises(ModelError, match="none of the first 3 questions"):
+        run_retriever(Canned(TimeoutError("asleep")), BENCHMARK, retries=0)
+
+
+def test_what_is_no_retriever_or_no_answer_is_an_error_that_says_what_is():
+    index = VectorStoreIndex([], embed_model=MockEmbedding(4))
+    with pytest.raises(DataError, match=r"pass its .as_retriever\(\)"):
+        run_retriever(index, BENCHMARK)
+    with pytest.raises(DataError, match="expected a LlamaIndex retriever, got builtin_function"):
+        run_retriever(len, BENCHMARK)
+
+
+def test_asynchronous_questions_give_the_same_report():
+    retriever = Canned(hits(*ChunkcoreNodeParser("recursive:size=40,counter=characters")(DOCUMENTS)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = asyncio.run(arun_retriever(retriever, BENCHMARK, concurrency=2))
+        report = asyncio.run(aevaluate_retriever(retriever, BENCHMARK, k=3))
+    assert run.results == run_retriever(retriever, BENCHMARK).results
+    assert report.scores.keys() == evaluate_retriever(retriever, BENCHMARK, k=3).scores.keys()

@@ -1,0 +1,410 @@
+"""chunkcore inside LangChain: a text splitter for any chunker, and scores for any retriever.
+
+splitter = ChunkcoreTextSplitter(strategy="recursive", size=200, counter="cl100k_base")
+chunks = splitter.split_documents(documents)
+report = evaluate_retriever(store.as_retriever(), benchmark)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from hashlib import blake2b
+from typing import Any, Literal
+
+from chunkadapters import _retrieval
+from chunkadapters._configuration import build
+from chunkadapters._origin import Origin, decode_spans, encode_spans
+from chunkadapters._retrieval import Piece, Progress
+from chunkcore.chunkers.base import Chunker
+from chunkcore.document import Chunk, Span
+from chunkcore.document import Document as CoreDocument
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.run import Run
+from chunkcore.tokens import HuggingFaceCounter
+
+try:
+    from langchain_core.documents import Document
+    from langchain_core.runnables import Runnable
+    from langchain_text_splitters import TextSplitter
+except ModuleNotFoundError as error:
+    raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
+
+__all__ = [
+    "ChunkcoreTextSplitter",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "evaluate_retriever",
+    "run_retriever",
+]
+
+# Values that a shallow copy shares without harm.
+_IMMUTABLE = (str, int, float, bool, type(None))
+
+
+class ChunkcoreTextSplitter(TextSplitter):
+    """A LangChain text splitter around any chunkcore chunker.
+
+    Every chunk is a `Document` with a deep copy of the metadata of the document that it comes from, and
+
+    - ``start_index``, ``end_index``: its place in the source, in code points, half-open; always there,
+      whatever ``add_start_index`` says. Of a chunk of several spans, the first start and the last end.
+    - ``spans``: only on a chunk of several spans, as ``"0-12,40-55"``.
+    - ``source_id``: the incoming document's ``id``, else its metadata's ``source``, else a hash of its text.
+    - ``context``: only where the strategy wrote one.
+    - the document's ``id``: 32 hexadecimal digits, the same in every run. Documents without an ``id`` are
+      told apart by their text, so that the pages of one ``source`` do not overwrite each other.
+
+    A document whose metadata has a whole-number ``start_index`` is taken for a piece that another splitter
+    cut: offsets are added up and refer to the original, and ``source_id`` is handed down. Where
+    the piece's place is not known (LangChain's ``-1``, or a text that was altered since), neither is that of
+    its chunks: both indices are -1.
+
+    Args:
+        chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
+        strategy: instead of it, a strategy's name.
+        add_start_index: accepted so that code that sets it keeps working; the offsets are always there.
+        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+
+    Raises:
+        ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.
+
+    >>> splitter = ChunkcoreTextSplitter(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
+    >>> [(doc.page_content, doc.metadata["start_index"]) for doc in splitter.create_documents(["one two. one two."])]
+    [('one two.', 0), ('one two.', 9)]
+    """
+
+    def __init__(
+        self,
+        chunker: Chunker | str | None = None,
+        *,
+        strategy: str | None = None,
+        add_start_index: bool = True,
+        **options: Any,
+    ) -> None:
+        self._chunker = build(chunker, strategy, options)
+        # What LangChain's own code may read; the chunker is what cuts.
+        super().__init__(
+            chunk_size=_whole(self._chunker, "size", "max_size") or 4000,
+            chunk_overlap=_whole(self._chunker, "overlap"),
+            length_function=self._chunker.token_counter.count,
+            add_start_index=add_start_index,
+        )
+
+    @property
+    def chunker(self) -> Chunker:
+        """What cuts."""
+        return self._chunker
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._chunker!r})"
+
+    @classmethod
+    def from_tiktoken_encoder(
+        cls,
+        encoding_name: str = "cl100k_base",
+        model_name: str | None = None,
+        allowed_special: Literal["all"] | AbstractSet[str] | None = None,
+        disallowed_special: Any = "all",
+        **options: Any,
+    ) -> ChunkcoreTextSplitter:
+        """A splitter whose sizes are in the tokens of a tiktoken encoding.
+
+        Two things differ from LangChain on purpose: the default is ``cl100k_base``, not ``gpt2``, and text
+        that looks like a special token is text, so `disallowed_special` has nothing to refuse.
+
+        Raises:
+            ValueError: an unknown encoding or model, or `allowed_special` names a token.
+        """
+        if allowed_special:
+            raise OptionError(
+                "allowed_special would count text that looks like a special token as one token; here it is text: "
+                "leave the option out"
+            )
+        return cls(counter=_encoding_of(model_name) if model_name else encoding_name, **options)
+
+    @classmethod
+    def from_huggingface_tokenizer(cls, tokenizer: Any, **options: Any) -> ChunkcoreTextSplitter:
+        """A splitter whose sizes are in the tokens of a Hugging Face tokenizer (a fast one).
+
+        Raises:
+            ValueError: it is no tokenizer, or a slow one.
+        """
+        return cls(counter=_TokenizerCounter(tokenizer), **options)
+
+    def split_text(self, text: str) -> list[str]:
+        return self._chunker.split_text(text)
+
+    def create_documents(self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None) -> list[Document]:
+        given = metadatas or [{} for _ in texts]
+        if len(given) != len(texts):
+            raise DataError(f"expected one metadata dictionary a text, got {len(given)} for {len(texts)} texts")
+        return self._split((None, text, metadata) for text, metadata in zip(texts, given, strict=True))
+
+    def split_documents(self, documents: Iterable[Document]) -> list[Document]:
+        return self._split((each.id, each.page_content, each.metadata) for each in documents)
+
+    def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
+        """The chunks of (id, text, metadata) triples."""
+        made: list[Document] = []
+        taken: set[str] = set()
+        for own_id, text, metadata in incoming:
+            source_id, origin = _source(own_id, text, metadata)
+            chunks = self._chunker.chunk(CoreDocument(_identity(own_id, text, source_id), text))
+            inherited = {key: value for key, value in metadata.items() if key != "spans"}
+            shallow = all(type(value) in _IMMUTABLE for value in inherited.values())
+            for chunk in chunks:
+                own = inherited.copy() if shallow else copy.deepcopy(inherited)
+                own |= _place(chunk, origin.place(chunk.spans))
+                own["source_id"] = source_id
+                made.append(Document(page_content=chunk.text, metadata=own, id=_unused(chunk.id, taken)))
+        return made
+
+
+def _place(chunk: Chunk, spans: tuple[Span, ...]) -> dict[str, Any]:
+    """What the chunk tells about itself and where it stands."""
+    told: dict[str, Any] = dict(chunk.metadata)
+    if chunk.context:
+        told["context"] = chunk.context
+    if not spans:
+        return told | {"start_index": -1, "end_index": -1}
+    if len(spans) == 1:
+        told["start_index"], told["end_index"] = spans[0].start, spans[0].end
+        return told
+    told["start_index"] = min(span.start for span in spans)
+    told["end_index"] = max(span.end for span in spans)
+    told["spans"] = encode_spans(spans)
+    return told
+
+
+def _source(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
+    """The id of the document that offsets refer to, and where `text` stands in it."""
+    start = metadata.get("start_index")
+    chained = isinstance(start, int) and not isinstance(start, bool)
+    end = metadata.get("end_index")
+    named = metadata.get("source_id") if chained else None
+    source = metadata.get("source")
+    source_id = str(named or own_id or (source if isinstance(source, str) else "") or _hash(text))
+    if not chained:
+        return source_id, Origin.at(0)
+    spans = decode_spans(metadata.get("spans"))
+    return source_id, Origin.stated(len(text), start, end if isinstance(end, int) else None, spans)
+
+
+def _identity(own_id: str | None, text: str, source_id: str) -> str:
+    """What the ids of the chunks are made from."""
+    return own_id or f"{source_id}#{_hash(text)}"
+
+
+def _unused(chunk_id: str, taken: set[str]) -> str:
+    """The id, or one made from it where the same document was handed in twice: stores refuse equal ids."""
+    unused, turn = chunk_id, 1
+    while unused in taken:
+        turn += 1
+        unused = _hash(f"{chunk_id}#{turn}")
+    taken.add(unused)
+    return unused
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _whole(chunker: Chunker, *names: str) -> int:
+    """The first of the options that is a whole number; 0 where there is none."""
+    values = (getattr(chunker, name, None) for name in names)
+    return next((value for value in values if isinstance(value, int)), 0)
+
+
+def _encoding_of(model_name: str) -> str:
+    import tiktoken
+
+    try:
+        return tiktoken.encoding_name_for_model(model_name)
+    except KeyError as error:
+        raise OptionError(
+            f"tiktoken knows no encoding of the model {model_name!r}: give encoding_name, such as 'o200k_base'"
+        ) from error
+
+
+class _TokenizerCounter(HuggingFaceCounter):
+    """Counts with the very tokenizer that was handed in, whatever it was changed to since it was loaded."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise OptionError(
+                f"expected a fast Hugging Face tokenizer, got {type(tokenizer).__name__}; "
+                "load it by AutoTokenizer.from_pretrained(..., use_fast=True)"
+            )
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_str(backend.to_str())
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        super().__init__(str(getattr(tokenizer, "name_or_path", "") or "tokenizer"))
+        self.fingerprint = f"hf:{_hash(self._tokenizer.to_str())}"
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._tokenizer
+
+
+def run_retriever(
+    retriever: Runnable[str, list[Document]],
+    benchmark: Benchmark,
+    *,
+    name: str | None = None,
+    pool: Iterable[Document] | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Run:
+    """Ask a retriever every question of a benchmark, and locate what it answers. Nothing is indexed again.
+
+    An answer is located by its metadata where that holds (``source_id`` or ``source`` or the document's id,
+    with ``start_index`` and ``end_index`` or ``spans``), and by its text otherwise.
+
+    Args:
+        retriever: a `BaseRetriever`, or any runnable from a string to a list of documents.
+        benchmark: whose documents are, or contain, what the retriever answers with.
+        name: the system's name in tables; the runnable's own by default.
+        pool: every document that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
+        retries: how often a question is asked again after an exception.
+        retry_wait: seconds before the first of these; each further wait is twice as long.
+        progress: called as ``progress("retrieve", done, total)``.
+
+    Returns:
+        The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
+
+    Raises:
+        DataError: `retriever` is no runnable, or answers with something that is no list of documents.
+        ModelError: every question failed.
+    """
+    ask = _checked(retriever)
+
+    def answer(query: str) -> list[Piece]:
+        return _pieces(ask.invoke(query))
+
+    return _retrieval.collect(
+        answer,
+        benchmark,
+        name=name or ask.get_name(),
+        pool=_pool(pool),
+        settings=_retrieval.Settings(retries=retries, retry_wait=retry_wait, progress=progress),
+    )
+
+
+async def arun_retriever(
+    retriever: Runnable[str, list[Document]],
+    benchmark: Benchmark,
+    *,
+    name: str | None = None,
+    pool: Iterable[Document] | None = None,
+    concurrency: int = 8,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Run:
+    """`run_retriever` by ``ainvoke``, with at most `concurrency` questions under way."""
+    ask = _checked(retriever)
+
+    async def answer(query: str) -> list[Piece]:
+        return _pieces(await ask.ainvoke(query))
+
+    return await _retrieval.acollect(
+        answer,
+        benchmark,
+        name=name or ask.get_name(),
+        pool=_pool(pool),
+        settings=_retrieval.Settings(
+            retries=retries, retry_wait=retry_wait, progress=progress, concurrency=concurrency
+        ),
+    )
+
+
+def evaluate_retriever(
+    retriever: Runnable[str, list[Document]],
+    benchmark: Benchmark,
+    *,
+    measures: Sequence[Measure | str] | None = None,
+    k: int | Sequence[int] = 5,
+    counter: str = "cl100k_base",
+    **how: Any,
+) -> Report:
+    """Score a retriever that is deployed, as it is.
+
+    Args:
+        retriever: a `BaseRetriever`, or any runnable from a string to a list of documents.
+        benchmark: documents, questions and the spans that answer them.
+        measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
+            and PrecisionOmega when there is a ``pool``.
+        k: how many of the answers count, by default.
+        counter: whose tokens are counted.
+        how: what `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
+
+    Returns:
+        The report: per-question scores, how many answers could be located (`Report.located`), and the
+        questions that went unanswered (`Report.unanswered`).
+    """
+    run = run_retriever(retriever, benchmark, **how)
+    return _retrieval.score(benchmark, run, measures, k, counter)
+
+
+async def aevaluate_retriever(
+    retriever: Runnable[str, list[Document]],
+    benchmark: Benchmark,
+    *,
+    measures: Sequence[Measure | str] | None = None,
+    k: int | Sequence[int] = 5,
+    counter: str = "cl100k_base",
+    **how: Any,
+) -> Report:
+    """`evaluate_retriever` by ``ainvoke``; `how` also takes ``concurrency``."""
+    run = await arun_retriever(retriever, benchmark, **how)
+    return _retrieval.score(benchmark, run, measures, k, counter)
+
+
+def _checked(retriever: Any) -> Runnable[str, list[Document]]:
+    if isinstance(retriever, Runnable):
+        return retriever
+    if hasattr(retriever, "as_retriever"):
+        raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
+    raise DataError(
+        f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
+        "wrap a function as RunnableLambda(function)"
+    )
+
+
+def _pool(documents: Iterable[Document] | None) -> list[Piece] | None:
+    return None if documents is None else _pieces(list(documents))
+
+
+def _pieces(answer: Any) -> list[Piece]:
+    if not isinstance(answer, list | tuple):
+        hint = (
+            f"with the keys {', '.join(map(str, answer))}; .pick() the documents' key"
+            if isinstance(answer, dict)
+            else ""
+        )
+        raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__} {hint}".rstrip())
+    return [_piece(each) for each in answer]
+
+
+def _piece(document: Any) -> Piece:
+    if not isinstance(document, Document):
+        raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
+    told = document.metadata
+    score = told.get("score", told.get("relevance_score"))
+    return Piece(
+        text=document.page_content,
+        score=float(score) if isinstance(score, int | float) else 0.0,
+        document_ids=_retrieval.names(told.get("source_id"), document.id, told.get("source")),
+        spans=_retrieval.stated_spans(
+            told.get("spans"), told.get("start_index"), told.get("end_index"), document.page_content
+        ),
+    )

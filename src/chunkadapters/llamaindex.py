@@ -1,0 +1,439 @@
+"""chunkcore inside LlamaIndex: a node parser for any chunker, and scores for any retriever.
+
+parser = ChunkcoreNodeParser(strategy="recursive", size=200, counter="cl100k_base")
+nodes = parser.get_nodes_from_documents(documents)
+report = evaluate_retriever(index.as_retriever(), benchmark)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from chunkadapters import _retrieval
+from chunkadapters._configuration import DEFAULT_STRATEGY, build
+from chunkadapters._origin import Origin, decode_spans, encode_spans
+from chunkadapters._retrieval import Piece, Progress
+from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.document import Chunk, Span
+from chunkcore.document import Document as CoreDocument
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.run import Run
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.bridge.pydantic import (
+        Field,
+        PrivateAttr,
+        field_serializer,
+        field_validator,
+        model_validator,
+    )
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.node_parser import NodeParser
+    from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
+    from llama_index.core.schema import (
+        BaseNode,
+        MetadataMode,
+        NodeRelationship,
+        NodeWithScore,
+        RelatedNodeInfo,
+        TextNode,
+    )
+    from llama_index.core.utils import get_tqdm_iterable
+    from pydantic import ModelWrapValidatorHandler
+except ModuleNotFoundError as error:
+    raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
+
+__all__ = [
+    "ChunkcoreNodeParser",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "chunk_id_func",
+    "evaluate_retriever",
+    "run_retriever",
+]
+
+SPANS = "spans"
+
+
+def chunk_id_func(i: int, doc: BaseNode) -> str:
+    """The default of `ChunkcoreNodeParser.id_func`: ids made from the document's id, the options and the spans.
+
+    The parser knows the spans and makes these ids itself; called by anyone else, the function can only
+    number the chunks.
+    """
+    return f"{doc.node_id}-{i}"
+
+
+_ID_FUNCS = {each.__name__: each for each in (chunk_id_func, default_id_func)}
+
+
+class ChunkcoreNodeParser(NodeParser):
+    """A LlamaIndex node parser around any chunkcore chunker.
+
+    Every node has ``start_char_idx`` and ``end_char_idx``, its place in the source document in code points,
+    and they hold: ``source[start:end] == node.text``, whatever repeats, and through chained parsers, where
+    the incoming node's ``start_char_idx`` is added. Where an incoming node's own place is not known, both are
+    None. A chunk of several spans has the first start and the last end, and its metadata's ``spans``
+    (``"0-12,40-55"``) holds them all, kept out of the texts for embedding and for the LLM.
+
+    Differences from LlamaIndex's own parsers, on purpose: node ids are the same in every run (give
+    documents their own ids for that), and the nodes of a chained parser are linked in both directions.
+
+    Args:
+        chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
+        strategy: instead of it, a strategy's name.
+        options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` are understood.
+        include_metadata: nodes inherit the metadata of what they were cut from.
+        include_prev_next_rel: nodes of one source are linked to their neighbours.
+        id_func: called as ``id_func(i, document)`` for each node's id.
+
+    Raises:
+        pydantic.ValidationError: (a ValueError) an unknown strategy or option, or a value out of range.
+
+    >>> from llama_index.core import Document
+    >>> parser = ChunkcoreNodeParser(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
+    >>> nodes = parser.get_nodes_from_documents([Document(text="one two. one two.")])
+    >>> [(node.text, node.start_char_idx) for node in nodes]
+    [('one two.', 0), ('one two.', 9)]
+    """
+
+    strategy: str = Field(default=DEFAULT_STRATEGY, description="The chunking strategy's name.", frozen=True)
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="The strategy's options, as plain JSON values.", frozen=True
+    )
+    # Cache keys are made from the fields: the fingerprint also tells models of the same name apart.
+    fingerprint: str = Field(default="", description="Changes when the chunks could change.", frozen=True)
+
+    _chunker: Chunker = PrivateAttr()
+
+    def __init__(
+        self,
+        chunker: Chunker | str | None = None,
+        *,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        include_metadata: bool = True,
+        include_prev_next_rel: bool = True,
+        callback_manager: CallbackManager | None = None,
+        id_func: Callable[[int, BaseNode], str] | Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        more.pop("fingerprint", None)  # from_dict and pickles hand it back; it is computed
+        fields: dict[str, Any] = {
+            "chunker": chunker,
+            "strategy": strategy,
+            "options": {**(options or {}), **more},
+            "include_metadata": include_metadata,
+            "include_prev_next_rel": include_prev_next_rel,
+            "callback_manager": callback_manager or CallbackManager([]),
+            "id_func": id_func,
+        }
+        super().__init__(**fields)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _configure(cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]) -> ChunkcoreNodeParser:
+        """Build the chunker first, so that what is wrong with its options is a validation error."""
+        fields = dict(data)
+        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"))
+        if strategies().get(chunker.name) is not type(chunker):
+            raise OptionError(
+                f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
+                'decorate the class with @register("its_name")'
+            )
+        plain = chunker.to_dict()
+        fields.update(strategy=plain.pop("strategy"), options=plain, fingerprint=chunker.fingerprint)
+        parser: ChunkcoreNodeParser = handler(fields)
+        parser._chunker = chunker
+        return parser
+
+    @field_validator("id_func", mode="before")
+    @classmethod
+    def _callable_id_func(cls, value: Any) -> Any:
+        """A configuration holds only the function's name; what that stands for elsewhere cannot be known."""
+        if isinstance(value, Mapping):
+            name = value.get("id_func_name")
+            if name not in _ID_FUNCS:
+                warnings.warn(
+                    f"the id_func {name!r} cannot be built from its name and is replaced by "
+                    f"{chunk_id_func.__name__}; pass it as from_dict(data, id_func=...)",
+                    stacklevel=2,
+                )
+            return _ID_FUNCS.get(str(name), chunk_id_func)
+        return chunk_id_func if value is None else value
+
+    @field_serializer("id_func")
+    def _name_of_id_func(self, value: Callable[[int, BaseNode], str]) -> dict[str, str]:
+        # The module and the nesting tell functions of the same name apart in cache keys.
+        name = getattr(value, "__name__", type(value).__name__)
+        place = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', name)}"
+        return {"id_func_name": name, "id_func_place": place, "title": "id_func"}
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "ChunkcoreNodeParser"
+
+    @property
+    def chunker(self) -> Chunker:
+        """What cuts."""
+        return self._chunker
+
+    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+        made: list[BaseNode] = []
+        for incoming in get_tqdm_iterable(nodes, show_progress, "Parsing nodes"):
+            text = incoming.get_content(metadata_mode=MetadataMode.NONE)
+            chunks = self._chunker.chunk(CoreDocument(incoming.node_id, text)) if text else []
+            if chunks:
+                made.extend(self._build(incoming, chunks, _origin(incoming, text)))
+        return made
+
+    async def _aparse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        # LlamaIndex's default cuts on the event loop, which then answers nobody else.
+        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
+
+    def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin) -> list[TextNode]:
+        """The nodes of one document: copies of one pattern, since validating each anew takes longer than cutting."""
+        pattern = _pattern(incoming)
+        inherited = {key: value for key, value in incoming.metadata.items() if key != SPANS}
+        nodes = []
+        for i, chunk in enumerate(chunks):
+            spans = origin.place(chunk.spans)
+            metadata = _told(chunk, spans)
+            update: dict[str, Any] = {
+                "id_": chunk.id if self.id_func is chunk_id_func else self.id_func(i, incoming),
+                "text": chunk.text,
+                "metadata": {**inherited, **metadata} if self.include_metadata else metadata,
+                "relationships": dict(pattern.relationships),
+                "start_char_idx": min(span.start for span in spans) if spans else None,
+                "end_char_idx": max(span.end for span in spans) if spans else None,
+                "excluded_embed_metadata_keys": _without_spans(pattern.excluded_embed_metadata_keys, metadata),
+                "excluded_llm_metadata_keys": _without_spans(pattern.excluded_llm_metadata_keys, metadata),
+            }
+            nodes.append(pattern.model_copy(update=update))
+        return nodes
+
+    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
+        """Sources and neighbours, as the base does it.
+
+        The base is not called: it would search each text again and overwrite the offsets, which are
+        known here, and it would link chained nodes backwards only.
+        """
+        for node in nodes:
+            parent = parent_doc_map.get(node.ref_doc_id or "")
+            if parent is not None and parent.source_node is not None:
+                node.relationships[NodeRelationship.SOURCE] = parent.source_node
+        if self.include_prev_next_rel:
+            _link(nodes)
+        return nodes
+
+
+def _pattern(incoming: BaseNode) -> TextNode:
+    """A node without text, related to its source: what all nodes of one document have in common."""
+    try:
+        return build_nodes_from_splits([""], incoming, id_func=lambda i, doc: "")[0]
+    except UnicodeEncodeError:
+        # A document cannot hash an unpaired surrogate, though a node can; its source's hash is of what can be written.
+        readable = incoming.model_copy()
+        text = incoming.get_content(metadata_mode=MetadataMode.NONE)
+        readable.set_content(text.encode("utf-8", "replace").decode("utf-8"))
+        return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[0]
+
+
+def _link(nodes: Sequence[BaseNode]) -> None:
+    """Relate each node to its neighbours of the same source."""
+    sources = [node.source_node.node_id if node.source_node else None for node in nodes]
+    known: RelatedNodeInfo | None = None
+    for i in range(1, len(nodes)):
+        if sources[i] is None or sources[i] != sources[i - 1]:
+            known = None
+            continue
+        before = known or nodes[i - 1].as_related_node_info()
+        known = nodes[i].as_related_node_info()
+        nodes[i].relationships[NodeRelationship.PREVIOUS] = before
+        nodes[i - 1].relationships[NodeRelationship.NEXT] = known
+
+
+def _origin(node: BaseNode, text: str) -> Origin:
+    """Where the node's text stands in its source document; unknown of a piece that does not say."""
+    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    spans = decode_spans(node.metadata.get(SPANS))
+    if start is None and node.source_node is None:
+        return Origin.at(0)
+    # `spans` that a node inherited from a parent are not its own: they do not have its ends.
+    own = spans if spans and (min(spans).start, max(each.end for each in spans)) == (start, end) else ()
+    return Origin.stated(len(text), start, end, own)
+
+
+def _told(chunk: Chunk, spans: tuple[Span, ...]) -> dict[str, Any]:
+    """What the chunk adds to the metadata."""
+    told = dict(chunk.metadata)
+    if chunk.context:
+        told["context"] = chunk.context
+    if len(spans) > 1:
+        told[SPANS] = encode_spans(spans)
+    return told
+
+
+def _without_spans(excluded: Sequence[str], metadata: Mapping[str, Any]) -> list[str]:
+    """The excluded keys, `spans` among them where the node has any."""
+    return [*excluded, SPANS] if SPANS in metadata and SPANS not in excluded else [*excluded]
+
+
+def run_retriever(
+    retriever: BaseRetriever,
+    benchmark: Benchmark,
+    *,
+    name: str | None = None,
+    pool: Iterable[BaseNode] | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Run:
+    """Ask a retriever every question of a benchmark, and locate what it answers. Nothing is indexed again.
+
+    A node is located by ``start_char_idx`` and ``end_char_idx`` (or ``spans``) in the document that it refers to
+    where they hold, and by its text otherwise.
+
+    Args:
+        retriever: any `BaseRetriever`.
+        benchmark: whose documents are, or contain, what the retriever answers with.
+        name: the system's name in tables; the class's by default.
+        pool: every node that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
+        retries: how often a question is asked again after an exception.
+        retry_wait: seconds before the first of these; each further wait is twice as long.
+        progress: called as ``progress("retrieve", done, total)``.
+
+    Returns:
+        The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
+
+    Raises:
+        DataError: `retriever` is no retriever, or answers with something that is no list of nodes.
+        ModelError: every question failed.
+    """
+    ask = _checked(retriever)
+
+    def answer(query: str) -> list[Piece]:
+        return _pieces(ask.retrieve(query))
+
+    return _retrieval.collect(
+        answer,
+        benchmark,
+        name=name or type(ask).__name__,
+        pool=_pool(pool),
+        settings=_retrieval.Settings(retries=retries, retry_wait=retry_wait, progress=progress),
+    )
+
+
+async def arun_retriever(
+    retriever: BaseRetriever,
+    benchmark: Benchmark,
+    *,
+    name: str | None = None,
+    pool: Iterable[BaseNode] | None = None,
+    concurrency: int = 8,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Run:
+    """`run_retriever` by ``aretrieve``, with at most `concurrency` questions under way."""
+    ask = _checked(retriever)
+
+    async def answer(query: str) -> list[Piece]:
+        return _pieces(await ask.aretrieve(query))
+
+    return await _retrieval.acollect(
+        answer,
+        benchmark,
+        name=name or type(ask).__name__,
+        pool=_pool(pool),
+        settings=_retrieval.Settings(
+            retries=retries, retry_wait=retry_wait, progress=progress, concurrency=concurrency
+        ),
+    )
+
+
+def evaluate_retriever(
+    retriever: BaseRetriever,
+    benchmark: Benchmark,
+    *,
+    measures: Sequence[Measure | str] | None = None,
+    k: int | Sequence[int] = 5,
+    counter: str = "cl100k_base",
+    **how: Any,
+) -> Report:
+    """Score a retriever that is deployed, as it is.
+
+    Args:
+        retriever: any `BaseRetriever`.
+        benchmark: documents, questions and the spans that answer them.
+        measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
+            and PrecisionOmega when there is a ``pool``.
+        k: how many of the answers count, by default.
+        counter: whose tokens are counted.
+        how: what `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
+
+    Returns:
+        The report: per-question scores, how many answers could be located (`Report.located`), and the
+        questions that went unanswered (`Report.unanswered`).
+    """
+    run = run_retriever(retriever, benchmark, **how)
+    return _retrieval.score(benchmark, run, measures, k, counter)
+
+
+async def aevaluate_retriever(
+    retriever: BaseRetriever,
+    benchmark: Benchmark,
+    *,
+    measures: Sequence[Measure | str] | None = None,
+    k: int | Sequence[int] = 5,
+    counter: str = "cl100k_base",
+    **how: Any,
+) -> Report:
+    """`evaluate_retriever` by ``aretrieve``; `how` also takes ``concurrency``."""
+    run = await arun_retriever(retriever, benchmark, **how)
+    return _retrieval.score(benchmark, run, measures, k, counter)
+
+
+def _checked(retriever: Any) -> BaseRetriever:
+    if isinstance(retriever, BaseRetriever):
+        return retriever
+    if hasattr(retriever, "as_retriever"):
+        raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
+    raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
+
+
+def _pool(nodes: Iterable[BaseNode] | None) -> list[Piece] | None:
+    return None if nodes is None else [_piece(node, 0.0) for node in nodes]
+
+
+def _pieces(answer: Any) -> list[Piece]:
+    if not isinstance(answer, list | tuple):
+        raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
+    for each in answer:
+        if not isinstance(each, NodeWithScore):
+            raise DataError(f"expected nodes with scores, got a {type(each).__name__} among the answers")
+    return [_piece(each.node, each.score or 0.0) for each in answer]
+
+
+def _piece(node: BaseNode, score: float) -> Piece:
+    text = node.get_content(metadata_mode=MetadataMode.NONE)
+    told = node.metadata
+    return Piece(
+        text=text,
+        score=float(score),
+        document_ids=_retrieval.names(
+            node.ref_doc_id, told.get("source_id"), told.get("file_path"), told.get("file_name"), told.get("source")
+        ),
+        spans=_retrieval.stated_spans(
+            told.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
+        ),
+    )
