@@ -175,8 +175,9 @@ def test_a_full_disk_is_told_once_and_what_is_there_stays_readable(path):
             cache.store("m", many, rows(*range(500)))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            cache.store("m", keys("new"), rows(2.0))
-        assert cache.fetch("m", [*many, *keys("old", "new")])[0].all()
+            more = keys(*map(str, range(500, 1000)))
+            cache.store("m", more, rows(*range(500)))
+        assert cache.fetch("m", [*many, *more, *keys("old")])[0].all()
 
 
 def test_a_read_only_file_is_read(path):
@@ -228,6 +229,17 @@ def test_processes_that_write_at_once_lose_nothing(path):
     assert all(stored(cache, name, 60) for name in ("a", "b", "c"))
 
 
+def test_while_another_process_writes_all_can_read_and_a_writer_waits_only_so_long(path):
+    cache = EmbeddingCache(path, wait_seconds=0.1)
+    cache.store("m", keys("a"), rows(1.0))
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert cache.fetch("m", keys("a"))[0].all()
+        with pytest.warns(CacheWarning, match=r"cannot be written to \(database is locked\)"):
+            cache.store("m", keys("b"), rows(2.0))
+    assert cache.fetch("m", keys("a", "b"))[0].all()
+
+
 def test_what_was_stored_before_a_kill_is_there(path):
     process = writer(path, "a", 100_000)
     done = [int(process.stdout.readline()) for _ in range(25)]
@@ -250,7 +262,8 @@ def test_a_forked_process_opens_the_file_anew(path):
     cache.store("m", keys("a"), rows(1.0))
     child = os.fork()
     if child == 0:
-        ok = cache.fetch("m", keys("a"))[0].all()
+        parents = cache._disk
+        ok = cache.fetch("m", keys("a"))[0].all() and cache._disk is not parents
         cache.store("m", keys("b"), rows(2.0))
         os._exit(0 if ok else 1)
     assert os.waitpid(child, 0)[1] == 0

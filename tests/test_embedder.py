@@ -1,0 +1,268 @@
+"""Which model a string names, what is said when there is none, and what a model's answer must be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.errors import MissingExtraError, ModelError, OptionError
+from chunkcore.models import Embedder, check_vectors, embed, get_embedder, is_symmetric, loading
+from chunkcore.models.batching import encodable, sorted_batches
+from chunkcore.models.bert_folder import is_bert_folder, read_bert_folder
+from chunkcore.models.fingerprints import folder_fingerprint
+from tests.fakes import BROKEN, FakeEmbedder, ListEmbedder, NanEmbedder, RaisingEmbedder, WordsEmbedder
+from tests.strategies import hard_text
+
+# --- answers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([[1.0, 2.0]], r"given 2 texts and answered with 1 vectors; expected one vector a text"),
+        ([1.0, 2.0], r"shape \(2,\); expected \(2, dimensions\)"),
+        (np.zeros((2, 0)), r"shape \(2, 0\)"),
+        (np.zeros((2, 3, 1)), r"shape \(2, 3, 1\)"),
+        ([[1.0, 2.0], [1.0]], "vectors of different lengths"),
+        ([["a"], ["b"]], "answered with list of <U1; expected floating-point numbers"),
+        ([[1, 2], [3, 4]], "int64; expected floating-point numbers"),
+        ([[True], [False]], "bool; expected floating-point numbers"),
+        (None, "NoneType of object"),
+        ([], r"shape \(0,\)"),
+        ([[1.0, 2.0], [np.nan, 0.0]], "NaN or infinity in 1 of 2 vectors, first for text 1"),
+        ([[np.inf], [-np.inf]], "in 2 of 2 vectors, first for text 0"),
+        ([[1e300], [0.0]], "NaN or infinity in 1 of 2"),  # too large for float32
+    ],
+)
+def test_what_is_no_answer_is_told(answer, message):
+    with pytest.raises(ModelError, match=message) as told:
+        check_vectors(answer, 2, model="m")
+    assert str(told.value).startswith("the model 'm'")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_other_floats_and_lists_become_float32(dtype):
+    for answer in (np.ones((2, 3), dtype=dtype, order="F"), np.ones((2, 3)).tolist()):
+        vectors = check_vectors(answer, 2, model="m")
+        assert vectors.dtype == np.float32
+        assert vectors.flags.c_contiguous
+
+
+@pytest.mark.parametrize("queries", [False, True])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_model_is_asked_twice_and_then_told(broken, queries):
+    model = broken()
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        embed(model, ["a", "b"], queries=queries)
+    assert model.calls == (0 if broken is RaisingEmbedder else 2)
+
+
+def test_a_model_that_recovers_is_believed():
+    class Once(NanEmbedder):
+        def embed_documents(self, texts):
+            return super().embed_documents(texts) if self.calls == 0 else FakeEmbedder.embed_documents(self, texts)
+
+    assert (embed(Once(), ["a"]) == FakeEmbedder().embed_documents(["a"])).all()
+
+
+def test_the_cause_of_a_failure_is_kept():
+    with pytest.raises(ModelError, match="failed on 1 texts: ConnectionError: the model's server hung up") as told:
+        embed(RaisingEmbedder(), ["a"])
+    assert isinstance(told.value.__cause__, ConnectionError)
+
+
+def test_no_texts_need_no_model_and_lists_are_welcome():
+    assert embed(WordsEmbedder(), []).shape == (0, 0)
+    assert embed(ListEmbedder(), ["a"]).dtype == np.float32
+
+
+# --- batches --------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.none() | st.integers(1, 120))
+def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, total):
+    batches = [batch.tolist() for batch in sorted_batches(lengths, size=size, total=total)]
+    flat = [i for batch in batches for i in batch]
+    assert sorted(flat) == list(range(len(lengths)))
+    assert [lengths[i] for i in flat] == sorted(lengths, reverse=True)
+    for batch in batches:
+        assert 1 <= len(batch) <= size
+        assert total is None or len(batch) == 1 or len(batch) * lengths[batch[0]] <= total
+
+
+@given(hard_text())
+def test_what_a_tokenizer_is_given_can_be_encoded(text):
+    (ready,) = encodable([text])
+    ready.encode("utf-8")
+    assert len(ready) == len(text)
+
+
+# --- names ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["", "  ", "openvino:", "torch: "])
+def test_a_string_that_names_no_model_is_told(spec):
+    with pytest.raises(OptionError, match="names no model: expected all-MiniLM-L6-v2, a folder, or a name on the hub"):
+        get_embedder(spec)
+
+
+def test_an_embedder_is_handed_back_and_anything_else_is_told():
+    model = FakeEmbedder()
+    assert get_embedder(model) is model
+    assert isinstance(model, Embedder)
+    assert not is_symmetric(model)
+    with pytest.raises(OptionError, match=r"an embedder is a name or an object with name, .*; got int"):
+        get_embedder(7)
+
+
+def test_without_packages_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r'pip install "chunkadapters\[models\]"'):
+        get_embedder("some/model-nobody-loaded")
+
+
+@pytest.mark.parametrize(
+    ("installed", "folder", "backend"),
+    [
+        ({"openvino", "tokenizers", "safetensors", "sentence_transformers"}, "bert", "openvino"),
+        ({"openvino", "tokenizers", "safetensors", "sentence_transformers"}, "other", "torch"),
+        ({"openvino", "tokenizers", "safetensors", "sentence_transformers"}, None, "torch"),
+        ({"openvino", "tokenizers", "safetensors"}, None, "openvino"),
+        ({"openvino", "sentence_transformers"}, "bert", "torch"),
+        ({"sentence_transformers"}, "bert", "torch"),
+    ],
+)
+def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, installed, folder, backend):
+    monkeypatch.setattr(loading, "find_spec", lambda name: object() if name in installed else None)
+    made = []
+    monkeypatch.setattr(loading, "_load", lambda *parts: made.append(parts) or FakeEmbedder(name=parts[-1]))
+    monkeypatch.setattr(loading, "_loaded", {})
+    model = "some/hub-model"
+    if folder is not None:
+        model = str(bert_folder(tmp_path, model_type="bert" if folder == "bert" else "roberta"))
+    assert get_embedder(model).name == f"{backend}:{model}"
+    assert get_embedder(f"{backend}:{model}") is get_embedder(model)
+    assert len(made) == 1
+
+
+def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub", reason="needs huggingface_hub")
+
+    def offline(*_: object, **__: object) -> None:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(hub, "snapshot_download", offline)
+    with pytest.raises(
+        OptionError, match=r"no model 'some/model' \(ConnectionError: no route to host\): expected a fo"
+    ):
+        get_embedder("openvino:some/model")
+
+
+# --- folders --------------------------------------------------------------------------------------------------
+
+
+def bert_folder(path: Path, *, modules: list[str] | None = None, pooling: dict | None = None, **config: object) -> Path:
+    """The configuration of a small model, with empty weights."""
+    kinds = modules or ["Transformer", "Pooling", "Normalize"]
+    listed = [
+        {"path": "" if i == 0 else f"{i}_{kind}", "type": f"sentence_transformers.models.{kind}"}
+        for i, kind in enumerate(kinds)
+    ]
+    settings = {
+        "model_type": "bert",
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "hidden_size": 8,
+        "max_position_embeddings": 64,
+        **config,
+    }
+    (path / "1_Pooling").mkdir(parents=True, exist_ok=True)
+    for name, value in {
+        "modules.json": listed,
+        "config.json": settings,
+        "1_Pooling/config.json": {"pooling_mode_mean_tokens": True} if pooling is None else pooling,
+        "tokenizer.json": {},
+    }.items():
+        (path / name).write_text(json.dumps(value))
+    (path / "model.safetensors").touch()
+    return path
+
+
+def test_a_folder_is_read(tmp_path):
+    folder = read_bert_folder(bert_folder(tmp_path, layer_norm_eps=1e-5, hidden_act="gelu_new"))
+    assert (folder.layers, folder.heads, folder.hidden, folder.epsilon) == (2, 2, 8, 1e-5)
+    assert (folder.activation, folder.pooling, folder.normalize) == ("tanh", "mean", True)
+    assert (folder.max_tokens, folder.lowercase, folder.query_prompt) == (64, False, "")
+
+
+def test_limits_prompts_and_pooling_are_read(tmp_path):
+    bert_folder(tmp_path, modules=["Transformer", "Pooling"], pooling={"pooling_mode": "cls"})
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": true}')
+    prompts = {"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": None}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    folder = read_bert_folder(tmp_path)
+    assert (folder.max_tokens, folder.lowercase, folder.pooling, folder.normalize) == (32, True, "cls", False)
+    assert (folder.query_prompt, folder.document_prompt) == ("query: ", "passage: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "roberta"}, "its model_type is 'roberta'; expected 'bert'"),
+        ({"position_embedding_type": "relative_key"}, "position embeddings are 'relative_key'"),
+        ({"hidden_act": "silu"}, "its hidden_act is 'silu'"),
+        ({"num_hidden_layers": None}, "config.json is not that of a BERT"),
+        ({"modules": ["Transformer", "Pooling", "Dense"]}, "its modules are Transformer, Pooling, Dense"),
+        (
+            {"pooling": {"pooling_mode_max_tokens": True}},
+            "its pooling is pooling_mode_max_tokens; expected mean or cls",
+        ),
+        ({"pooling": {"pooling_mode": ["mean", "cls"]}}, r"its pooling is mean \+ cls"),
+        ({"pooling": {"pooling_mode_mean_tokens": True, "include_prompt": False}}, "leaves out the prompt"),
+    ],
+)
+def test_a_model_that_openvino_cannot_build_says_why_and_what_to_do(tmp_path, changes, message):
+    folder = bert_folder(tmp_path, **changes)
+    assert not is_bert_folder(folder)
+    with pytest.raises(OptionError, match=message) as told:
+        read_bert_folder(folder)
+    assert f"Use torch:{folder}" in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["modules.json", "config.json", "tokenizer.json", "model.safetensors"])
+def test_a_file_that_is_missing_is_named(tmp_path, name):
+    (bert_folder(tmp_path) / name).unlink()
+    with pytest.raises(OptionError, match=f"it has no {name}"):
+        read_bert_folder(tmp_path)
+
+
+def test_a_file_that_is_no_json_is_named(tmp_path):
+    (bert_folder(tmp_path) / "config.json").write_text("{")
+    with pytest.raises(OptionError, match=r"config\.json cannot be read"):
+        read_bert_folder(tmp_path)
+
+
+def test_a_folders_fingerprint_follows_its_content(tmp_path):
+    first = folder_fingerprint(bert_folder(tmp_path / "a"))
+    assert folder_fingerprint(bert_folder(tmp_path / "b")) == first
+    (tmp_path / "b" / "README.md").write_text("A word to the reader changes no vector.")
+    assert folder_fingerprint(tmp_path / "b") == first
+    (tmp_path / "b" / "model.safetensors").write_bytes(b"w")
+    assert folder_fingerprint(tmp_path / "b") != first
+
+
+def test_importing_the_models_imports_no_framework():
+    script = (
+        "import sys, chunkcore.models.loading, chunkcore.chunkers.cluster_semantic\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'openvino', 'tokenizers'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
