@@ -131,13 +131,15 @@ def test_the_end_of_a_document_does_not_touch_the_next() -> None:
 
 def test_precision_omega_is_the_precision_of_all_that_hold_evidence() -> None:
     assert scores(pool=POOL)["PrecisionOmega"] == 10 / (4 + 8)
-    assert scores(pool=POOL, min_rule="touching")["PrecisionOmega"] == 10 / (10 + 4 + 8 + 10)
+    # With those that touch it, everything from 0 to 30; 20 and 21 stand in two chunks.
+    assert scores(pool=POOL, min_rule="touching")["PrecisionOmega"] == 10 / 30
+    assert scores(pool=POOL, min_rule="touching", omega_rule="repeats")["PrecisionOmega"] == 10 / 32
 
 
-def test_precision_omega_counts_what_chunks_share_each_time_or_once() -> None:
+def test_precision_omega_counts_what_chunks_share_once_or_each_time() -> None:
     pool = [piece((0, 15)), piece((5, 20))]
-    assert scores(pool=pool)["PrecisionOmega"] == 10 / 30
-    assert scores(pool=pool, omega_rule="once")["PrecisionOmega"] == 10 / 20
+    assert scores(pool=pool)["PrecisionOmega"] == 10 / 20
+    assert scores(pool=pool, omega_rule="repeats")["PrecisionOmega"] == 10 / 30
 
 
 def test_one_chunk_of_several_spans_is_one_piece() -> None:
@@ -203,7 +205,7 @@ def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
         (Run("r", {"x": []}), {}, DataError, "answers none of the benchmark's queries: it has 'x', the benchmark 'q'"),
         (Run("r", {"q": [piece((0, 1), document="no")]}), {}, DataError, "the document 'no', which the benchmark does"),
         (Run("r", {}), {"min_rule": "any"}, OptionError, 'min_rule is "holding" or "touching", got \'any\''),
-        (Run("r", {}), {"omega_rule": "any"}, OptionError, 'omega_rule is "repeats" or "once", got \'any\''),
+        (Run("r", {}), {"omega_rule": "any"}, OptionError, 'omega_rule is "once" or "repeats", got \'any\''),
         (Run("r", {}), {"measures": ["nDCG@5"]}, OptionError, "unknown measure"),
         (Run("r", {}), {"counter": "nothing"}, OptionError, "unknown token counter"),
     ],

@@ -42,7 +42,7 @@ def run_chunkers(
     ks: Sequence[Depth] = (5, 10, "min"),
     counter: str | TokenCounter = "cl100k_base",
     min_rule: MinRule = "holding",
-    omega_rule: OmegaRule = "repeats",
+    omega_rule: OmegaRule = "once",
     cache: EmbeddingCache | Path | str | None = None,
     workers: int | None = None,
     progress: Progress | None = None,

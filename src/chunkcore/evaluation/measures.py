@@ -4,7 +4,7 @@
     Precision       relevant units retrieved / retrieved units, repeats included
     IoU             relevant units retrieved / (relevant + retrieved - relevant retrieved)
     F1              2 · relevant units retrieved / (relevant + retrieved)
-    PrecisionOmega  Precision where exactly the chunks that hold evidence are retrieved
+    PrecisionOmega  the same where exactly the chunks that hold evidence are retrieved; see `evaluate` on repeats
 
 Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics".
 """

@@ -28,7 +28,7 @@ from chunkcore.tokens import TokenCounter, get_counter
 __all__ = ["MinRule", "OmegaRule", "Scorer", "evaluate"]
 
 MinRule = Literal["holding", "touching"]
-OmegaRule = Literal["repeats", "once"]
+OmegaRule = Literal["once", "repeats"]
 
 
 def evaluate(
@@ -38,7 +38,7 @@ def evaluate(
     *,
     counter: str | TokenCounter = "cl100k_base",
     min_rule: MinRule = "holding",
-    omega_rule: OmegaRule = "repeats",
+    omega_rule: OmegaRule = "once",
 ) -> Report:
     """Score a run, query by query.
 
@@ -54,8 +54,9 @@ def evaluate(
         min_rule: k = "min" is, for each query, the number of pool chunks that share a character with its
             evidence ("holding"), or also of those that end where evidence begins or begin where it ends
             ("touching", what the Chroma report's released code counts).
-        omega_rule: whether PrecisionOmega counts what several of the chunks share each time ("repeats",
-            as the report's text defines precision) or once ("once", what its released code does).
+        omega_rule: whether PrecisionOmega counts a token that several of the chunks share "once", as the
+            report's released code and its table do, or each time ("repeats", its text's precision taken
+            literally). Without overlap they are the same.
 
     Returns:
         A `Report`. Measures at "min" and PrecisionOmega are NaN where the run has no pool.
@@ -86,12 +87,12 @@ class Scorer:
         *,
         counter: str | TokenCounter = "cl100k_base",
         min_rule: MinRule = "holding",
-        omega_rule: OmegaRule = "repeats",
+        omega_rule: OmegaRule = "once",
     ) -> None:
         if min_rule not in get_args(MinRule):
             raise OptionError(f'min_rule is "holding" or "touching", got {min_rule!r}')
         if omega_rule not in get_args(OmegaRule):
-            raise OptionError(f'omega_rule is "repeats" or "once", got {omega_rule!r}')
+            raise OptionError(f'omega_rule is "once" or "repeats", got {omega_rule!r}')
         self.benchmark = benchmark
         self.counter = get_counter(counter)
         self.min_rule = min_rule
