@@ -1,1 +1,88 @@
-"""Chunking for retrieval with exact spans, and honest evaluation of it."""
+"""Chunking for retrieval with exact spans, and honest evaluation of it.
+
+text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> `evaluate` -> `Report` -> `compare`
+
+>>> from chunkcore import Document, Recursive
+>>> story = Document("story.txt", "The fox naps. The dog naps. The fox wakes.")
+>>> [(chunk.text, chunk.start, chunk.end) for chunk in Recursive(size=15, counter="characters").chunk(story)]
+[('The fox naps.', 0, 13), ('The dog naps.', 14, 27), ('The fox wakes.', 28, 42)]
+"""
+
+from chunkcore.chunkers import (
+    Chunker,
+    ClusterSemantic,
+    FixedToken,
+    Recursive,
+    build_chunker,
+    format_chunker,
+    parse_chunker,
+    register,
+    strategies,
+)
+from chunkcore.datasets import dataset_path, list_datasets, load_dataset
+from chunkcore.document import Chunk, Document, Mark, Span
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError, SizeError
+from chunkcore.evaluation.alignment import Aligner
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.run import Retrieved, Retriever, Run
+from chunkcore.evaluation.scoring import evaluate
+from chunkcore.index import DenseIndex, top_k
+from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, get_embedder
+from chunkcore.tokens import TokenCounter, get_counter
+
+__all__ = [
+    "Aligner",
+    "Benchmark",
+    "CacheWarning",
+    "CachedEmbedder",
+    "Chunk",
+    "ChunkStatistics",
+    "ChunkcoreError",
+    "Chunker",
+    "ClusterSemantic",
+    "Comparison",
+    "DataError",
+    "DenseIndex",
+    "Difference",
+    "Document",
+    "Embedder",
+    "EmbeddingCache",
+    "Evidence",
+    "FixedToken",
+    "Mark",
+    "Measure",
+    "MissingExtraError",
+    "ModelError",
+    "OptionError",
+    "Problem",
+    "Query",
+    "Recursive",
+    "Report",
+    "Retrieved",
+    "Retriever",
+    "Run",
+    "SizeError",
+    "Span",
+    "TokenCounter",
+    "build_chunker",
+    "compare",
+    "dataset_path",
+    "evaluate",
+    "format_chunker",
+    "get_counter",
+    "get_embedder",
+    "list_datasets",
+    "load_benchmark",
+    "load_dataset",
+    "parse_chunker",
+    "parse_measure",
+    "register",
+    "run_chunkers",
+    "strategies",
+    "top_k",
+]

@@ -1,0 +1,65 @@
+"""The public names: documented, complete, and cheap to import."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import chunkcore
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What must not come along: frameworks, models, and what only the command line or the report needs.
+HEAVY = (
+    "haystack",
+    "jinja2",
+    "langchain_core",
+    "langchain_text_splitters",
+    "llama_index",
+    "openvino",
+    "rich",
+    "safetensors",
+    "scipy",
+    "sentence_transformers",
+    "tokenizers",
+    "torch",
+    "transformers",
+    "typer",
+)
+
+
+def test_the_api_page_documents_every_public_name_and_no_other() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    assert set(documented) == set(chunkcore.__all__)
+
+
+def test_every_public_name_is_there_and_has_a_docstring() -> None:
+    for name in chunkcore.__all__:
+        assert getattr(chunkcore, name).__doc__, name
+
+
+def test_importing_chunkcore_imports_no_framework_and_no_model() -> None:
+    program = f"import sys, chunkcore; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_module_imports_without_frameworks_and_models() -> None:
+    """What is optional is imported where it is used: hiding it breaks no module of the core."""
+    program = f"""
+import importlib, pkgutil, sys
+for name in {HEAVY!r}:
+    if name not in ("typer", "rich"):
+        sys.modules[name] = None
+import chunkcore
+for module in pkgutil.walk_packages(chunkcore.__path__, "chunkcore."):
+    if module.name != "chunkcore.__main__":
+        importlib.import_module(module.name)
+print("fine")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "fine", done.stderr
