@@ -258,12 +258,28 @@ def _process(*arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_the_module_is_the_command_and_a_reader_that_stops_is_no_error(docs):
-    for _ in range(5):
+    for _ in range(3):
         (docs / "fox.txt").write_bytes((docs / "fox.txt").read_bytes() * 4)
     command = f'"{sys.executable}" -m chunkcore chunk "{docs / "fox.txt"}" -s fixed_token:size=9 | head -n 1'
     done = subprocess.run(command, shell=True, capture_output=True, timeout=60)
     assert json.loads(done.stdout)["index"] == 0
     assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes report their end otherwise there")
+@pytest.mark.parametrize(
+    "command", [["datasets", "list"], ["chunk", "fox.txt", "-s", "fixed_token:size=9"], ["chunk", "deep/dog.md"]]
+)
+def test_a_reader_that_was_never_there_is_no_error_either(docs, command):
+    (docs / "fox.txt").write_bytes((docs / "fox.txt").read_bytes() * 50)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "chunkcore", *command], stdout=writer, stderr=subprocess.PIPE, timeout=60, cwd=docs
+    )
+    os.close(writer)
+    assert done.stderr == b""
+    assert done.returncode == 1
 
 
 def test_importing_the_command_line_imports_nothing_heavy():

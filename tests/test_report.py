@@ -199,9 +199,11 @@ def test_the_data_block_gives_every_question_with_its_evidence_and_shares(nasty)
         assert [each[:3] for each in shown["evidence"]] == spans
         texts = [each.span.slice(nasty.benchmark.document(each.document_id).text) for each in query.evidence]
         assert [each[3] for each in shown["evidence"]] == [page_text(text) for text in texts]
-    report, row = nasty.reports[2], 7
-    found = [whole_percent(share) for share in report.found[10][row]]
-    assert data["questions"][row]["found"][1][2] == found
+    for row, shown in enumerate(data["questions"]):
+        assert shown["found"] == [
+            [[whole_percent(share) for share in report.found[k][row]] for report in nasty.reports]
+            for k in (5, 10, "min")
+        ]
 
 
 def test_shares_of_another_order_of_questions_reach_the_right_question(plain):
@@ -354,7 +356,7 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost(plain):
     )
     made = replace(plain, comparison=replace(plain.comparison, reports=(troubled,)))
     first, second, third = warnings(made)
-    assert "1 chunk is longer than the embedder reads; 1,644 of its tokens were cut off" in first
+    assert "1 of 1 chunks is longer than the embedder reads; 1,644 of its tokens were cut off" in first
     assert "2 questions are not answered" in second
     assert "2 retrieved pieces are to be found in no document" in third
     assert [cell.text for cell in located_table(made).rows[0]] == [calm.name, "3", "0", "0", "1", "2"]
@@ -400,7 +402,9 @@ def test_a_points_place_in_the_plot_is_its_score():
     dots = [float(y) + 4 for y in re.findall(r'class="dot s\d" cx="[\d.]+" cy="([\d.]+)"', drawn)]
     fit = np.polyfit(list(heights), list(heights.values()), 1)
     assert np.polyval(fit, dots) == pytest.approx([20, 40], abs=0.2)
-    assert drawn.count('class="whisker s1"') == 3
+    lines = re.findall(r'class="whisker s2" x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"', drawn)
+    (ends,) = [(float(y1), float(y2)) for x1, y1, x2, y2 in lines if x1 == x2]
+    assert np.polyval(fit, np.array(ends) + 4) == pytest.approx([35, 45], abs=0.2)
     assert "1 a: 20.0 % at 100 tokens (interval 15.0 to 25.0)" in drawn
 
 
@@ -572,8 +576,8 @@ def test_a_name_in_brackets_is_no_style():
     named = study(names=("[red]a[/red]", "[link=x]b"))
     stream = io.StringIO()
     print_study(named, Console(file=stream, width=120))
-    assert "[red]a[/red]" in stream.getvalue()
-    assert "[link=x]b" in stream.getvalue()
+    for name in ("[red]a[/red]", "[link=x]b"):
+        assert stream.getvalue().count(name) >= 2, "once in the table and once in the verdict"
 
 
 def test_a_wide_terminal_shows_more_than_a_narrow_one(plain):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import warnings
@@ -50,7 +49,7 @@ def _run(arguments: list[str] | None) -> int:
         sys.stdout.flush()
     except ChunkcoreError as error:
         return _say(str(error))
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the second is how typer puts the first, where it sees it
         return _reader_gone()
     except OSError as error:
         return _say(_about_file(error))
@@ -88,7 +87,7 @@ def _about_file(error: OSError) -> str:
 def _reader_gone() -> int:
     """Whoever read our output has stopped reading, as `head` does: end quietly, and let nothing flush into it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + 13 if hasattr(errno, "EPIPE") else 1
+    return 1
 
 
 def _use_any_text() -> None:

@@ -32,7 +32,8 @@ def warnings(study: Study) -> list[str]:
 def _about(report: Report) -> list[str]:
     found = []
     if report.chunks is not None and report.chunks.truncated:
-        chunks = plural(report.chunks.truncated, "chunk")
+        cut = report.chunks.truncated
+        chunks = f"{cut:,} of {report.chunks.count:,} chunks {'is' if cut == 1 else 'are'}"
         found.append(
             f"{report.name}: {chunks} longer than the embedder reads; "
             f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
