@@ -59,8 +59,10 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
     found = np.ones(len(code_points) + 1, dtype=np.bool_)
     if len(code_points) > 1:
         roles = _roles(code_points)
-        rules = np.uint8(_RULES[encoding])
-        np.not_equal((roles[:-1] >> np.uint8(4)) & roles[1:] & rules, 0, out=found[1:-1])
+        before = roles[:-1] >> np.uint8(4)
+        before &= np.uint8(_RULES[encoding])
+        before &= roles[1:]
+        np.not_equal(before, 0, out=found[1:-1])
     return found
 
 

@@ -163,6 +163,8 @@ class _BytePairText(TokenizedText):
         return np.flatnonzero(self._is_boundary)
 
     def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        if not len(starts):
+            return np.zeros(0, dtype=np.int64)
         # A piece is a head, encoded, up to its first boundary; whole pre-tokens; and a tail, encoded.
         first, last = starts, ends
         ragged = (~(self._is_boundary[starts] & self._is_boundary[ends])).nonzero()[0]
@@ -173,12 +175,22 @@ class _BytePairText(TokenizedText):
             inside = after <= before
             first[ragged] = np.where(inside, after, ends[ragged])
             last[ragged] = np.where(inside, before, ends[ragged])
-        counts: Offsets = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
+        counts = self._tokens_between(first, last)
         if len(ragged):
             for begin, end in ((starts, first), (last, ends)):
                 some = (begin < end).nonzero()[0]
                 counts[some] += self._counts_apart(begin[some], end[some])
         return counts
+
+    def _tokens_between(self, first: Offsets, last: Offsets) -> Offsets:
+        """How many tokens of the text begin in each range; ranges that touch share a look-up."""
+        before = self.boundaries.searchsorted(first)
+        after = np.empty_like(before)
+        after[:-1] = before[1:]
+        apart = np.append(first[1:] != last[:-1], True).nonzero()[0]
+        after[apart] = self.boundaries.searchsorted(last[apart])
+        after -= before
+        return after
 
 
 class CharacterCounter(TokenCounter):
@@ -245,14 +257,15 @@ class TiktokenCounter(TokenCounter):
 
     def boundaries(self, text: str) -> Offsets:
         lengths = _token_byte_lengths(self.name)[self._encode(text)]
-        starts = np.cumsum(lengths) - lengths
-        if text.isascii():
-            return starts
-        # A byte's character is its place less the continuation bytes up to it.
-        data = np.frombuffer(_encodable(text).encode("utf-8"), dtype=np.uint8)
-        continues = np.flatnonzero((data & 0xC0) == 0x80)
-        offsets: Offsets = starts - np.searchsorted(continues, starts, side="right")
-        return offsets
+        starts: Offsets = np.cumsum(lengths, dtype=np.int64)
+        starts -= lengths
+        if not text.isascii():
+            # A byte's character is its place less the continuation bytes up to it; as signed numbers those
+            # bytes are the lowest.
+            data = np.frombuffer(_encodable(text).encode("utf-8"), dtype=np.int8)
+            continues = (data < -64).nonzero()[0]
+            starts -= continues.searchsorted(starts, side="right")
+        return starts
 
     def tokenize(self, text: str) -> TokenizedText:
         return _BytePairText(text, self) if has_context_free_boundaries(self.name) else TokenizedText(text, self)
@@ -396,10 +409,10 @@ def _load_encoding(name: str) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _token_byte_lengths(name: str) -> Offsets:
+def _token_byte_lengths(name: str) -> NDArray[np.int32]:
     """How many bytes each token stands for, indexed by token id."""
     encoding = _load_encoding(name)
-    lengths = np.zeros(encoding.n_vocab, dtype=np.int64)
+    lengths = np.zeros(encoding.n_vocab, dtype=np.int32)
     for token in range(encoding.n_vocab):
         try:
             lengths[token] = len(encoding.decode_single_token_bytes(token))
