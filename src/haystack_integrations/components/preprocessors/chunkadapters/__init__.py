@@ -1,5 +1,5 @@
 """chunkcore's chunkers as a Haystack component."""
 
-from .document_splitter import ChunkcoreDocumentSplitter
+from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
 __all__ = ["ChunkcoreDocumentSplitter"]

@@ -22,8 +22,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as Source
 from chunkcore.errors import OptionError
-
-from .places import origin_of, place, shared
+from haystack_integrations.components.preprocessors.chunkadapters.places import origin_of, place, shared
 
 __all__ = ["ChunkcoreDocumentSplitter"]
 
