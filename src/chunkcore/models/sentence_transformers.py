@@ -16,6 +16,7 @@ from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Vectors
 from chunkcore.models.batching import encodable
 from chunkcore.models.fingerprints import folder_fingerprint
+from chunkcore.models.hub import fetch
 
 __all__ = ["SentenceTransformersEmbedder"]
 
@@ -99,12 +100,18 @@ def _load(source: str) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise MissingExtraError.of("sentence-transformers", "models", "embed text with PyTorch") from error
-    try:
-        with _no_progress_bars():
+    with _no_progress_bars():
+        if not Path(source).is_dir():
+            try:
+                return SentenceTransformer(source, local_files_only=True)
+            except Exception:  # noqa: BLE001
+                # Not here yet; whatever else is wrong is told by the second attempt. Without a network that
+                # alone would try again for more than a minute.
+                fetch(source, ["config.json", "modules.json"])
+        try:
             return SentenceTransformer(source)
-    except Exception as error:
-        # Many kinds: the hub's, the file system's, the network's. What to do about them is the same.
-        raise OptionError(
-            f"no model {source!r} ({type(error).__name__}: {str(error).strip().splitlines()[0]}): expected the folder "
-            "of a sentence-transformers model, or the name of one on the hub and a network to fetch it"
-        ) from error
+        except Exception as error:
+            raise OptionError(
+                f"no model {source!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected "
+                "the folder of a sentence-transformers model, or the name of one on the hub"
+            ) from error
