@@ -48,6 +48,7 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.tokens import TokenizedText
 from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
+from haystack_integrations.components.preprocessors.chunkadapters.places import shared
 from tests.strategies import hard_text
 
 NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
@@ -144,6 +145,12 @@ def test_no_root_is_told_of_a_parent_whose_text_was_altered():
     parent = split(windows(20), Document(id="root", content="a text that is long enough for two"))[1]
     altered = replace(parent, content=parent.content.strip() + " and more")
     assert not [key for chunk in split(windows(2), altered) for key in chunk.meta if key.startswith("root")]
+
+
+def test_no_root_is_told_of_a_parent_of_several_places_whose_own_root_is_not_known():
+    meta = {"source_id": "x", "split_idx_start": 0, "split_idx_end": 10, "spans": "5-10,0-4"}
+    chunks = split(windows(3), Document(content="fghij\nabcd", meta=meta))
+    assert not [key for chunk in chunks for key in chunk.meta if key.startswith("root")]
 
 
 def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_between():
@@ -276,6 +283,10 @@ def test_chunks_of_several_places_tell_each_place_that_they_share():
         {"doc_id": first.id, "range": (0, 5)},
         {"doc_id": first.id, "range": (13, 15)},
     ]
+
+
+def test_places_that_only_touch_are_not_shared():
+    assert shared([Span(0, 5), Span(8, 10)], [Span(0, 5), Span(10, 12)], 1) == [((0, 5), (0, 5))]
 
 
 def test_a_single_chunk_of_a_strategy_that_overlaps_has_an_empty_list():
