@@ -21,6 +21,7 @@ import numpy as np
 from chunkcore.chunkers.options import check_option
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
+from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
 __all__ = ["Chunker", "build_chunker", "register", "strategies"]
@@ -74,6 +75,8 @@ class Chunker(ABC):
         Raises:
             DataError: not a string.
         """
+        if not isinstance(text, str):
+            raise DataError(f"a text is a string, got {type(text).__name__}; decode bytes first")
         return [_merge(spans) for spans in self._split(self.token_counter.tokenize(text))]
 
     def split_text(self, text: str) -> list[str]:
@@ -94,8 +97,9 @@ class Chunker(ABC):
         found = [_merge(spans) for spans in self._split(source)]
         texts = [self._text(document.text, spans) for spans in found]
         counts = self._counts(source, found, texts)
+        fingerprint = self.fingerprint
         return [
-            Chunk(document.id, index, spans, text, count, fingerprint=self.fingerprint)
+            Chunk(document.id, index, spans, text, count, fingerprint=fingerprint)
             for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
         ]
 
@@ -122,16 +126,13 @@ class Chunker(ABC):
 
     def _counts(self, source: TokenizedText, found: list[tuple[Span, ...]], texts: list[str]) -> list[int]:
         """Tokens of each chunk's own text; a chunk of one span needs no second pass."""
-        whole = [i for i, spans in enumerate(found) if len(spans) == 1]
+        starts = np.array([spans[0].start for spans in found], dtype=np.int64)
+        ends = np.array([spans[0].end for spans in found], dtype=np.int64)
+        counts = source.counts(starts, ends)
         parts = [i for i, spans in enumerate(found) if len(spans) > 1]
-        counts = np.zeros(len(found), dtype=np.int64)
-        counts[whole] = source.counts(
-            np.array([found[i][0].start for i in whole], dtype=np.int64),
-            np.array([found[i][0].end for i in whole], dtype=np.int64),
-        )
         if parts:
             counts[parts] = self.token_counter.count_many([texts[i] for i in parts])
-        return [int(count) for count in counts.tolist()]
+        return counts.tolist()  # type: ignore[no-any-return]
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -205,8 +206,6 @@ def build_chunker(name: str | None, options: Mapping[str, Any]) -> Chunker:
 
 
 def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    from chunkcore.spans import merge_touching
-
     return spans if len(spans) == 1 else merge_touching(spans)
 
 

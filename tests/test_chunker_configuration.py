@@ -1,0 +1,214 @@
+"""Strategies as strings and dictionaries: what parses, what comes back, and what the errors say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import (
+    Chunker,
+    FixedToken,
+    Recursive,
+    build_chunker,
+    format_chunker,
+    label,
+    parse_chunker,
+    register,
+    strategies,
+)
+from chunkcore.chunkers.options import check_option
+from chunkcore.document import Document
+from chunkcore.errors import DataError, OptionError
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("fixed_token", FixedToken()),
+        ("fixed_token:", FixedToken()),
+        (" fixed_token : size = 50 , overlap = 5 ", FixedToken(size=50, overlap=5)),
+        ("recursive:counter=words,keep=end", Recursive(counter="words", keep="end")),
+        ("recursive:strip=false,regex=true", Recursive(strip=False, regex=True)),
+        (r'recursive:separators=["\n\n",", ","]"]', Recursive(separators=("\n\n", ", ", "]"))),
+        (r'recursive:separators=["\"", "\\"],size=9', Recursive(separators=('"', "\\"), size=9)),
+        ('recursive:keep="drop"', Recursive(keep="drop")),
+        ("fixed_token:counter=hf:some/model=1", None),
+    ],
+)
+def test_specs(spec: str, expected: Chunker | None) -> None:
+    chunker = parse_chunker(spec)
+    if expected is None:
+        assert chunker.token_counter.name == "hf:some/model=1"
+    else:
+        assert chunker == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "unknown strategy '': expected one of cluster_semantic, fixed_token, recursive"),
+        ("recursiv:size=3", "unknown strategy 'recursiv'"),
+        ("recursive:sise=3", "recursive has no option 'sise': expected some of counter, size"),
+        ("recursive:size", "expected option=value, got 'size'"),
+        ("recursive:=3", "expected option=value, got '=3'"),
+        ("recursive:size=3,", "expected option=value, got ''"),
+        ("recursive:size=3,size=4", "the option size is given twice"),
+        ("recursive:size=three", "recursive: size is a whole number; got 'three'"),
+        ('recursive:size="3"', "size is a whole number; got '3'"),
+        ("recursive:size=3.5", "size is a whole number; got 3.5"),
+        ("recursive:size=true", "size is a whole number; got True"),
+        ("recursive:size=NaN", "size is a whole number; got 'NaN'"),
+        ("recursive:size=", "size is a whole number; got ''"),
+        ("recursive:strip=False", "strip is true or false; got 'False'"),
+        ("recursive:separators=[1]", r"separators is a list of: a string; got \[1\]"),
+        ('recursive:separators=["a",', "a bracket is not closed"),
+        ('recursive:keep="end', "a quote is not closed"),
+        ("recursive:separators=[a]", "the option separators is no JSON"),
+        ("recursive:size=-1", "size is at least 1, got -1"),
+    ],
+)
+def test_errors_name_the_option_the_value_and_what_was_expected(spec: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_chunker(spec)
+
+
+def test_a_spec_is_a_string() -> None:
+    with pytest.raises(OptionError, match="given as name:option=value"):
+        parse_chunker(None)  # type: ignore[arg-type]
+
+
+recursives = st.builds(
+    Recursive,
+    size=st.integers(5, 10**6),
+    overlap=st.integers(0, 5),
+    separators=st.lists(st.text(max_size=6), min_size=1, max_size=5).map(tuple),
+    keep=st.sampled_from(["start", "end", "drop"]),
+    strip=st.booleans(),
+    maximum=st.sampled_from(["pieces", "text"]),
+    counter=st.sampled_from(["words", "characters", "cl100k_base", "hf:a b,c=[d", 'hf:"', "hf:true"]),
+)
+
+
+@given(recursives)
+def test_every_form_comes_back_equal(chunker: Recursive) -> None:
+    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert parse_chunker(label(chunker)) == chunker
+    assert Chunker.from_dict(json.loads(json.dumps(chunker.to_dict()))) == chunker
+    assert parse_chunker(format_chunker(chunker)).fingerprint == chunker.fingerprint
+
+
+def test_a_label_holds_what_differs_from_the_defaults() -> None:
+    assert label(Recursive()) == "recursive"
+    assert label(Recursive(overlap=20, separators=("\n",))) == r'recursive:overlap=20,separators=["\n"]'
+    assert label(FixedToken(counter="words", size=200)) == "fixed_token:counter=words"
+
+
+def test_bare_words_that_would_be_read_as_something_else_are_quoted() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Titled(FixedToken):
+        title: str = ""
+
+    register("titled_for_a_test")(Titled)
+    try:
+        for title in ("true", "12", "", " a", "a,b", "null", "[", "plain words", 'say "x"', "a=b", "NaN", "ü\ud800"):
+            chunker = Titled(title=title)
+            assert parse_chunker(format_chunker(chunker)) == chunker
+        assert label(Titled(title="plain words")) == "titled_for_a_test:title=plain words"
+        assert label(Titled(title="12")) == 'titled_for_a_test:title="12"'
+    finally:
+        del base_registry()["titled_for_a_test"]
+
+
+def base_registry() -> dict[str, type[Chunker]]:
+    from chunkcore.chunkers import base
+
+    return base._registry
+
+
+def test_numbers_of_numpy_and_lists_become_plain_options() -> None:
+    chunker = Recursive(size=np.int64(7), separators=["a"])  # type: ignore[arg-type]
+    assert type(chunker.size) is int
+    assert chunker == Recursive(size=7, separators=("a",))
+
+
+def test_each_kind_of_option_is_checked_and_told() -> None:
+    @dataclass
+    class Strategy:
+        share: float = 0.5
+        limit: int | None = None
+        pair: tuple[int, str] = (1, "a")
+
+    assert check_option(Strategy, "share", 1) == 1.0
+    assert type(check_option(Strategy, "share", 1)) is float
+    assert check_option(Strategy, "limit", None) is None
+    assert check_option(Strategy, "pair", [2, "b"]) == (2, "b")
+    for option, value, message in [
+        ("share", "0.5", "share is a number; got '0.5'"),
+        ("share", float("nan"), "share is a number; got nan"),
+        ("share", True, "share is a number; got True"),
+        ("limit", "many", "limit is a whole number or null; got 'many'"),
+        ("pair", [1], r"pair is a list of: a whole number, a string; got \[1\]"),
+    ]:
+        with pytest.raises(OptionError, match=message):
+            check_option(Strategy, option, value)
+
+
+def test_a_name_serves_one_strategy() -> None:
+    with pytest.raises(OptionError, match="the strategy name 'recursive' is taken by Recursive"):
+        register("recursive")(FixedToken)
+    assert FixedToken.name == "fixed_token"
+    assert list(strategies()) == sorted(strategies())
+    assert {"cluster_semantic", "fixed_token", "recursive"} <= set(strategies())
+
+
+def test_dictionaries() -> None:
+    assert Recursive.from_dict({"size": 5}) == Recursive(size=5)
+    assert build_chunker("fixed_token", {"size": 5}) == FixedToken(size=5)
+    with pytest.raises(OptionError, match="unknown strategy 'x'"):
+        Chunker.from_dict({"strategy": "x"})
+    with pytest.raises(OptionError, match="unknown strategy None"):
+        Chunker.from_dict({})
+
+
+def test_an_option_without_a_name_cannot_be_written() -> None:
+    class Anonymous(type(FixedToken().token_counter)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.name = None
+
+    with pytest.raises(OptionError, match="the option counter holds a Anonymous, which has no name"):
+        FixedToken(counter=Anonymous()).to_dict()
+
+
+def test_what_is_no_document_or_text_is_told() -> None:
+    with pytest.raises(DataError, match=r"expected a chunkcore Document, got str; wrap a text as Document\(id, text\)"):
+        FixedToken().chunk("text")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="a text is a string, got bytes; decode bytes first"):
+        FixedToken().split_text(b"text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_many_documents_are_read_only_as_far_ahead_as_needed(workers: int) -> None:
+    read = []
+
+    def stream():
+        for number in range(1000):
+            read.append(number)
+            yield Document(str(number), "a b c")
+
+    chunks = FixedToken(size=1, counter="words").chunk_many(stream(), workers=workers)
+    assert [next(chunks).document_id for _ in range(4)] == ["0", "0", "0", "1"]
+    assert len(read) <= 5 * workers + 1
+    chunks.close()
+
+
+def test_an_error_in_a_worker_reaches_the_caller() -> None:
+    chunks = FixedToken().chunk_many([Document("a", "b"), "c"], workers=2)  # type: ignore[list-item]
+    with pytest.raises(DataError, match="expected a chunkcore Document"):
+        list(chunks)
+    with pytest.raises(OptionError, match="workers is at least 1, got 0"):
+        list(FixedToken().chunk_many([], workers=0))

@@ -1,0 +1,175 @@
+"""`recursive` by hand-computed cases; integration_tests hold it to LangChain itself."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers.recursive import Recursive
+from chunkcore.errors import OptionError, SizeError
+from chunkcore.tokens import CharacterCounter, TokenizedText
+from tests.strategies import hard_text
+
+
+def split(text: str, **options: object) -> list[str]:
+    return Recursive(**{"counter": "characters", **options}).split_text(text)
+
+
+def test_large_pieces_go_on_to_the_next_separator() -> None:
+    text = "ab cd\n\nef gh ij kl mn\n\nop"
+    # The second paragraph is split at its own first "\n", then at spaces.
+    assert split(text, size=9) == ["ab cd", "ef gh ij", "kl mn", "op"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        ("start", ["a,b,c", ",d,e"]),
+        ("end", ["a,b,", "c,d,e"]),
+        ("drop", ["a,b,c", "d,e"]),
+    ],
+)
+def test_where_the_separator_goes(keep: str, expected: list[str]) -> None:
+    assert split("a,b,c,d,e", size=5, separators=[","], keep=keep) == expected
+
+
+def test_a_piece_of_just_the_size_counts_as_large() -> None:
+    # The original merges, and so strips, what is less than the size.
+    assert split("abc \nx", size=5, separators=["\n"]) == ["abc", "x"]
+    assert split("abc \nx", size=4, separators=["\n"]) == ["abc ", "x"]
+
+
+def test_overlap_is_whole_pieces_and_at_most_what_was_asked() -> None:
+    assert split("a b c d e", size=6, overlap=4, separators=[" "]) == ["a b c", "b c d", "c d e"]
+    assert split("aa bb cc dd", size=6, overlap=2, separators=[" "]) == ["aa bb", "cc dd"]
+
+
+def test_a_run_of_dropped_separators_stays_inside_the_one_span() -> None:
+    assert split("a\n\n\n\nb\n\nc", size=4, separators=["\n\n"], keep="drop") == ["a\n\n\n\nb", "c"]
+
+
+def test_what_is_dropped_between_chunks_is_in_none() -> None:
+    assert split("one;two;three", size=6, separators=[";"], keep="drop") == ["one", "two", "three"]
+
+
+def test_what_no_separator_splits_is_kept_whole_with_its_white_space() -> None:
+    assert split(" abcdef \nx ", size=4, separators=["\n"]) == [" abcdef ", "x"]
+
+
+def test_the_empty_separator_ends_the_list() -> None:
+    assert split("ab\ncd", size=2, separators=["", "\n"]) == split("ab\ncd", size=2, separators=[""])
+
+
+def test_chunks_keep_their_white_space_without_strip() -> None:
+    assert "".join(split("aa  \n\n bb \n", size=5, strip=False)) == "aa  \n\n bb \n"
+    assert split("   ", size=5) == []
+    assert split("   ", size=5, strip=False) == ["   "]
+
+
+@pytest.mark.parametrize("size", [3, 10, 100])
+def test_regular_expressions(size: int) -> None:
+    text = "One. Two? Three"
+    pieces = split(text, size=size, separators=[r"(?<=[.?])\s"], regex=True)
+    assert pieces == {3: ["One.", " Two?", " Three"], 10: ["One. Two?", "Three"], 100: [text]}[size]
+
+
+def test_look_behind_sees_only_the_piece_that_it_splits() -> None:
+    # After the first split "b" begins its piece, so that nothing stands before it.
+    assert split("aa\nbccc", size=4, separators=["\n", "(?<=\n)b"], regex=True, keep="drop") == ["aa", "bccc"]
+
+
+def test_separators_that_match_nothing_split_where_they_stand() -> None:
+    assert split("AaaBbbCcc", size=6, separators=["(?=[A-Z])"], regex=True) == ["AaaBbb", "Ccc"]
+    assert split("AaaBbbCcc", size=5, separators=["(?=[A-Z])"], regex=True) == ["Aaa", "Bbb", "Ccc"]
+
+
+def test_the_groups_of_a_dropped_regular_expression_are_kept() -> None:
+    options = {"separators": [r"([.!])(\s)"], "regex": True, "keep": "drop"}
+    assert split("One. Two! Three", size=5, **options) == ["One", ".", "Two", "!", "Three"]
+    assert split("aaa-(b)-ccc", size=4, separators=["-((.(b).))-"], regex=True, keep="drop") == ["aaa", "(b)", "ccc"]
+
+
+@given(hard_text(), st.integers(1, 25), st.sampled_from(["cl100k_base", "words", "characters"]), st.booleans())
+def test_the_texts_maximum_holds_and_the_chunks_that_fit_stay(text: str, size: int, counter: str, strip: bool) -> None:
+    mirrored = Recursive(size=size, counter=counter, strip=strip)
+    bounded = Recursive(size=size, counter=counter, strip=strip, maximum="text")
+    count = mirrored.token_counter.count
+    try:
+        found = bounded.split_text(text)
+    except SizeError:
+        assert max(map(count, mirrored.split_text(text))) > size
+        return
+    assert all(count(chunk) <= size for chunk in found)
+    fitting = [chunk for chunk in mirrored.split_text(text) if count(chunk) <= size]
+    rest = iter(found)
+    assert all(chunk in rest for chunk in fitting)
+    assert "".join("".join(found).split()) == "".join(text.split())
+
+
+def test_parts_of_a_chunk_that_was_cut_are_not_repeated() -> None:
+    text = "aaaaaaaaaa bb cc"
+    found = Recursive(size=6, overlap=6, separators=["\n"], maximum="text", counter="characters").split_text(text)
+    assert found == ["aaaaaa", "aaaa", "bb cc"]
+
+
+class Recorder(CharacterCounter):
+    """Counts characters piece by piece, and records how many it was given."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return TokenizedText(text, self)
+
+    def count_many(self, texts: list[str]) -> np.ndarray:
+        self.seen += sum(map(len, texts))
+        return np.array([len(text) for text in texts], dtype=np.int64)
+
+
+@pytest.mark.parametrize("unit", ["word ", "x", "\n\n", "漢字。", "a\nb "])
+@pytest.mark.parametrize("options", [{}, {"overlap": 40}, {"keep": "drop"}, {"maximum": "text"}], ids=str)
+def test_each_character_is_measured_a_few_times_at_most(unit: str, options: dict) -> None:
+    counter = Recorder()
+    text = unit * (60_000 // len(unit))
+    assert Recursive(size=50, counter=counter, **options).split_text(text) or unit.isspace()
+    # Once a separator, and where the maximum is the text's once more.
+    assert counter.seen <= 6 * len(text)
+
+
+def test_many_separators_need_no_deep_recursion() -> None:
+    separators = [chr(0x4E00 + i) for i in range(3000)]
+    text = "".join(f"a{separator}" for separator in separators)
+    assert len(split(text, size=2, separators=separators)) >= 3000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 0}, "size is at least 1, got 0"),
+        ({"size": 9, "overlap": 10}, r"overlap is at least 0 and at most size \(9\), got 10"),
+        ({"separators": []}, "separators holds at least one string"),
+        ({"separators": "abc"}, "recursive: separators is a list of: a string; got 'abc'"),
+        ({"separators": ["a", 1]}, r"separators is a list of: a string; got \['a', 1\]"),
+        ({"keep": "middle"}, "keep is one of 'start', 'end', 'drop'; got 'middle'"),
+        ({"keep": True}, "keep is one of"),
+        ({"regex": 1}, "regex is true or false; got 1"),
+        ({"strip": "no"}, "strip is true or false; got 'no'"),
+        ({"maximum": "hard"}, "maximum is one of 'pieces', 'text'"),
+        (
+            {"separators": ["a", "(b"], "regex": True},
+            re.escape("the separator '(b' is no regular expression (missing ), unterminated subpattern at position 0)"),
+        ),
+    ],
+)
+def test_wrong_options_are_named_with_what_was_expected(options: dict, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Recursive(**options)
+
+
+def test_a_grapheme_over_the_maximum_is_an_error() -> None:
+    with pytest.raises(SizeError, match="the maximum is 3"):
+        split("👩‍👩‍👧", size=3, maximum="text", separators=["\n"])

@@ -1,0 +1,73 @@
+"""The span algebra is the algebra of sets of positions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.document import Span
+from chunkcore.spans import (
+    as_ranges,
+    intersect,
+    intersect_ranges,
+    length,
+    merge_touching,
+    ranges_length,
+    subtract,
+    union,
+    union_ranges,
+)
+
+places = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda pair: Span(pair[0], pair[0] + pair[1]))
+groups = st.lists(places, max_size=8)
+
+
+def positions(spans: list[Span]) -> set[int]:
+    return {place for span in spans for place in range(span.start, span.end)}
+
+
+def is_normal(spans: list[Span]) -> bool:
+    return all(left.end < right.start for left, right in pairwise(spans))
+
+
+@given(groups, groups)
+def test_the_algebra_is_that_of_sets_of_positions(left: list[Span], right: list[Span]) -> None:
+    assert positions(union(left, right)) == positions(left) | positions(right)
+    assert positions(intersect(left, right)) == positions(left) & positions(right)
+    assert positions(subtract(left, right)) == positions(left) - positions(right)
+    assert length(left) == len(positions(left))
+
+
+@given(groups, groups)
+def test_union_and_difference_are_sorted_and_do_not_touch(left: list[Span], right: list[Span]) -> None:
+    assert is_normal(union(left, right))
+    assert is_normal(subtract(left, right))
+    found = intersect(left, right)
+    assert found == sorted(found)
+    assert sum(map(len, found)) == len(positions(found))
+
+
+@given(groups)
+def test_merging_joins_only_neighbours_that_touch_in_their_order(spans: list[Span]) -> None:
+    merged = merge_touching(spans)
+    assert [p for s in merged for p in range(s.start, s.end)] == [p for s in spans for p in range(s.start, s.end)]
+    assert all(left.end != right.start for left, right in pairwise(merged))
+
+
+def test_small_cases() -> None:
+    assert union([Span(5, 9), Span(0, 3)], [Span(3, 4)]) == [Span(0, 4), Span(5, 9)]
+    assert subtract([Span(0, 9)], [Span(0, 2), Span(8, 20)]) == [Span(2, 8)]
+    assert subtract([], [Span(0, 1)]) == []
+    assert intersect([Span(0, 9)], []) == []
+    assert length([]) == 0
+    assert merge_touching([Span(3, 5), Span(0, 3)]) == (Span(3, 5), Span(0, 3))
+
+
+def test_ranges_count_repeats_and_drop_what_is_empty() -> None:
+    assert ranges_length(as_ranges([Span(0, 3), Span(1, 3)])) == 5
+    assert union_ranges(np.array([[4, 4], [1, 2]])).tolist() == [[1, 2]]
+    assert intersect_ranges(np.array([[0, 9]]), np.array([[3, 3], [5, 6]])).tolist() == [[5, 6]]
+    assert as_ranges([]).shape == (0, 2)
