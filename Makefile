@@ -16,7 +16,7 @@ demo: $(VENV)/ready
 	@$(BIN)/chunkcore compare $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest
+	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check
