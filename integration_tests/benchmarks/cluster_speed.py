@@ -10,6 +10,7 @@ core's time where the matrix library uses one (set OMP_NUM_THREADS=1 for that).
 
 from __future__ import annotations
 
+import resource
 import statistics
 import sys
 import threading
@@ -100,7 +101,7 @@ def compare_with_the_reference(text: str, repeats: int) -> None:
     vectors = model.embed_documents(pieces)
     ours = optimal_segmentation(vectors, MAX_PIECES).tolist()
     same = ours == reference_segmentation(vectors, MAX_PIECES)
-    print(f"{len(text) / 1e6:.2f} M characters, {len(pieces)} pieces; same segmentation: {same}")
+    print(f"\n{len(text) / 1e6:.2f} M characters, {len(pieces)} pieces; same segmentation: {same}")
     fast = median_time(lambda: optimal_segmentation(vectors, MAX_PIECES), repeats)
     slow = median_time(lambda: reference_segmentation(vectors, MAX_PIECES), repeats)
     print(f"segmentation       ours {fast:8.3f} s   reference {slow:8.3f} s   {slow / fast:6.1f} x")
@@ -111,7 +112,9 @@ def compare_with_the_reference(text: str, repeats: int) -> None:
 
 
 def growth(text: str) -> None:
-    print("\n  text   pieces   segmentation   whole chunker   peak memory beside the vectors   vectors   n × n matrix")
+    print(
+        "   text   pieces   segmentation: time, peak memory   vectors   whole chunker: time, process peak   n × n matrix"
+    )
     for megabytes in (1.4, 5, 10, 20):
         long = (text * (int(megabytes * 1e6 / len(text)) + 1))[: int(megabytes * 1e6)]
         # Repeats would be embedded once; numbers make them different texts.
@@ -128,9 +131,11 @@ def growth(text: str) -> None:
         optimal_segmentation(model.rows, MAX_PIECES)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+        # Peaks of the process only grow, and so do the texts: each is that of its own text.
+        process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         print(
-            f"{megabytes:4.1f} MB {pieces:8d} {alone:12.2f} s {whole:13.2f} s {peak / 2**20:28.1f} MiB"
-            f" {model.rows.nbytes / 2**20:7.0f} MiB {pieces**2 * 4 / 2**30:8.1f} GiB",
+            f"{megabytes:4.1f} MB {pieces:8d} {alone:16.2f} s {peak / 2**20:9.1f} MiB {model.rows.nbytes / 2**20:7.0f} MiB"
+            f" {whole:18.2f} s {process:10.0f} MiB {pieces**2 * 4 / 2**30:14.1f} GiB",
             flush=True,
         )
 
@@ -142,8 +147,8 @@ def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     get_counter("cl100k_base").count("load")
     print(f"threads at the start: {threading.active_count()}; repeats: {repeats}")
-    compare_with_the_reference(text, repeats)
     growth(text)
+    compare_with_the_reference(text, repeats)
 
 
 if __name__ == "__main__":
