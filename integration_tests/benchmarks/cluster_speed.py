@@ -113,7 +113,7 @@ def compare_with_the_reference(text: str, repeats: int) -> None:
 
 def growth(text: str) -> None:
     print(
-        "   text   pieces   segmentation: time, peak memory   vectors   whole chunker: time, process peak   n × n matrix"
+        "   text   pieces   segmentation: time, peak memory   vectors   whole chunker: time, process peak  n × n matrix"
     )
     for megabytes in (1.4, 5, 10, 20):
         long = (text * (int(megabytes * 1e6 / len(text)) + 1))[: int(megabytes * 1e6)]
@@ -134,8 +134,8 @@ def growth(text: str) -> None:
         # Peaks of the process only grow, and so do the texts: each is that of its own text.
         process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         print(
-            f"{megabytes:4.1f} MB {pieces:8d} {alone:16.2f} s {peak / 2**20:9.1f} MiB {model.rows.nbytes / 2**20:7.0f} MiB"
-            f" {whole:18.2f} s {process:10.0f} MiB {pieces**2 * 4 / 2**30:14.1f} GiB",
+            f"{megabytes:4.1f} MB {pieces:8d} {alone:16.2f} s {peak / 2**20:9.1f} MiB"
+            f" {model.rows.nbytes / 2**20:7.0f} MiB {whole:18.2f} s {process:10.0f} MiB {pieces**2 * 4 / 2**30:14.1f} GiB",
             flush=True,
         )
 
