@@ -135,7 +135,8 @@ def growth(text: str) -> None:
         process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         print(
             f"{megabytes:4.1f} MB {pieces:8d} {alone:16.2f} s {peak / 2**20:9.1f} MiB"
-            f" {model.rows.nbytes / 2**20:7.0f} MiB {whole:18.2f} s {process:10.0f} MiB {pieces**2 * 4 / 2**30:14.1f} GiB",
+            f" {model.rows.nbytes / 2**20:7.0f} MiB {whole:18.2f} s {process:10.0f} MiB"
+            f" {pieces**2 * 4 / 2**30:14.1f} GiB",
             flush=True,
         )
 
