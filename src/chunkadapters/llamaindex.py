@@ -187,9 +187,10 @@ class ChunkcoreNodeParser(NodeParser):
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         made: list[BaseNode] = []
+        chunker = self._chunker  # private attributes of a pydantic model are slow to read
         for incoming in get_tqdm_iterable(nodes, show_progress, "Parsing nodes"):
             text = incoming.get_content(metadata_mode=MetadataMode.NONE)
-            chunks = self._chunker.chunk(CoreDocument(incoming.node_id, text)) if text else []
+            chunks = chunker.chunk(CoreDocument(incoming.node_id, text)) if text else []
             if chunks:
                 made.extend(self._build(incoming, chunks, _origin(incoming, text)))
         return made
@@ -204,19 +205,21 @@ class ChunkcoreNodeParser(NodeParser):
         """The nodes of one document: copies of one pattern, since validating each anew takes longer than cutting."""
         pattern = _pattern(incoming)
         inherited = {key: value for key, value in incoming.metadata.items() if key != SPANS}
+        inherited = inherited if self.include_metadata else {}
+        id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
         for i, chunk in enumerate(chunks):
             spans = origin.place(chunk.spans)
-            metadata = _told(chunk, spans)
+            start, end = _ends(spans)
             update: dict[str, Any] = {
-                "id_": chunk.id if self.id_func is chunk_id_func else self.id_func(i, incoming),
+                "id_": id_func(i, incoming) if id_func else chunk.id,
                 "text": chunk.text,
-                "metadata": {**inherited, **metadata} if self.include_metadata else metadata,
-                "relationships": dict(pattern.relationships),
-                "start_char_idx": min(span.start for span in spans) if spans else None,
-                "end_char_idx": max(span.end for span in spans) if spans else None,
-                "excluded_embed_metadata_keys": _without_spans(pattern.excluded_embed_metadata_keys, metadata),
-                "excluded_llm_metadata_keys": _without_spans(pattern.excluded_llm_metadata_keys, metadata),
+                "metadata": inherited | _told(chunk, spans),
+                "relationships": pattern.relationships.copy(),
+                "start_char_idx": start,
+                "end_char_idx": end,
+                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, spans),
+                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, spans),
             }
             nodes.append(pattern.model_copy(update=update))
         return nodes
@@ -227,12 +230,15 @@ class ChunkcoreNodeParser(NodeParser):
         The base is not called: it would search each text again and overwrite the offsets, which are
         known here, and it would link chained nodes backwards only.
         """
+        sources = []
         for node in nodes:
-            parent = parent_doc_map.get(node.ref_doc_id or "")
-            if parent is not None and parent.source_node is not None:
-                node.relationships[NodeRelationship.SOURCE] = parent.source_node
+            source = node.source_node
+            parent = parent_doc_map.get(source.node_id) if source else None
+            if parent is not None and (original := parent.source_node) is not None:
+                node.relationships[NodeRelationship.SOURCE] = source = original
+            sources.append(source.node_id if source else None)
         if self.include_prev_next_rel:
-            _link(nodes)
+            _link(nodes, sources)
         return nodes
 
 
@@ -248,23 +254,23 @@ def _pattern(incoming: BaseNode) -> TextNode:
         return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[0]
 
 
-def _link(nodes: Sequence[BaseNode]) -> None:
+def _link(nodes: Sequence[BaseNode], sources: Sequence[str | None]) -> None:
     """Relate each node to its neighbours of the same source."""
-    sources = [node.source_node.node_id if node.source_node else None for node in nodes]
-    known: RelatedNodeInfo | None = None
+    before: RelatedNodeInfo | None = None
     for i in range(1, len(nodes)):
         if sources[i] is None or sources[i] != sources[i - 1]:
-            known = None
+            before = None
             continue
-        before = known or nodes[i - 1].as_related_node_info()
-        known = nodes[i].as_related_node_info()
+        before = before or nodes[i - 1].as_related_node_info()
+        after = nodes[i].as_related_node_info()
         nodes[i].relationships[NodeRelationship.PREVIOUS] = before
-        nodes[i - 1].relationships[NodeRelationship.NEXT] = known
+        nodes[i - 1].relationships[NodeRelationship.NEXT] = after
+        before = after
 
 
 def _origin(node: BaseNode, text: str) -> Origin:
     """Where the node's text stands in its source document; unknown of a piece that does not say."""
-    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    start, end = (node.start_char_idx, node.end_char_idx) if isinstance(node, TextNode) else (None, None)
     spans = decode_spans(node.metadata.get(SPANS))
     if start is None and node.source_node is None:
         return Origin.at(0)
@@ -283,9 +289,18 @@ def _told(chunk: Chunk, spans: tuple[Span, ...]) -> dict[str, Any]:
     return told
 
 
-def _without_spans(excluded: Sequence[str], metadata: Mapping[str, Any]) -> list[str]:
-    """The excluded keys, `spans` among them where the node has any."""
-    return [*excluded, SPANS] if SPANS in metadata and SPANS not in excluded else [*excluded]
+def _ends(spans: tuple[Span, ...]) -> tuple[int | None, int | None]:
+    """The first start and the last end."""
+    if len(spans) == 1:
+        return spans[0].start, spans[0].end
+    if not spans:
+        return None, None
+    return min(span.start for span in spans), max(span.end for span in spans)
+
+
+def _excluded(keys: list[str], spans: tuple[Span, ...]) -> list[str]:
+    """The keys that no model reads, `spans` among them where the node has any."""
+    return [*keys, SPANS] if len(spans) > 1 and SPANS not in keys else keys.copy()
 
 
 def run_retriever(
