@@ -21,7 +21,15 @@ from chunkcore.evaluation.measures import Depth
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from integration_tests.benchmarks.chroma_table import STRATEGIES, Key, Row, our_rows, read_reference, run
+from integration_tests.benchmarks.chroma_table import (
+    STRATEGIES,
+    Key,
+    Row,
+    our_rows,
+    read_reference,
+    rows_by_first_occurrence,
+    run,
+)
 from tests.conftest import shared
 
 PUBLISHED = "reference/chroma_report_all_corpora.csv"
@@ -87,6 +95,7 @@ def rows(benchmark: Benchmark) -> SimpleNamespace:
         return SimpleNamespace(
             holding=our_rows(run(benchmark, embedder, published=False)),
             touching=our_rows(run(benchmark, embedder, published=True)),
+            misplaced=rows_by_first_occurrence(benchmark, embedder),
         )
     except ModelError as error:
         if "not in the cache" not in str(error):
@@ -94,30 +103,70 @@ def rows(benchmark: Benchmark) -> SimpleNamespace:
         pytest.skip("embeddings are missing: run integration_tests.benchmarks.chroma_table first (some minutes)")
 
 
-def within(rows: Sequence[Row], reference: str, limits: dict[str, float], ks: Sequence[Depth], cluster: bool) -> None:
+# What lies beyond the limits, and by how much. Exact search finds a little more than the released code's
+# approximate one (+0.2 and +0.2), and that code is 1.8 and 0.4 points off the report's table itself; the last
+# is a matter of first occurrences, see the tests below.
+EXCEPTIONS = {
+    (("Recursive", 250, 0), 10, "recall"): 2.06,
+    (("Cluster", 250, 0), 10, "recall"): 0.67,
+    (("TokenText", 200, 0), "min", "recall"): -4.28,
+}
+
+
+def differences(rows: Sequence[Row], reference: str) -> dict[tuple[Key, Depth, str], float]:
+    """Ours less theirs, in points."""
     expected = read_reference(shared(reference))
-    chosen = [row for row in rows if row.k in ks and (row.key[0] == "Cluster") is cluster]
-    assert chosen
-    far = [
-        f"{row.key} k={row.k} {column}: {row.values[column]:.2f}, theirs {expected[row.key, row.k][column]:.2f}"
-        for row in chosen
-        if (row.key, row.k) in expected
-        for column, limit in limits.items()
-        if abs(row.values[column] - expected[row.key, row.k][column]) > limit
-    ]
-    assert far == []
+    return {
+        (row.key, row.k, column): row.values[column] - theirs
+        for row in rows
+        for column, theirs in expected.get((row.key, row.k), {}).items()
+    }
+
+
+def beyond(found: dict[tuple[Key, Depth, str], float], limits: dict[str, float]) -> dict[tuple[Key, Depth, str], float]:
+    return {place: value for place, value in found.items() if abs(value) > limits.get(place[2], 100)}
+
+
+def expected(found: dict[tuple[Key, Depth, str], float]) -> object:
+    return pytest.approx({place: value for place, value in EXCEPTIONS.items() if place in found}, abs=0.15)
 
 
 def test_recursive_and_token_text_land_by_the_report(rows: SimpleNamespace) -> None:
+    found = {
+        place: value
+        for place, value in differences(rows.holding, PUBLISHED).items()
+        if place[0][0] != "Cluster" and place[1] != "min"
+    }
+    assert len(found) == 6 * 2 * 4
     limits = {"recall": 2.0, "precision": 1.0, "iou": 1.0, "precision_omega": 2.5}
-    within(rows.holding, PUBLISHED, limits, (5, 10), cluster=False)
+    assert beyond(found, limits) == expected(found)
 
 
 def test_cluster_lands_by_the_report(rows: SimpleNamespace) -> None:
-    limits = {"recall": 0.6, "precision": 0.6, "iou": 0.6, "precision_omega": 0.6}
-    within(rows.touching, PUBLISHED, limits, (5, 10), cluster=True)
+    found = {
+        place: value
+        for place, value in differences(rows.touching, PUBLISHED).items()
+        if place[0][0] == "Cluster" and place[1] != "min"
+    }
+    assert len(found) == 2 * 2 * 4
+    assert beyond(found, dict.fromkeys(("recall", "precision", "iou", "precision_omega"), 0.6)) == expected(found)
 
 
 def test_min_lands_by_the_report_when_chunks_that_only_touch_count(rows: SimpleNamespace) -> None:
-    within(rows.touching, PUBLISHED, {"recall": 3.0}, ("min",), cluster=False)
-    within(rows.touching, PUBLISHED, {"recall": 3.0}, ("min",), cluster=True)
+    found = {place: value for place, value in differences(rows.touching, PUBLISHED).items() if place[1] == "min"}
+    assert len(found) == 8 * 4
+    assert beyond(found, {"recall": 3.0}) == expected(found)
+
+
+def test_the_released_code_differs_by_its_approximate_search(rows: SimpleNamespace) -> None:
+    found = differences(rows.touching, RERUN)
+    near = {place: value for place, value in found.items() if place[1] != "min" and place[0][0] != "TokenText"}
+    assert beyond(near, {"recall": 0.5, "precision": 0.05, "iou": 0.05, "precision_omega": 0.15}) == {}
+
+
+def test_with_chunks_at_their_first_occurrence_min_is_what_the_released_code_gives(rows: SimpleNamespace) -> None:
+    """Passages stand several times in these corpora; copies of a chunk then all count as holding the evidence."""
+    found = differences(rows.misplaced, RERUN)
+    least = {place: value for place, value in found.items() if place[1] == "min"}
+    assert beyond({p: v for p, v in least.items() if p[0][0] == "Recursive"}, {"recall": 0.02, "precision": 0.02}) == {}
+    assert beyond(least, {"recall": 1.0, "precision": 0.2, "iou": 0.2, "precision_omega": 0.011}) == {}
