@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from hashlib import blake2b
 from typing import Any, Literal
 
 from chunkadapters import _retrieval
 from chunkadapters._configuration import build
+from chunkadapters._ids import digest, unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, Progress
 from chunkcore.chunkers.base import Chunker
@@ -161,7 +161,7 @@ class ChunkcoreTextSplitter(TextSplitter):
                 own = inherited.copy() if shallow else copy.deepcopy(inherited)
                 own |= _place(chunk, origin.place(chunk.spans))
                 own["source_id"] = source_id
-                made.append(Document(page_content=chunk.text, metadata=own, id=_unused(chunk.id, taken)))
+                made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
 
 
@@ -188,7 +188,7 @@ def _source(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[st
     end = metadata.get("end_index")
     named = metadata.get("source_id") if chained else None
     source = metadata.get("source")
-    source_id = str(named or own_id or (source if isinstance(source, str) else "") or _hash(text))
+    source_id = str(named or own_id or (source if isinstance(source, str) else "") or digest(text))
     if not chained:
         return source_id, Origin.at(0)
     spans = decode_spans(metadata.get("spans"))
@@ -197,21 +197,7 @@ def _source(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[st
 
 def _identity(own_id: str | None, text: str, source_id: str) -> str:
     """What the ids of the chunks are made from."""
-    return own_id or f"{source_id}#{_hash(text)}"
-
-
-def _unused(chunk_id: str, taken: set[str]) -> str:
-    """The id, or one made from it where the same document was handed in twice: stores refuse equal ids."""
-    unused, turn = chunk_id, 1
-    while unused in taken:
-        turn += 1
-        unused = _hash(f"{chunk_id}#{turn}")
-    taken.add(unused)
-    return unused
-
-
-def _hash(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return own_id or f"{source_id}#{digest(text)}"
 
 
 def _whole(chunker: Chunker, *names: str) -> int:
@@ -247,7 +233,7 @@ class _TokenizerCounter(HuggingFaceCounter):
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         super().__init__(str(getattr(tokenizer, "name_or_path", "") or "tokenizer"))
-        self.fingerprint = f"hf:{_hash(self._tokenizer.to_str())}"
+        self.fingerprint = f"hf:{digest(self._tokenizer.to_str())}"
 
     @property
     def tokenizer(self) -> Any:

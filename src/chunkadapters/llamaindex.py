@@ -14,6 +14,7 @@ from typing import Any
 
 from chunkadapters import _retrieval
 from chunkadapters._configuration import DEFAULT_STRATEGY, build
+from chunkadapters._ids import unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, Progress
 from chunkcore.chunkers.base import Chunker, strategies
@@ -208,11 +209,12 @@ class ChunkcoreNodeParser(NodeParser):
         inherited = inherited if self.include_metadata else {}
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
+        taken: set[str] = set()
         for i, chunk in enumerate(chunks):
             spans = origin.place(chunk.spans)
             start, end = _ends(spans)
             update: dict[str, Any] = {
-                "id_": id_func(i, incoming) if id_func else chunk.id,
+                "id_": id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
                 "text": chunk.text,
                 "metadata": inherited | _told(chunk, spans),
                 "relationships": pattern.relationships.copy(),
