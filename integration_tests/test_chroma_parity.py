@@ -169,4 +169,4 @@ def test_with_chunks_at_their_first_occurrence_min_is_what_the_released_code_giv
     found = differences(rows.misplaced, RERUN)
     least = {place: value for place, value in found.items() if place[1] == "min"}
     assert beyond({p: v for p, v in least.items() if p[0][0] == "Recursive"}, {"recall": 0.02, "precision": 0.02}) == {}
-    assert beyond(least, {"recall": 1.0, "precision": 0.2, "iou": 0.2, "precision_omega": 0.011}) == {}
+    assert beyond(least, {"recall": 1.0, "precision": 0.2, "iou": 0.2, "precision_omega": 0.015}) == {}

