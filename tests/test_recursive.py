@@ -173,3 +173,11 @@ def test_wrong_options_are_named_with_what_was_expected(options: dict, message: 
 def test_a_grapheme_over_the_maximum_is_an_error() -> None:
     with pytest.raises(SizeError, match="the maximum is 3"):
         split("👩‍👩‍👧", size=3, maximum="text", separators=["\n"])
+
+
+def test_chunks_that_begin_together_stay_in_order() -> None:
+    # Pieces of no words, with a gap of two between them: each chunk's piece begins the next chunk too.
+    chunker = Recursive(size=1, separators=["x y"], keep="drop", strip=False, counter="words")
+    found = [(span.start, span.end) for (span,) in chunker.spans(" x y" * 60)]
+    assert len({start for start, _ in found}) < len(found)
+    assert found == sorted(found)

@@ -27,6 +27,7 @@ from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 __all__ = ["Chunker", "build_chunker", "register", "strategies"]
 
 C = TypeVar("C", bound="type[Chunker]")
+R = TypeVar("R")
 _registry: dict[str, type[Chunker]] = {}
 
 
@@ -38,11 +39,13 @@ class Chunker(ABC):
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
 
     Subclasses are frozen dataclasses that `register` under a name and implement `_split`. They may also
-    set `separator`, which joins the pieces of a chunk of several spans.
+    set `separator`, which joins the pieces of a chunk of several spans, and `tokens_only`, which says that
+    `_split` is arithmetic on the text's tokens and waits for nothing.
     """
 
     name: ClassVar[str] = ""
     separator: ClassVar[str] = "\n"
+    tokens_only: ClassVar[bool] = False
 
     counter: TokenCounter | str = "cl100k_base"
 
@@ -89,11 +92,16 @@ class Chunker(ABC):
         Raises:
             DataError: not a `Document`.
         """
+        return self._chunk(*self._read(document))
+
+    def _read(self, document: Document) -> tuple[Document, TokenizedText]:
         if not isinstance(document, Document):
             raise DataError(
                 f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
             )
-        source = self.token_counter.tokenize(document.text)
+        return document, self.token_counter.tokenize(document.text)
+
+    def _chunk(self, document: Document, source: TokenizedText) -> list[Chunk]:
         found = [_merge(spans) for spans in self._split(source)]
         texts = [self._text(document.text, spans) for spans in found]
         counts = self._counts(source, found, texts)
@@ -106,8 +114,10 @@ class Chunker(ABC):
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
         """The chunks of many documents, lazily, in the documents' order.
 
-        With `workers` over 1 documents are cut in threads; tokenizers release the interpreter's lock,
-        so two cores are put to use. Memory holds a few documents a worker, never the whole stream.
+        With `workers` over 1 as many threads help. Tokenizers release the interpreter's lock and the rest of
+        a strategy of `tokens_only` does not, so there they tokenize, and this thread does the rest; threads
+        that also did the rest would mostly hand the lock to each other. Other strategies, which wait for
+        models, run in the threads whole. Memory holds a few documents a worker, never the whole stream.
         """
         if workers < 1:
             raise OptionError(f"workers is at least 1, got {workers}")
@@ -116,8 +126,17 @@ class Chunker(ABC):
                 yield from self.chunk(document)
             return
         with ThreadPoolExecutor(workers) as pool:
-            for chunks in _ordered(pool, self.chunk, iter(documents), ahead=4 * workers):
-                yield from chunks
+            if self.tokens_only:
+                for document, source in _ordered(pool, self._tokenized, iter(documents), ahead=4 * workers):
+                    yield from self._chunk(document, source)
+            else:
+                for chunks in _ordered(pool, self.chunk, iter(documents), ahead=4 * workers):
+                    yield from chunks
+
+    def _tokenized(self, document: Document) -> tuple[Document, TokenizedText]:
+        document, source = self._read(document)
+        _ = source.boundaries
+        return document, source
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
@@ -232,12 +251,12 @@ def _identity(value: Any) -> Any:
 
 def _ordered(
     pool: ThreadPoolExecutor,
-    work: Callable[[Document], list[Chunk]],
+    work: Callable[[Document], R],
     documents: Iterator[Document],
     ahead: int,
-) -> Iterator[list[Chunk]]:
+) -> Iterator[R]:
     """Results in the order of the documents, with at most `ahead` of them under way."""
-    waiting: list[Future[list[Chunk]]] = [pool.submit(work, each) for each in islice(documents, ahead)]
+    waiting: list[Future[R]] = [pool.submit(work, each) for each in islice(documents, ahead)]
     while waiting:
         first = waiting.pop(0)
         yield first.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class FixedToken(Chunker):
     >>> FixedToken(size=3, overlap=1, counter="words").split_text("one two three four five six")
     ['one two three ', 'three four five ', 'five six']
     """
+
+    tokens_only: ClassVar[bool] = True
 
     size: int = 200
     overlap: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class Recursive(Chunker):
     >>> chunker.split_text("One line.\n\nAnother, longer line.")
     ['One line.', 'Another,', 'longer line.']
     """
+
+    tokens_only: ClassVar[bool] = True
 
     size: int = 200
     overlap: int = 0
