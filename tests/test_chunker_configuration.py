@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,9 @@ from chunkcore.chunkers import (
 )
 from chunkcore.chunkers.options import check_option
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.tokens import CharacterCounter
+from tests.strategies import hard_text
 
 
 @pytest.mark.parametrize(
@@ -198,12 +201,46 @@ def test_many_documents_are_read_only_as_far_ahead_as_needed(workers: int) -> No
     def stream():
         for number in range(1000):
             read.append(number)
-            yield Document(str(number), "a b c")
+            yield Document(str(number), "word " * 15_000)
 
-    chunks = FixedToken(size=1, counter="words").chunk_many(stream(), workers=workers)
+    chunks = FixedToken(size=5_000, counter="words").chunk_many(stream(), workers=workers)
     assert [next(chunks).document_id for _ in range(4)] == ["0", "0", "0", "1"]
-    assert len(read) <= 5 * workers + 1
+    assert len(read) <= 5 * workers + 2
     chunks.close()
+
+
+@given(st.lists(hard_text(max_parts=8), max_size=12), st.sampled_from([1, 2]))
+def test_documents_that_are_split_together_do_not_touch_each_other(texts: list[str], workers: int) -> None:
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    for chunker in (
+        Recursive(size=6, overlap=3),
+        Recursive(size=5, counter="words", separators=("\n", "."), keep="drop"),
+        Recursive(size=9, counter="o200k_base", maximum="text", separators=(r"(?<=\.)", r"$"), regex=True),
+        FixedToken(size=4, overlap=1, counter="words"),
+        FixedToken(size=3),
+    ):
+        try:
+            expected = [chunk for document in documents for chunk in chunker.chunk(document)]
+        except SizeError:
+            continue
+        assert list(chunker.chunk_many(documents, workers=workers)) == expected
+
+
+class Meeting(CharacterCounter):
+    """A counter that goes on only when two threads tokenize at the same time."""
+
+    def __init__(self) -> None:
+        self.barrier = threading.Barrier(2, timeout=20)
+
+    def boundaries(self, text: str) -> np.ndarray:
+        self.barrier.wait()
+        return super().boundaries(text)
+
+
+def test_two_workers_tokenize_at_the_same_time() -> None:
+    documents = [Document(str(number), "a" * 60_000) for number in range(4)]
+    chunks = list(FixedToken(size=30_000, counter=Meeting()).chunk_many(documents, workers=2))
+    assert [chunk.document_id for chunk in chunks] == list("00112233")
 
 
 def test_an_error_in_a_worker_reaches_the_caller() -> None:

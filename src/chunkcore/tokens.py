@@ -6,12 +6,12 @@ import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Offsets = NDArray[np.int64]
+T = TypeVar("T")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"\S+")
@@ -37,6 +38,24 @@ _GAP = re.compile(r"\s+")
 _GIANT = 999_999  # white-space characters: of so many in a row, some patterns' matching gives up
 _MANY = 256  # single characters: of so many, it pays to count each distinct one once
 _SHORT = 32  # characters; longer pieces repeat too seldom to be worth remembering
+
+
+class _Once(Generic[T]):
+    """`functools.cached_property` without its lock, which before Python 3.12 all instances share.
+
+    With it one thread at a time would tokenize. Two threads that ask one object at once both compute.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        if instance is None:
+            return self  # type: ignore[return-value]  # asked of the class, as documentation tools do
+        value = self.compute(instance)
+        instance.__dict__[self.compute.__name__] = value
+        return value
 
 
 class TokenCounter(ABC):
@@ -80,6 +99,11 @@ class TokenCounter(ABC):
 class TokenizedText:
     """A text and its tokens, computed once, when first asked for.
 
+    Attributes:
+        text: the text.
+        counter: whose tokens.
+        parts: the ranges that are texts by themselves, ``(n, 2)``; but for a text that was joined, the whole.
+
     `counts(starts, ends)` is the number of tokens of each ``text[start:end]`` *on its own*, which is
     what encoding each piece apart would give.
 
@@ -91,13 +115,30 @@ class TokenizedText:
     def __init__(self, text: str, counter: TokenCounter) -> None:
         self.text = text
         self.counter = counter
+        self.parts = np.array([[0, len(text)]], dtype=np.int64)
 
-    @cached_property
+    @classmethod
+    def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
+        """Several texts as one, so that many small ones cost no more array operations than a large one.
+
+        `parts` tells the range of each. Each stays tokenized by itself, so that `counts` must only be asked
+        for pieces inside one part. All have the same counter.
+        """
+        joined = type(sources[0])("".join([source.text for source in sources]), sources[0].counter)
+        lengths = np.array([len(source.text) for source in sources], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        joined.parts = np.column_stack((ends - lengths, ends))
+        starts = joined.parts[:, 0].tolist()
+        places = [source.boundaries + start for source, start in zip(sources, starts, strict=True)]
+        joined.__dict__["boundaries"] = np.concatenate(places)
+        return joined
+
+    @_Once
     def boundaries(self) -> Offsets:
         """The counter's `boundaries` of the text."""
         return self.counter.boundaries(self.text)
 
-    @cached_property
+    @_Once
     def code_points(self) -> NDArray[np.unsignedinteger]:
         """The text as numbers: uint8 where it is ASCII, else uint32."""
         if self.text.isascii():
@@ -146,19 +187,22 @@ class _WordText(TokenizedText):
         cut: Offsets = inside + ((reach > starts) & (ends > starts))
         return cut.astype(np.int64)
 
-    @cached_property
+    @_Once
     def _ends(self) -> Offsets:
-        return np.array([match.end() for match in _WORD.finditer(self.text)], dtype=np.int64)
+        ends = [word.end() for start, end in self.parts.tolist() for word in _WORD.finditer(self.text, start, end)]
+        return np.array(ends, dtype=np.int64)
 
 
 class _BytePairText(TokenizedText):
     """Counts by differences of token numbers between context-free boundaries; the ragged ends are encoded."""
 
-    @cached_property
+    @_Once
     def _is_boundary(self) -> NDArray[np.bool_]:
-        return context_free_boundaries(self.counter.name, self.code_points)
+        found = context_free_boundaries(self.counter.name, self.code_points)
+        found[self.parts] = True
+        return found
 
-    @cached_property
+    @_Once
     def _places(self) -> Offsets:
         return np.flatnonzero(self._is_boundary)
 

@@ -30,6 +30,10 @@ C = TypeVar("C", bound="type[Chunker]")
 R = TypeVar("R")
 _registry: dict[str, type[Chunker]] = {}
 
+# Small documents are split together: enough of them that array operations cost little each, and no more.
+_BATCH_CHARACTERS = 100_000
+_BATCH_DOCUMENTS = 64
+
 
 @dataclass(frozen=True, kw_only=True)
 class Chunker(ABC):
@@ -40,7 +44,7 @@ class Chunker(ABC):
 
     Subclasses are frozen dataclasses that `register` under a name and implement `_split`. They may also
     set `separator`, which joins the pieces of a chunk of several spans, and `tokens_only`, which says that
-    `_split` is arithmetic on the text's tokens and waits for nothing.
+    `_split` is arithmetic on the text's tokens, waits for nothing, and splits each of the source's `parts`.
     """
 
     name: ClassVar[str] = ""
@@ -92,51 +96,69 @@ class Chunker(ABC):
         Raises:
             DataError: not a `Document`.
         """
-        return self._chunk(*self._read(document))
-
-    def _read(self, document: Document) -> tuple[Document, TokenizedText]:
-        if not isinstance(document, Document):
-            raise DataError(
-                f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
-            )
-        return document, self.token_counter.tokenize(document.text)
-
-    def _chunk(self, document: Document, source: TokenizedText) -> list[Chunk]:
-        found = [_merge(spans) for spans in self._split(source)]
-        texts = [self._text(document.text, spans) for spans in found]
-        counts = self._counts(source, found, texts)
-        fingerprint = self.fingerprint
-        return [
-            Chunk(document.id, index, spans, text, count, fingerprint=fingerprint)
-            for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
-        ]
+        return self._build([document], self._tokenize([document]))
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
         """The chunks of many documents, lazily, in the documents' order.
 
-        With `workers` over 1 as many threads help. Tokenizers release the interpreter's lock and the rest of
-        a strategy of `tokens_only` does not, so there they tokenize, and this thread does the rest; threads
-        that also did the rest would mostly hand the lock to each other. Other strategies, which wait for
-        models, run in the threads whole. Memory holds a few documents a worker, never the whole stream.
+        A strategy of `tokens_only` splits small documents together, up to 100,000 characters at a time. With
+        `workers` over 1 as many threads help it to tokenize, while this one splits: tokenizers release the
+        interpreter's lock, and threads that also split would mostly hand it to each other. Other strategies,
+        which wait for models, run in the threads, a document each. Memory holds a few documents, or
+        hundreds of thousands of characters, a worker, never the whole stream.
+
+        Raises:
+            DataError: not a `Document`.
+            OptionError: `workers` is under 1.
         """
         if workers < 1:
             raise OptionError(f"workers is at least 1, got {workers}")
+        batches = _batches(documents) if self.tokens_only else ([document] for document in documents)
         if workers == 1:
-            for document in documents:
-                yield from self.chunk(document)
+            for batch in batches:
+                yield from self._build(batch, self._tokenize(batch))
             return
         with ThreadPoolExecutor(workers) as pool:
+            ahead = 4 * workers
             if self.tokens_only:
-                for document, source in _ordered(pool, self._tokenized, iter(documents), ahead=4 * workers):
-                    yield from self._chunk(document, source)
+                for batch, source in _ordered(pool, lambda batch: (batch, self._tokenize(batch)), batches, ahead):
+                    yield from self._build(batch, source)
             else:
-                for chunks in _ordered(pool, self.chunk, iter(documents), ahead=4 * workers):
+                for chunks in _ordered(pool, lambda batch: self.chunk(batch[0]), batches, ahead):
                     yield from chunks
 
-    def _tokenized(self, document: Document) -> tuple[Document, TokenizedText]:
-        document, source = self._read(document)
-        _ = source.boundaries
-        return document, source
+    def _tokenize(self, documents: list[Document]) -> TokenizedText:
+        """The documents' text with its tokens."""
+        for document in documents:
+            if not isinstance(document, Document):
+                raise DataError(
+                    f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
+                )
+        sources = [self.token_counter.tokenize(document.text) for document in documents]
+        return sources[0] if len(sources) == 1 else TokenizedText.join(sources)
+
+    def _build(self, documents: list[Document], source: TokenizedText) -> list[Chunk]:
+        """The chunks of documents whose texts are the source's parts."""
+        found = [_merge(spans) for spans in self._split(source)]
+        texts = [self._text(source.text, spans) for spans in found]
+        counts = self._counts(source, found, texts)
+        fingerprint = self.fingerprint
+        if len(documents) == 1:
+            name = documents[0].id
+            return [
+                Chunk(name, index, spans, text, count, fingerprint=fingerprint)
+                for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
+            ]
+        chunks: list[Chunk] = []
+        owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
+        offsets = source.parts[:, 0].tolist()
+        previous = index = -1
+        for owner, spans, text, count in zip(owners, found, texts, counts, strict=True):
+            index = index + 1 if owner == previous else 0
+            previous, offset = owner, offsets[owner]
+            own = tuple([Span(span.start - offset, span.end - offset) for span in spans])
+            chunks.append(Chunk(documents[owner].id, index, own, text, count, fingerprint=fingerprint))
+        return chunks
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
@@ -249,15 +271,27 @@ def _identity(value: Any) -> Any:
     return mark if isinstance(mark, str) else _plain("", value)
 
 
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Neighbouring documents, as many as are not over a number of characters in all, or one."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        length = len(getattr(document, "text", ""))
+        if batch and (size + length > _BATCH_CHARACTERS or len(batch) == _BATCH_DOCUMENTS):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += length
+    if batch:
+        yield batch
+
+
 def _ordered(
-    pool: ThreadPoolExecutor,
-    work: Callable[[Document], R],
-    documents: Iterator[Document],
-    ahead: int,
+    pool: ThreadPoolExecutor, work: Callable[[list[Document]], R], batches: Iterator[list[Document]], ahead: int
 ) -> Iterator[R]:
-    """Results in the order of the documents, with at most `ahead` of them under way."""
-    waiting: list[Future[R]] = [pool.submit(work, each) for each in islice(documents, ahead)]
+    """Results in the order of the batches, with at most `ahead` of them under way."""
+    waiting: list[Future[R]] = [pool.submit(work, each) for each in islice(batches, ahead)]
     while waiting:
         first = waiting.pop(0)
         yield first.result()
-        waiting.extend(pool.submit(work, each) for each in islice(documents, 1))
+        waiting.extend(pool.submit(work, each) for each in islice(batches, 1))

@@ -10,7 +10,7 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.tokens import TokenizedText
+from chunkcore.tokens import Offsets, TokenizedText
 
 __all__ = ["FixedToken"]
 
@@ -55,17 +55,25 @@ class FixedToken(Chunker):
             )
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        places = source.boundaries
-        if not len(places):
-            # Nothing that this counter knows; what is not white space must not be lost all the same.
-            return [(Span(0, len(source.text)),)] if source.text.strip() else []
+        rows: list[list[int]] = []
+        first = np.searchsorted(source.boundaries, source.parts).tolist()
+        for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
+            if low < high:
+                rows.extend(self._windows(source.boundaries[low:high], start, end))
+            elif source.text[start:end].strip():
+                # Nothing that this counter knows; what is not white space must not be lost all the same.
+                rows.append([start, end])
+        return [(Span(start, end),) for start, end in rows]
+
+    def _windows(self, places: Offsets, start: int, end: int) -> list[list[int]]:
+        """Start and end of each window of a text whose tokens begin at these places."""
         # The last window is the first that reaches the end of the text.
-        starts = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
-        ends = np.minimum(starts + self.size, len(places))
-        edges = np.append(places, len(source.text))
-        edges[0] = 0
-        rows = np.column_stack((edges[starts], edges[ends]))
+        begins = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
+        ends = np.minimum(begins + self.size, len(places))
+        edges = np.append(places, end)
+        edges[0] = start
+        rows = np.column_stack((edges[begins], edges[ends]))
         # Inside one character of several tokens windows are empty or the same.
-        new = np.append(True, (np.diff(rows, axis=0) != 0).any(axis=1))
-        rows = rows[new & (rows[:, 0] < rows[:, 1])]
-        return [(Span(start, end),) for start, end in rows.tolist()]
+        new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
+        found: list[list[int]] = rows[new & (rows[:, 0] < rows[:, 1])].tolist()
+        return found

@@ -105,7 +105,7 @@ class Recursive(Chunker):
         texts that wait for it, so that the work is a few array operations a separator.
         """
         merged, unsplit = [_NONE], [_NONE]
-        texts = np.array([[0, len(source.text)]], dtype=np.int64)
+        texts = source.parts
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             pieces, waiting = self._pieces(source, separator, texts, is_last=is_last)
