@@ -11,6 +11,7 @@ what they remember is forgotten between rounds, as is ours.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import statistics
 import sys
@@ -26,22 +27,26 @@ from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 
 ENCODING = "cl100k_base"
-CORPORA = Path(__file__).resolve().parents[2] / "../shared/data/chroma/corpora"
+DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 
 
 def read_corpora() -> list[Document]:
-    if not CORPORA.exists():
-        raise SystemExit(f"the five corpora of the report are needed, and not there: {CORPORA}")
-    return [Document(path.stem, path.read_text(encoding="utf-8")) for path in sorted(CORPORA.rglob("*.md"))]
+    """The five corpora of the report, each one document."""
+    folder = DATA / "chroma/corpora"
+    if not folder.exists():
+        raise SystemExit(f"the five corpora of the report are needed, and not there: {folder}")
+    return [Document(path.stem, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.md"))]
 
 
-def in_parts(documents: list[Document], characters: int = 20_000) -> list[Document]:
-    """Many documents of a usual length, of the same text."""
-    return [
-        Document(f"{document.id}-{start}", document.text[start : start + characters])
-        for document in documents
-        for start in range(0, len(document.text), characters)
-    ]
+def read_many(names: tuple[str, ...] = ("cuad", "covid_qa", "wiki300")) -> list[Document]:
+    """Contracts, papers and articles: documents of usual lengths."""
+    documents = []
+    for name in names:
+        with (DATA / name / "documents.jsonl").open(encoding="utf-8") as lines:
+            for line in lines:
+                data = json.loads(line)
+                documents.append(Document(f"{name}/{data['id']}", data["text"]))
+    return documents
 
 
 def median_times(
@@ -118,7 +123,7 @@ def ratio(name: str, value: float, wanted: float, *, at_least: bool) -> None:
 def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     documents = read_corpora()
-    parts = in_parts(documents)
+    collection = read_many()
     megabytes = sum(len(document.text.encode()) for document in documents) / 1e6
     recursive, fixed = Recursive(size=200, counter=ENCODING), FixedToken(size=200, counter=ENCODING)
 
@@ -132,14 +137,18 @@ def main() -> None:
     one = on_one_core(works, repeats)
     show(f"{len(documents)} documents, {megabytes:.2f} MB, one core", one, megabytes)
 
+    encoding = tokens.TiktokenCounter(ENCODING).encoding
     many: dict[str, Callable[[], Any]] = {
-        "tiktoken, one pass": lambda: [recursive.token_counter.count(document.text) for document in parts]
+        "tiktoken, one pass": lambda: [encoding.encode_ordinary(document.text) for document in collection]
     }
     for workers in (1, 2):
-        many[f"recursive 200, workers={workers}"] = lambda w=workers: consume(recursive.chunk_many(parts, workers=w))
+        many[f"recursive 200, workers={workers}"] = lambda w=workers: consume(
+            recursive.chunk_many(collection, workers=w)
+        )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     several = median_times(many, repeats)
-    show(f"{len(parts)} documents of 20,000 characters, {cores} cores", several, megabytes)
+    megabytes = sum(len(document.text.encode()) for document in collection) / 1e6
+    show(f"{len(collection)} documents, {megabytes:.2f} MB, {cores} cores", several, megabytes)
 
     print(f"\nRatios of medians of {repeats} interleaved rounds")
     single = one["tiktoken, one pass"]

@@ -135,7 +135,9 @@ class Chunker(ABC):
                     f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
                 )
         sources = [self.token_counter.tokenize(document.text) for document in documents]
-        return sources[0] if len(sources) == 1 else TokenizedText.join(sources)
+        source = sources[0] if len(sources) == 1 else TokenizedText.join(sources)
+        _ = source.boundaries  # now, in the thread that is here to tokenize
+        return source
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[Chunk]:
         """The chunks of documents whose texts are the source's parts."""
