@@ -240,8 +240,8 @@ def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
         ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),
         ("documents.jsonl", b'{"id": "a", "text": "x", "metadata": 7}', "metadata is an object, got int"),
         ("documents.jsonl", b"\n", "holds no documents"),
-        ("image.png", b"\x89PNG", "image.png is not UTF-8 text"),
-        ("empty.txt", b"", "empty.txt is empty"),
+        ("latin.txt", b"caf\xe9", "latin.txt is not UTF-8 text (byte 3 is 0xe9)"),
+        ("utf16.txt", "\ufeffcaf\u00e9".encode("utf-16-le"), "utf16.txt is not UTF-8 text (byte 0 is 0xff)"),
     ],
 )
 def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -252,6 +252,30 @@ def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, conte
         load_benchmark(tmp_path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+
+def test_files_without_text_are_left_out_of_a_folder_and_named(tmp_path: Path) -> None:
+    (tmp_path / "cat.txt").write_text("A cat\x00 and a NUL", encoding="utf-8")
+    for name, content in {"image.png": PNG, "paper.pdf": b"%PDF-1.7\n\xe2\xe3\xcf", "empty.md": b""}.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.warns(UserWarning, match=r"^3 files are left out of .*: empty\.md, image\.png, paper\.pdf$"):
+        found = load_documents(tmp_path)
+    assert [document.id for document in found] == ["cat.txt"]
+    for number in range(7):
+        (tmp_path / f"{number}.png").write_bytes(PNG)
+    with pytest.warns(UserWarning, match=r"^10 files .*: 0\.png, 1\.png, 2\.png, 3\.png, 4\.png and 5 more$"):
+        load_documents(tmp_path)
+
+
+def test_a_folder_of_nothing_but_images_is_refused_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "image.png").write_bytes(PNG)
+    with pytest.raises(DataError, match=r"holds no documents: .*; empty or no text: image\.png"):
+        load_documents(tmp_path)
+    with pytest.raises(DataError, match=r"image\.png is not UTF-8 text \(byte 0 is 0x89\): convert it"):
+        load_documents(tmp_path / "image.png")
 
 
 def test_nothing_there(tmp_path: Path) -> None:

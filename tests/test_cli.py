@@ -378,6 +378,17 @@ def test_compare_prints_table_and_verdict_and_last_the_reports_path(docs, questi
     assert "cluster_semantic:counter=cl100k_base,max_size=100" in page
 
 
+def test_an_image_among_the_documents_is_left_out_with_a_warning(docs, questions, tmp_path, capfd, fake):
+    (docs / "deep" / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0\x00\x10JFIF")
+    assert _compare(docs, questions, tmp_path / "out", "--no-cache") == 0
+    err = capfd.readouterr().err
+    assert err.startswith(f"chunkcore: warning: 1 file is left out of {docs}, being empty or no text: deep/photo.jpg\n")
+    assert main(["chunk", str(docs)]) == 0
+    out, err = capfd.readouterr()
+    assert {line["document_id"] for line in lines_of(out)} == {"fox.txt", "deep/dog.md"}
+    assert "deep/photo.jpg" in err
+
+
 def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp_path, capfd, fake):
     assert _compare(docs, questions, tmp_path / "out", "--no-cache", "-k", "2", "--measure", "IoU@3") == 0
     reports = read_reports(tmp_path / "out" / "report.json")

@@ -24,7 +24,8 @@ HELP = help_text(
 A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}; spans are pairs of offsets
 in characters (code points) of the file decoded as UTF-8, so text[start:end] is the chunk.
 
-A folder is walked, and the ids of its documents are their paths in it. A .jsonl file holds documents,
+A folder is walked, and the ids of its documents are their paths in it; files without text, such as images, are
+left out with a warning. A .jsonl file holds documents,
 {"id", "text"} a line.
 
   chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
@@ -80,7 +81,7 @@ def _documents(files: Iterable[Path]) -> Iterator[Document]:
     """The documents of all arguments, each id once.
 
     Raises:
-        DataError: a file cannot be read, is empty or not UTF-8, or two documents share an id.
+        DataError: a file cannot be read, holds no text or is not UTF-8, or two documents share an id.
     """
     from chunkcore.errors import DataError
 

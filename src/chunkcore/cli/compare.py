@@ -51,8 +51,8 @@ HELP = help_text(
     f"""Compare chunking strategies: which one retrieves the evidence, and at what cost.
 
 Without --docs and --questions the small collection that ships with the package is used. --docs is a folder of
-text files (or a documents.jsonl); --questions is a file with a line like
-{{"question": "...", "evidence": ["a verbatim excerpt"]}} for each question.
+text files (or a documents.jsonl; images and other files without text are left out with a warning); --questions is
+a file with a line like {{"question": "...", "evidence": ["a verbatim excerpt"]}} for each question.
 
 Prints the table and the verdict, and writes report.html, report.md, report.json, scores.csv and questions.csv
 into the output folder. The last line is the path of report.html.

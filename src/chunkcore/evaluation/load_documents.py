@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError
-from chunkcore.evaluation.textfiles import json_lines, read_text
+from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
 
 __all__ = ["load_documents"]
+
+_NAMED = 5  # files that a warning names
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
@@ -18,16 +21,17 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
 
     A folder that holds ``documents.jsonl`` is that file. Of any other, each file in it, at any depth, is
     a document, whose id is its path relative to the folder; names that begin with a dot are passed over.
-    A ``.jsonl`` file has one ``{"id", "text", ...}`` a line, where everything else becomes metadata. Any
-    other file is one document.
+    Files that hold no text (empty ones, images, archives, PDFs) are left out with a warning that names them;
+    text in another encoding is an error, since leaving it out would lose text. A ``.jsonl`` file has one
+    ``{"id", "text", ...}`` a line, where everything else becomes metadata. Any other file is one document.
 
     Args:
         path: the folder or file.
         leave_out: files of the folder that are no documents.
 
     Raises:
-        DataError: there is nothing there, a file is empty or not UTF-8, a line is malformed, or two
-            documents share an id.
+        DataError: there is nothing there or nothing but files without text, a file is not UTF-8, a line is
+            malformed, or two documents share an id.
     """
     root = Path(path)
     if root.is_dir():
@@ -40,16 +44,31 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
 
 def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     skipped = {each.resolve() for each in leave_out}
-    found = sorted(
+    files = sorted(
         (file.relative_to(root).as_posix(), file)
         for file in root.rglob("*")
         if not any(part.startswith(".") for part in file.relative_to(root).parts)
         and file.is_file()
         and file.resolve() not in skipped
     )
+    found, without_text = [], []
+    for name, file in files:
+        try:
+            found.append(Document(name, read_text(file)))
+        except NoTextError:
+            without_text.append(name)
     if not found:
-        raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl")
-    return [Document(name, read_text(file)) for name, file in found]
+        seen = f"; empty or no text: {_listed(without_text)}" if without_text else ""
+        raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl{seen}")
+    if without_text:
+        count = "1 file is" if len(without_text) == 1 else f"{len(without_text):,} files are"
+        warnings.warn(f"{count} left out of {root}, being empty or no text: {_listed(without_text)}", stacklevel=3)
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _from_lines(path: Path) -> list[Document]:

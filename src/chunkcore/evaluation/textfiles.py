@@ -9,7 +9,14 @@ from typing import Any
 
 from chunkcore.errors import DataError
 
-__all__ = ["json_lines", "read_text"]
+__all__ = ["NoTextError", "json_lines", "read_text"]
+
+_PDF = b"%PDF-"  # may be free of NULs, which every other common format of images, archives and office files has
+_UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+
+
+class NoTextError(DataError):
+    """A file that holds no text at all, in any encoding: it is empty, or an image, an archive, a PDF."""
 
 
 def read_text(path: Path) -> str:
@@ -18,20 +25,27 @@ def read_text(path: Path) -> str:
     Offsets into this text are offsets into the file decoded as UTF-8; nothing is translated.
 
     Raises:
-        DataError: the file cannot be read, is empty, or is not UTF-8.
+        NoTextError: the file is empty or binary.
+        DataError: the file cannot be read, or is text in another encoding than UTF-8.
     """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     if not data:
-        raise DataError(f"{path} is empty: fill it or take it out")
+        raise NoTextError(f"{path} is empty: fill it or take it out")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(
+        kind = NoTextError if _is_binary(data) else DataError
+        raise kind(
             f"{path} is not UTF-8 text (byte {error.start} is 0x{data[error.start]:02x}): convert it, or take it out"
         ) from error
+
+
+def _is_binary(data: bytes) -> bool:
+    """Of bytes that are not UTF-8: whether they are no text in another encoding either."""
+    return data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32))
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
