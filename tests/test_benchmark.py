@@ -132,12 +132,12 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
         ({"document": "fox.txt", "start": 1}, {}, "whole numbers"),
         ({"start": 1, "end": 2}, {}, "must name its document"),
         ({"document": "wolf.txt", "text": "x"}, {}, "its document 'wolf.txt' is not among the 2 documents"),
-        ({"document": ["fox.txt"], "text": "x"}, {}, "names its document with a string"),
+        ({"document": ["fox.txt"], "text": "x"}, {}, "named with a string or a whole number, got ['fox"),
         ("The fox", {"document_id": "wolf.txt"}, "its document 'wolf.txt' is not among"),
         ({"quote": "x"}, {}, "needs start and end, or text, got 'quote'"),
         (7, {}, "an excerpt or an object with start and end or text, got int"),
         ("The fox", {"question": " "}, "the question is a text that is not blank"),
-        ("The fox", {"document_id": 7}, "document_id is a string"),
+        ("The fox", {"document_id": 7.0}, "named with a string or a whole number, got 7.0"),
         ("The fox", {"spans": [[0, 7], [8, 9]]}, "2 spans and 1 pieces of evidence"),
         ("The fox", {"spans": [7]}, "pairs [start, end]"),
         ("The fox", {"evidence": "The fox"}, "evidence is a list, got str"),
@@ -205,6 +205,17 @@ def test_documents_jsonl_keeps_the_rest_as_metadata(tmp_path: Path) -> None:
     jsonl(tmp_path / "documents.jsonl", {"id": 7, "text": "A\u2028cat", "title": "Cats", "metadata": {"year": 1999}})
     (document,) = load_documents(tmp_path)
     assert (document.id, document.text, document.metadata) == ("7", "A\u2028cat", {"year": 1999, "title": "Cats"})
+
+
+def test_documents_with_numbers_for_ids_are_found_by_them(tmp_path: Path) -> None:
+    documents = jsonl(tmp_path / "documents.jsonl", {"id": 0, "text": "A cat."}, {"id": 7, "text": "A cat."})
+    questions = jsonl(
+        tmp_path / "questions.jsonl",
+        {"question": "?", "document_id": 0, "evidence": ["A cat."]},
+        {"question": "?", "evidence": [{"document": 7, "text": "A cat."}]},
+    )
+    loaded = load_benchmark(documents, questions)
+    assert [query.evidence[0].document_id for query in loaded.queries] == ["0", "7"]
 
 
 def test_one_text_file_is_one_document(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from chunkcore.cli import main
 from chunkcore.cli.compare import DEFAULT_STRATEGIES, default_cache
 from chunkcore.datasets import dataset_path
 from chunkcore.document import Document
-from chunkcore.report import read_reports
+from chunkcore.report import REPORT_NAMES, read_reports
 from tests.fakes import FakeEmbedder, NanEmbedder
 from tests.strategies import hard_text
 
@@ -182,8 +182,14 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "no collection named 'x' ships": ["datasets", "path", "x"],
         "there are 1 documents in 'text', and no questions": ["datasets", "verify", str(text)],
         "gone.jsonl is no file": ["datasets", "verify", str(text), "--questions", str(tmp_path / "gone.jsonl")],
-        "--k is a whole number from 1, or \"min\", got '0'": ["compare", "--k", "0"],
-        "--k is a whole number from 1, or \"min\", got 'max'": ["compare", "--k", "max"],
+        "--k is a whole number from 1 to 999,999,999, or \"min\", got '0'": ["compare", "--k", "0"],
+        "--k is a whole number from 1 to 999,999,999, or \"min\", got 'max'": ["compare", "--k", "max"],
+        "--k is a whole number .*, got '9999": ["compare", "--k", "9" * 5000],
+        'Recall needs k, a whole number from 1 or "min", got k=\'9999': [
+            "compare",
+            "--measure",
+            "Recall@" + "9" * 5000,
+        ],
         "unknown measure 'Recal'": ["compare", "--measure", "Recal@5"],
         "'recall at 5' is no measure": ["compare", "--measure", "recall at 5"],
         "q.jsonl was given without --docs": ["compare", "--questions", "q.jsonl"],
@@ -202,10 +208,10 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("number", range(32))
+@pytest.mark.parametrize("number", range(34))
 def test_bad_input_ends_in_one_sentence_and_exit_code_2(number, tmp_path, capfd, fake):
     cases = list(_bad(tmp_path).items())
-    assert len(cases) == 32
+    assert len(cases) == 34
     sentence, arguments = cases[number]
     assert main(arguments) == 2
     out, err = capfd.readouterr()
@@ -387,6 +393,14 @@ def test_an_image_among_the_documents_is_left_out_with_a_warning(docs, questions
     out, err = capfd.readouterr()
     assert {line["document_id"] for line in lines_of(out)} == {"fox.txt", "deep/dog.md"}
     assert "deep/photo.jpg" in err
+
+
+def test_the_report_of_an_earlier_run_is_no_document(docs, questions, tmp_path, capfd, fake):
+    for _ in range(2):
+        assert _compare(docs, questions, docs / "out", "--no-cache") == 0
+        page = (docs / "out" / "report.html").read_text("utf-8")
+        assert "<dt>Documents</dt><dd><bdi>2</bdi></dd>" in page
+        assert {each.name for each in (docs / "out").iterdir()} == set(REPORT_NAMES)
 
 
 def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp_path, capfd, fake):

@@ -111,7 +111,7 @@ def compare(
 
     ks, verdict_by = _depths(k or [], measure)
     _check_output(output)
-    benchmark = _benchmark(docs, questions, dataset)
+    benchmark = _benchmark(docs, questions, dataset, output)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     store = None if no_cache else cache or default_cache()
     model = get_embedder(embedder)
@@ -151,8 +151,8 @@ def _depths(texts: Sequence[str], measure: str) -> tuple[tuple[Depth, ...], Meas
 
     ks: list[Depth] = []
     for text in texts or ("5", "10", "min"):
-        if text != "min" and not (text.isascii() and text.isdecimal() and 0 < int(text) < 10**6):
-            raise OptionError(f'--k is a whole number from 1, or "min", got {text!r}')
+        if text != "min" and not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
+            raise OptionError(f'--k is a whole number from 1 to 999,999,999, or "min", got {text!r}')
         ks.append("min" if text == "min" else int(text))
     wanted = parse_measure(measure) if measure else Measure("Recall", ks[0])
     if wanted.k is not None:
@@ -176,13 +176,15 @@ def _check_output(output: Path) -> None:
         raise OSError(code, os.strerror(code), str(place))
 
 
-def _benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Benchmark:
+def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
     from chunkcore.datasets import load_dataset
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.loading import load_benchmark
+    from chunkcore.report import REPORT_NAMES
 
     if docs is not None:
-        return load_benchmark(docs, questions)
+        # The report of an earlier run quotes the evidence: read as a document it would make it ambiguous.
+        return load_benchmark(docs, questions, leave_out=[output / name for name in REPORT_NAMES])
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
     return load_dataset(dataset)

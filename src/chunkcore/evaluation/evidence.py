@@ -12,7 +12,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Evidence
 
-__all__ = ["EvidenceError", "EvidenceFinder"]
+__all__ = ["EvidenceError", "EvidenceFinder", "document_name"]
 
 _COUNTED = 1000  # occurrences of an excerpt beyond these are not told apart
 _NAMED = 3  # occurrences that a message names
@@ -53,10 +53,7 @@ class EvidenceFinder:
             raise EvidenceError(
                 f"evidence is an excerpt or an object with start and end or text, got {type(entry).__name__}"
             )
-        named = entry.get("document_id", entry.get("document", document_id))
-        if not isinstance(named, str):
-            raise EvidenceError(f"evidence names its document with a string, got {named!r}")
-        chosen = self._chosen(named)
+        chosen = self._chosen(document_name(entry.get("document_id", entry.get("document", document_id))))
         if entry.get("start") is not None or entry.get("end") is not None:
             return self._offsets(entry, chosen)
         if isinstance(entry.get("text"), str):
@@ -121,6 +118,23 @@ class EvidenceFinder:
     @cached_property
     def _aligner(self) -> Aligner:
         return Aligner(self._documents.values())
+
+
+def document_name(given: Any) -> str:
+    """The id of a document as a question or its evidence names it; a number is the id that it spells, as in a
+    ``documents.jsonl``.
+
+    Raises:
+        EvidenceError: it is neither a string nor a whole number.
+
+    >>> document_name("fox.txt"), document_name(7)
+    ('fox.txt', '7')
+    """
+    if isinstance(given, str):
+        return given
+    if type(given) is not int:
+        raise EvidenceError(f"a document is named with a string or a whole number, got {given!r}")
+    return str(given)
 
 
 def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Problem, Query
-from chunkcore.evaluation.evidence import EvidenceError, EvidenceFinder
+from chunkcore.evaluation.evidence import EvidenceError, EvidenceFinder, document_name
 from chunkcore.evaluation.textfiles import json_lines
 
 __all__ = ["QuestionReader", "load_questions"]
@@ -68,9 +68,8 @@ class QuestionReader:
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise EvidenceError(f"the question is a text that is not blank, got {question!r}")
-        document_id = row.get("document_id") or ""
-        if not isinstance(document_id, str):
-            raise EvidenceError(f"document_id is a string, got {document_id!r}")
+        document_id = row.get("document_id")
+        document_id = "" if document_id is None else document_name(document_id)
         entries = _entries(row)
         if not entries:
             raise EvidenceError("it has no evidence")

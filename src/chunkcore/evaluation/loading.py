@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ def load_benchmark(
     questions: str | Path | Iterable[Mapping[str, Any]] | None = None,
     *,
     name: str = "",
+    leave_out: Collection[Path] = (),
 ) -> Benchmark:
     """A benchmark from files.
 
@@ -35,6 +36,7 @@ def load_benchmark(
         documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves.
         questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report's columns, or such lines as objects.
         name: the benchmark's; that of the folder or file by default.
+        leave_out: files that are no documents, should they lie in the folder.
 
     Raises:
         DataError: nothing there, files that cannot be read, or no question that can be used.
@@ -56,7 +58,7 @@ def load_benchmark(
     own = root / "questions.jsonl"
     if questions is None and own.is_file():
         questions = own
-    left_out = [own, *([Path(questions)] if isinstance(questions, str | Path) else [])]
+    left_out = [own, *leave_out, *([Path(questions)] if isinstance(questions, str | Path) else [])]
     folder = root / "documents" if own.is_file() and (root / "documents").is_dir() else root
     return _assemble(name, load_documents(folder, leave_out=left_out), questions)
 

@@ -78,7 +78,8 @@ def parse_measure(text: str) -> Measure:
     if found is None:
         raise OptionError(f"{text!r} is no measure: expected something like Recall@5, IoU@min or Recall@5[character]")
     k = found["k"]
-    depth = int(k) if k is not None and k.isdecimal() else k
+    # Python refuses to read numbers of thousands of digits; so long a k stays text, and is refused by name.
+    depth = int(k) if k is not None and k.isdecimal() and len(k) < 10 else k
     return Measure(found["name"], depth, found["unit"] or "token")  # type: ignore[arg-type]
 
 

@@ -20,6 +20,7 @@ from chunkcore.report.records import json_report, question_csv, read_reports, sc
 from chunkcore.report.study import Study
 
 __all__ = [
+    "REPORT_NAMES",
     "ReportFiles",
     "Study",
     "html_report",
@@ -30,6 +31,10 @@ __all__ = [
     "score_csv",
     "write_reports",
 ]
+
+
+# What `write_reports` writes into its folder.
+REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
 
 
 @dataclass(frozen=True, slots=True)
