@@ -308,7 +308,8 @@ class TiktokenCounter(TokenCounter):
             # bytes are the lowest.
             data = np.frombuffer(_encodable(text).encode("utf-8"), dtype=np.int8)
             continues = (data < -64).nonzero()[0]
-            starts -= continues.searchsorted(starts, side="right")
+            later = np.bincount(starts.searchsorted(continues), minlength=len(starts) + 1)
+            starts -= np.cumsum(later)[: len(starts)]
         return starts
 
     def tokenize(self, text: str) -> TokenizedText:

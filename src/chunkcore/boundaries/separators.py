@@ -36,8 +36,13 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     >>> find_literal(source, "\n\n", np.array([[0, 4], [4, 9]])).starts.tolist()
     [1, 4, 6]
     """
-    if len(separator) == 1:
-        return _find_character(source, separator, texts)
+    if len(texts) and _cannot_overlap(separator):
+        # One comparison over all of them serves many texts.
+        begin, end = int(texts[0, 0]), int(texts[-1, 1])
+        places = (source.code_points[begin : end - len(separator) + 1] == ord(separator[0])).nonzero()[0] + begin
+        for shift, character in enumerate(separator[1:], 1):
+            places = places[source.code_points[places + shift] == ord(character)]
+        return _in_texts(places, len(separator), texts)
     pattern = re.compile(re.escape(separator))
     starts: list[int] = []
     counts = []
@@ -49,13 +54,18 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     return Places(found, found + len(separator), np.repeat(np.arange(len(texts)), counts))
 
 
-def _find_character(source: TokenizedText, character: str, texts: Ranges) -> Places:
-    """One comparison over the whole source serves all texts."""
-    places = (source.code_points == ord(character)).nonzero()[0]
+def _cannot_overlap(separator: str) -> bool:
+    """Whether no occurrence can begin inside another, so that all occurrences count whatever the text."""
+    return not any(separator.endswith(separator[:length]) for length in range(1, len(separator)))
+
+
+def _in_texts(places: Offsets, width: int, texts: Ranges) -> Places:
+    """Those of all places at which a separator of this width is inside a text."""
     first = np.searchsorted(places, texts[:, 0])
-    counts = np.searchsorted(places, texts[:, 1]) - first
+    after = np.searchsorted(places, texts[:, 1] - width, side="right")
+    counts = np.maximum(after - first, 0)
     found = places[np.repeat(first, counts) + _count_up(counts)]
-    return Places(found, found + 1, np.repeat(np.arange(len(texts)), counts))
+    return Places(found, found + width, np.repeat(np.arange(len(texts)), counts))
 
 
 def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:

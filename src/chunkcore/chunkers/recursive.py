@@ -19,6 +19,7 @@ from chunkcore.tokens import Offsets, TokenizedText
 
 __all__ = ["Recursive"]
 
+_BLOCK = 100_000  # characters
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
@@ -104,20 +105,21 @@ class Recursive(Chunker):
         The original calls itself on each large piece; here each separator is looked for once, in all the
         texts that wait for it, so that the work is a few array operations a separator.
         """
-        merged, unsplit = [_NONE], [_NONE]
-        texts = source.parts
+        merged, unsplit, texts = [_NONE], [_NONE], source.parts
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
-            pieces, waiting = self._pieces(source, separator, texts, is_last=is_last)
-            sizes = source.counts(pieces.starts, pieces.ends)
-            merged.append(self._merge(source, separator, pieces, sizes))
-            large = np.column_stack((pieces.starts, pieces.ends))[sizes >= self.size]
+            left = [_NONE]
+            for block in _blocks(texts):
+                pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
+                sizes = source.counts(pieces.starts, pieces.ends)
+                merged.append(self._merge(source, separator, pieces, sizes))
+                over = (sizes >= self.size).nonzero()[0]
+                large = np.column_stack((pieces.starts[over], pieces.ends[over]))
+                (unsplit if is_last else left).append(large)
+                left.append(waiting)
             if is_last:
-                unsplit.append(large)
                 break
-            texts = np.sort(np.concatenate((large, waiting)), axis=0)
-            if not len(texts):
-                break
+            texts = np.sort(np.concatenate(left), axis=0)
         return self._in_order(source.text, np.concatenate(merged), np.concatenate(unsplit))
 
     def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
@@ -170,3 +172,12 @@ class Recursive(Chunker):
         parts.sort()
         reached = [0, *accumulate((end for _, end in parts), max)]
         return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
+
+
+def _blocks(texts: Ranges) -> list[Ranges]:
+    """Neighbouring texts, so many at a time that the arrays of their pieces stay in the processor's cache."""
+    lengths = np.cumsum(texts[:, 1] - texts[:, 0])
+    if not len(texts) or lengths[-1] <= _BLOCK:
+        return [texts] if len(texts) else []
+    cuts = np.unique(lengths.searchsorted(np.arange(_BLOCK, lengths[-1], _BLOCK)) + 1)
+    return [block for block in np.split(texts, cuts) if len(block)]
