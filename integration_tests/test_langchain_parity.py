@@ -140,13 +140,14 @@ separator_lists = st.sampled_from(
         ("。", "，", "<|", " "),
     ]
 )
+# No pattern's own text occurs in the texts: the original glues pieces with it where matches are dropped.
 patterns = st.sampled_from(
     [
         (r"\n+", r"(?<=[.!?])\s+", r"\s", ""),
         (r"(?=[A-Z#])", r"\s*", ""),
-        (r"(?<=\.)", r"$", r"^", "x*"),
+        (r"(?<=\.)", r"(?:$)", r"(?:^)", "x*"),
         (r"\b", ""),
-        (r"(?:a|the)\s", r"."),
+        (r"(?:a|the)\s", r"[^\n]"),
     ]
 )
 sizes = st.integers(1, 40).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size)))
