@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from chunkcore.evaluation.benchmark import Problem
-from chunkcore.report import html_report
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.results import ChunkStatistics
+from chunkcore.report import Study, html_report
 from tests.report_data import NASTY, study
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -64,10 +69,10 @@ class Dom(HTMLParser):
             self.questions[-1] += data
 
 
-def rendered(source: str, folder: Path) -> Dom:
+def rendered(source: str, folder: Path, *more: str) -> Dom:
     page = folder / "report.html"
     page.write_text(source, "utf-8")
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()]
+    command = [str(CHROMIUM), *FLAGS, *more, f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()]
     # No proxy and no home: the page and the browser have nothing to reach for.
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
     done = subprocess.run(command, capture_output=True, timeout=120, check=True, env=environment)
@@ -109,3 +114,28 @@ def test_thousands_of_questions_are_listed_a_page_at_a_time(tmp_path):
     assert dom.count == "30 of 3,000 questions shown."
     assert len(dom.questions) == 30
     assert dom.open_views == 2  # the table and the plot at the verdict's depth
+
+
+# Tells by the title how many pixels of the page and of the widest table in sight lie out of sight.
+MEASURE = """<script>document.title = [document.documentElement, ...document.querySelectorAll(".scroll")]
+  .map((each) => each.scrollWidth - each.clientWidth).sort((a, b) => a - b).pop() + " px hidden"</script>"""
+
+
+def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tmp_path):
+    sizes = ("size=200", "size=400,overlap=200", "size=400")
+    names = tuple(f"{name}:{size}" for name in ("recursive", "fixed_token", "cluster_semantic") for size in sizes)[:8]
+    wide = study(names=names, questions=472)
+    seconds = {"chunk": 1234.5, "embed": 12345.6, "search": 12.3}
+    reports = [
+        replace(
+            report,
+            seconds=seconds,
+            chunks=ChunkStatistics(np.full(54_321, 345)),
+            retrieved_tokens={k: 10 * tokens for k, tokens in report.retrieved_tokens.items()},
+        )
+        for report in wide.reports
+    ]
+    page = html_report(Study(compare(reports, resamples=200), wide.benchmark))
+    # The policy would stop the measuring, too.
+    page = re.sub(r"<meta http-equiv.*?>", "", page).replace("</body>", f"{MEASURE}</body>")
+    assert rendered(page, tmp_path, "--window-size=1280,900").title.startswith("0 px hidden")
