@@ -206,6 +206,16 @@ def test_the_data_block_gives_every_question_with_its_evidence_and_shares(nasty)
         ]
 
 
+def test_what_is_not_known_is_not_shown_as_nothing_found(plain):
+    reports = list(plain.comparison.reports)
+    unknown = tuple((math.nan,) * len(shares) for shares in reports[0].found["min"])
+    reports[0] = replace(reports[0], found={**reports[0].found, "min": unknown})
+    data = Page(html_report(Study(compare(reports, resamples=200), plain.benchmark))).data
+    at, system = data["ks"].index("min"), data["systems"].index(reports[0].name)
+    assert {share for question in data["questions"] for share in question["found"][at][system]} == {None}
+    assert None not in data["questions"][0]["found"][0][system]
+
+
 def test_shares_of_another_order_of_questions_reach_the_right_question(plain):
     turned = [
         replace(
@@ -590,6 +600,16 @@ def test_a_wide_terminal_shows_more_than_a_narrow_one(plain):
     assert "PrecisionΩ" not in shown[80]
     assert "Recall" in shown[80]
     assert "Tokens per" in shown[80]
+
+
+@pytest.mark.parametrize("measure", ["PrecisionOmega", "F1@5", "Precision@10", "IoU@min"])
+def test_the_verdicts_measure_is_shown_however_narrow_the_terminal(measure):
+    stream = io.StringIO()
+    print_study(study(measure=measure), Console(file=stream, width=80))
+    heading = next(line for line in stream.getvalue().split("\n") if "Strategy" in line)
+    assert measure.partition("@")[0].replace("Omega", "Ω") in heading.split()
+    assert max(map(cell_len, stream.getvalue().split("\n"))) <= 80
+    assert re.search(r"\d to \d", stream.getvalue().split("% of tokens")[0]), "its interval stands in the table"
 
 
 def test_the_style_has_no_reference_to_the_network():

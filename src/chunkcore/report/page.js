@@ -27,7 +27,7 @@
 
   const cell = (index, share) => {
     const made = element("span", share === null ? "cell f0" : `cell f${shade(share)}`, chip(index), share === null ? "–" : String(share));
-    made.title = `${data.systems[index]}: ${share === null ? "not asked" : `${share} % found`}`;
+    made.title = `${data.systems[index]}: ${share === null ? "not known" : `${share} % found`}`;
     return made;
   };
   const strip = (shares) => element("span", "strip", ...shares.map((share, index) => cell(index, share)));
@@ -37,7 +37,7 @@
     const lengths = question.evidence.map(([, start, end]) => end - start);
     const whole = lengths.reduce((sum, length) => sum + length, 0);
     return question.found[at].map((shares) => {
-      if (!shares.length || !whole) return null;
+      if (!shares.length || !whole || shares.includes(null)) return null;
       if (shares.every((share) => share === 100)) return 100;
       if (shares.every((share) => share === 0)) return 0;
       const mean = shares.reduce((sum, share, index) => sum + share * lengths[index], 0) / whole;

@@ -159,7 +159,7 @@ def _questions(study: Study) -> dict[str, Any]:
     texts = {document.id: document.text for document in benchmark.documents} if benchmark else {}
     asked = benchmark.queries if benchmark and ks else ()
 
-    def found(query: Query, k: Depth) -> list[list[int]]:
+    def found(query: Query, k: Depth) -> list[list[int | None]]:
         pairs = zip(study.reports, places, strict=True)
         return [_shares(report.found.get(k, ()), place.get(query.id)) for report, place in pairs]
 
@@ -193,17 +193,19 @@ def _excerpt(text: str) -> str:
     return page_text(text if len(text) <= EXCERPT else f"{text[:EXCERPT]} […]")
 
 
-def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int]:
+def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int | None]:
     return [] if row is None or row >= len(rows) else [whole_percent(share) for share in rows[row]]
 
 
-def whole_percent(share: float) -> int:
-    """A share as whole percent in which 0 means nothing and 100 means all.
+def whole_percent(share: float) -> int | None:
+    """A share as whole percent in which 0 means nothing and 100 means all; None where it is not known.
 
-    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0)
-    (1, 99, 100)
+    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0), whole_percent(math.nan)
+    (1, 99, 100, None)
     """
-    if not math.isfinite(share) or share <= 0:
+    if math.isnan(share):
+        return None
+    if share <= 0:
         return 0
     return 100 if share >= 1 else min(99, max(1, round(100 * share)))
 

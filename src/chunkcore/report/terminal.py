@@ -29,7 +29,7 @@ _TITLES = {
     "Number": "Chunks",
     "Mean tokens": "Tokens\nper chunk",
 }
-# What goes first where even that is too wide.
+# What goes first where even that is too wide, unless the verdict is about it.
 _LEAST = ("F1", "PrecisionΩ", "Mean tokens", "Number", "Precision", "IoU")
 _NAME = 27  # columns for a strategy's name
 
@@ -39,7 +39,7 @@ def print_study(study: Study, console: Console) -> None:
     from rich.text import Text
 
     unit = study.comparison.measure.unit
-    console.print(_fitting(score_table(study, study.chosen_k, unit), console.width))
+    console.print(_fitting(score_table(study, study.chosen_k, unit), console.width, study.comparison.measure.name))
     console.print(
         Text(
             f"% of {unit}s, mean ± standard deviation; {study.level} interval of the mean by {study.comparison.measure}"
@@ -52,11 +52,12 @@ def print_study(study: Study, console: Console) -> None:
     console.print(Text(terminal_text(study.comparison.verdict)), style="bold")
 
 
-def _fitting(table: Table, width: int) -> RichTable:
-    """The table with as many of its columns as fit."""
+def _fitting(table: Table, width: int, needed: str) -> RichTable:
+    """The table with as many of its columns as fit, that of the measure `needed` among them."""
+    needed = "PrecisionΩ" if needed == "PrecisionOmega" else needed
     kept = [title for title in _TITLES if any(column.title == title for column in table.columns)]
     for title in ("", *_LEAST):
-        kept = [each for each in kept if each != title]
+        kept = [each for each in kept if each != title or each == needed]
         indexes = [index for index, column in enumerate(table.columns) if column.title in kept]
         if _NAME + 2 + sum(_width(table, index) + 2 for index in indexes[1:]) <= width:
             break
