@@ -413,6 +413,16 @@ def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp
     assert data["problems"][0]["question"] == "many"
 
 
+def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, questions, tmp_path, capfd, monkeypatch):
+    models = {name: FakeEmbedder(name=name) for name in ("all-MiniLM-L6-v2", "other")}
+    monkeypatch.setattr(chunkcore.models, "get_embedder", models.__getitem__)
+    named = "cluster_semantic:max_size=100, embedder = all-MiniLM-L6-v2"
+    assert _compare(docs, questions, tmp_path / "out", "--no-cache", "--embedder", "other", "-s", named) == 0
+    assert models["all-MiniLM-L6-v2"].calls > 0, "its pieces"
+    assert not {"Who barks?", "Which colour is the dog?"} & set(models["all-MiniLM-L6-v2"].texts)
+    assert "Which colour is the dog?" in models["other"].texts
+
+
 def test_a_second_run_embeds_nothing_and_tells_the_same(docs, questions, tmp_path, capfd, fake):
     told = []
     for name in ("a", "b"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import errno
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +35,9 @@ DEFAULT_STRATEGIES = (
     "cluster_semantic:max_size=200",
     "cluster_semantic:max_size=400",
 )
+
+
+_NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
 
 
 def default_cache() -> Path:
@@ -195,15 +199,19 @@ def _chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
 
     Raises:
         OptionError: a strategy is malformed, or stands there twice.
+        MissingExtraError: what loads the model that a strategy names is not installed.
     """
     from chunkcore.chunkers import parse_chunker
     from chunkcore.errors import OptionError
+    from chunkcore.models import get_embedder
 
     made: dict[str, Chunker] = {}
     for spec in specs:
         chunker = parse_chunker(spec)
-        if "embedder" in chunker.option_names() and "embedder=" not in spec:
-            chunker = replace(chunker, embedder=model)  # type: ignore[call-arg]
+        if "embedder" in chunker.option_names():
+            # One that is named is loaded here: as a name it could not be told from the default, which runs share.
+            own = get_embedder(chunker.embedder) if _NAMES_EMBEDDER.search(spec) else model  # type: ignore[attr-defined]
+            chunker = replace(chunker, embedder=own)  # type: ignore[call-arg]
         for other, known in made.items():
             if known == chunker:
                 raise OptionError(f"the strategies {other!r} and {spec!r} are the same: give each once")
