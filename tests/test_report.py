@@ -355,7 +355,13 @@ def test_collections_are_tabled_only_where_there_are_several(plain):
     assert table.rows[0][3].text == f"{100 * mean:.1f}"
 
 
-def test_warnings_name_what_was_truncated_unanswered_and_lost(plain):
+def test_few_questions_are_warned_of():
+    assert "Only 29 questions are asked: with fewer than 30" in warnings(study(questions=29))[0]
+    assert not [text for text in warnings(study(questions=30)) if "asked" in text]
+
+
+def test_warnings_name_what_was_truncated_unanswered_and_lost():
+    plain = study(questions=30)
     calm = replace(plain.comparison.reports[0], chunks=None)
     assert warnings(replace(plain, comparison=replace(plain.comparison, reports=(calm,)))) == []
     troubled = replace(

