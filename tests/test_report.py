@@ -427,7 +427,7 @@ def test_a_points_place_in_the_plot_is_its_score():
 def test_the_line_joins_what_no_other_point_beats():
     points = [
         plots.Point(number, "", x, y, math.nan, math.nan)
-        for number, (x, y) in enumerate([(300, 50), (100, 40), (200, 30), (400, 60)], 1)
+        for number, (x, y) in enumerate([(300, 50), (100, 40), (200, 39.5), (400, 60), (350, 49.5), (450, 60)], 1)
     ]
     drawn = plots.scatter(points, width=860, x_label="", y_label="", title="")
     (line,) = re.findall(r'class="frontier" points="([^"]*)"', drawn)
@@ -519,6 +519,26 @@ def test_markdown_has_the_verdict_and_every_depth(plain):
         assert f"## Scores at {title}" in text
 
 
+def test_markdown_has_every_table_of_the_page():
+    text = markdown_report(study(collections=("plays", "tales"), problems=(Problem("q7", "not found"),)))
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    for title in ("Differences of Recall@5", "The first by each measure", "Chunks", "Questions left out"):
+        assert titles.count(title) == 1
+    assert titles.count("Recall@5 by collection") == 1
+    assert titles.count("Recall@min\\[character\\] by collection") == 1
+
+
+def test_the_page_has_every_plot_and_its_table(plain):
+    source = html_report(plain)
+    top, *others = plain.reports
+    assert source.count('class="frontier"') == 2 * len(plain.ks) * len(plain.units)
+    assert source.count(f'aria-label="Difference of every other strategy from {top.name}') == 2
+    assert source.count('class="estimate') == 2 * len(others)
+    assert source.count('aria-label="Chunk lengths of ') == len(plain.reports)
+    for title in ("Differences of Recall@5", "The first by each measure", "Chunks"):
+        assert source.count(f"<caption>{title}</caption>") == 1
+
+
 def test_reports_can_be_read_back_from_json(tmp_path, nasty):
     written = write_reports(tmp_path, nasty)
     again = read_reports(written.json)
@@ -586,6 +606,14 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
     assert max(map(cell_len, lines)) <= width
     assert not [line for line in lines if CONTROLS.search(line)]
     assert "…" not in stream.getvalue()
+
+
+def test_the_terminal_refers_to_the_report_for_questions_left_out():
+    stream = io.StringIO()
+    print_study(study(problems=(Problem("q7", "not found"),)), Console(file=stream, width=120))
+    assert (
+        "1 question is left out because the evidence could not be placed; the report lists each." in stream.getvalue()
+    )
 
 
 def test_a_name_in_brackets_is_no_style():

@@ -62,8 +62,9 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
 
 
 def _lead(comparison: Comparison, lead: Difference, enough: bool) -> str:
-    if lead.mean == lead.low == lead.high == 0:
-        return f"{lead.a} and {lead.b} score the same on every question."
+    if _same(lead):
+        pair = f"{lead.a} and {lead.b}"
+        return f"{pair} score the same on every question, so no number of such questions would separate them."
     points = f"{_percent(lead.mean)} points"
     interval = f"{_confidence(comparison)} interval of the difference {_percent(lead.low)} to {_percent(lead.high)}"
     if not enough:
@@ -94,7 +95,13 @@ def _cheapest(costs: Mapping[str, float]) -> str:
     return f"{_enumerate(names)} {'is' if len(names) == 1 else 'are'} the cheapest of these"
 
 
+def _same(lead: Difference) -> bool:
+    return lead.mean == lead.low == lead.high == 0
+
+
 def _questions(comparison: Comparison, lead: Difference) -> str:
+    if _same(lead):
+        return ""  # `_lead` has said so
     needed = comparison.questions_needed
     if needed is None:
         return (

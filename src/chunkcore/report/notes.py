@@ -26,13 +26,15 @@ HOW: dict[str, str] = {
 
 def warnings(study: Study) -> list[str]:
     """One sentence each, of the study and then in the order of the reports; empty where there is nothing to warn of."""
-    asked = len(study.reports[0].query_ids)
-    few = f"Only {plural(asked, 'question')} asked: with fewer than {FEW}, intervals are often too narrow."
-    found = [few] if asked < FEW else []
+    found = []
+    if (count := len(study.reports[0].query_ids)) < FEW:
+        found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
     found += [text for report in study.reports for text in _about(report)]
     left_out = len(study.benchmark.problems) if study.benchmark else 0
     if left_out:
-        found.append(f"{plural(left_out, 'question')} left out because the evidence could not be placed; see below.")
+        found.append(
+            f"{plural(left_out, 'question')} left out because the evidence could not be placed; the report lists each."
+        )
     return found
 
 
