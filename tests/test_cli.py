@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import chunkcore.models
 from chunkcore.chunkers import Chunker, parse_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.cli.compare import DEFAULT_STRATEGIES, default_cache
+from chunkcore.cli.progress import reporting
 from chunkcore.datasets import dataset_path
 from chunkcore.document import Document
 from chunkcore.report import REPORT_NAMES, read_reports
@@ -411,6 +413,26 @@ def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp
     data = json.loads((tmp_path / "out" / "report.json").read_text())
     assert data["verdict"]["measure"] == "IoU@3"
     assert data["problems"][0]["question"] == "many"
+    assert data["verdict"]["resamples"] == 200
+
+
+def test_scores_count_the_tokens_asked_for(docs, questions, tmp_path, capfd, fake):
+    retrieved = []
+    for counter in ("cl100k_base", "characters"):
+        assert _compare(docs, questions, tmp_path / counter, "--no-cache", "--counter", counter) == 0
+        retrieved.append(sum(each.mean_tokens(5) for each in read_reports(tmp_path / counter / "report.json")))
+        assert f"<dd><bdi>{counter}</bdi></dd>" in (tmp_path / counter / "report.html").read_text("utf-8")
+    assert retrieved[1] > 1.5 * retrieved[0]
+
+
+def test_a_log_has_a_line_now_and_then(monkeypatch):
+    seconds = iter([0.0, 1.0, 6.0, 7.0, 8.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    log = io.StringIO()
+    with reporting(log) as progress:
+        for done in (0, 100, 1000, 1500, 2000):
+            progress("embed", done, 2000)
+    assert log.getvalue() == "embed: 0 of 2,000\nembed: 1,000 of 2,000\nembed: 2,000 of 2,000\n"
 
 
 def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, questions, tmp_path, capfd, monkeypatch):

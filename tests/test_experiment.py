@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from chunkcore.chunkers import parse_chunker
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Document
+from chunkcore.document import Chunk, Document
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.comparison import compare
@@ -149,6 +151,26 @@ def test_min_rule_and_omega_rule_are_handed_on(benchmark: Benchmark) -> None:
     assert plain.mean("PrecisionOmega") > repeats.mean("PrecisionOmega")
     assert (plain.min_rule, touching.min_rule) == ("holding", "touching")
     assert plain.mean_tokens("min") < touching.mean_tokens("min")
+
+
+def test_what_was_written_about_a_chunk_is_embedded_with_it(
+    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chunker,) = chunkers(SPECS[0])
+    plain = type(chunker).chunk_many
+    (untitled,) = run_chunkers(benchmark, [chunker], FakeEmbedder())
+    assert untitled.chunks is not None
+
+    def titled(self: Chunker, *arguments: Any, **options: Any) -> Iterator[Chunk]:
+        return (replace(each, context="A title") for each in plain(self, *arguments, **options))
+
+    monkeypatch.setattr(type(chunker), "chunk_many", titled)
+    embedder = FakeEmbedder()
+    (report,) = run_chunkers(benchmark, [chunker], embedder)
+    chunks = [text for text in embedder.texts if text.startswith("A title\n")]
+    assert len(chunks) + len(benchmark.queries) == len(embedder.texts)
+    assert report.chunks is not None
+    assert report.chunks.tokens.tolist() == untitled.chunks.tokens.tolist(), "the context is no part of a chunk's text"
 
 
 def test_chunk_lengths_are_told_in_the_tokens_that_are_scored(benchmark: Benchmark) -> None:
