@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from chunkcore.chunkers.base import Chunker, build_chunker, strategies
 from chunkcore.errors import OptionError
 
-__all__ = ["DEFAULT_STRATEGY", "build"]
+__all__ = ["DEFAULT_STRATEGY", "build", "workers_for"]
 
 DEFAULT_STRATEGY = "recursive"
 
@@ -79,3 +80,8 @@ def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
             raise OptionError(f"{alias} and {own} are the same option of {name}: give one of them")
         options[own] = options.pop(alias)
     return options
+
+
+def workers_for(chunker: Chunker, documents: int) -> int:
+    """How many threads are worth their start: several where they only tokenize, and there is more than one document."""
+    return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
 from chunkadapters import _retrieval
-from chunkadapters._configuration import build
+from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import digest, unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, Progress
@@ -150,11 +150,12 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
         """The chunks of (id, text, metadata) triples."""
+        rows = [(_source(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
+        documents = [CoreDocument(_identity(own_id, text, source_id), text) for (source_id, _), own_id, text, _ in rows]
+        chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
         made: list[Document] = []
         taken: set[str] = set()
-        for own_id, text, metadata in incoming:
-            source_id, origin = _source(own_id, text, metadata)
-            chunks = self._chunker.chunk(CoreDocument(_identity(own_id, text, source_id), text))
+        for ((source_id, origin), _, _, metadata), chunks in zip(rows, chunked, strict=True):
             inherited = {key: value for key, value in metadata.items() if key != "spans"}
             shallow = all(type(value) in _IMMUTABLE for value in inherited.values())
             for chunk in chunks:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from chunkadapters import _retrieval
-from chunkadapters._configuration import DEFAULT_STRATEGY, build
+from chunkadapters._configuration import DEFAULT_STRATEGY, build, workers_for
 from chunkadapters._ids import unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, Progress
@@ -187,11 +187,13 @@ class ChunkcoreNodeParser(NodeParser):
         return self._chunker
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        made: list[BaseNode] = []
         chunker = self._chunker  # private attributes of a pydantic model are slow to read
-        for incoming in get_tqdm_iterable(nodes, show_progress, "Parsing nodes"):
-            text = incoming.get_content(metadata_mode=MetadataMode.NONE)
-            chunks = chunker.chunk(CoreDocument(incoming.node_id, text)) if text else []
+        texts = [incoming.get_content(metadata_mode=MetadataMode.NONE) for incoming in nodes]
+        documents = [CoreDocument(incoming.node_id, text) for incoming, text in zip(nodes, texts, strict=True)]
+        chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
+        made: list[BaseNode] = []
+        incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
+        for incoming, text, chunks in zip(incoming_nodes, texts, chunked, strict=True):
             if chunks:
                 made.extend(self._build(incoming, chunks, _origin(incoming, text)))
         return made

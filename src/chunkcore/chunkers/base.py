@@ -28,6 +28,7 @@ __all__ = ["Chunker", "build_chunker", "register", "strategies"]
 
 C = TypeVar("C", bound="type[Chunker]")
 R = TypeVar("R")
+T = TypeVar("T")
 _registry: dict[str, type[Chunker]] = {}
 
 # Small documents are split together: enough of them that array operations cost little each, and no more.
@@ -96,10 +97,15 @@ class Chunker(ABC):
         Raises:
             DataError: not a `Document`.
         """
-        return self._build([document], self._tokenize([document]))
+        return self._build([document], self._tokenize([document]))[0]
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
-        """The chunks of many documents, lazily, in the documents' order.
+        """The chunks of many documents, lazily, in the documents' order: `chunk_each` without the lists."""
+        for chunks in self.chunk_each(documents, workers=workers):
+            yield from chunks
+
+    def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
+        """For each of many documents the list of its chunks, lazily, in the documents' order.
 
         A strategy of `tokens_only` splits small documents together, up to 100,000 characters at a time. With
         `workers` over 1 as many threads help it to tokenize, while this one splits: tokenizers release the
@@ -113,19 +119,21 @@ class Chunker(ABC):
         """
         if workers < 1:
             raise OptionError(f"workers is at least 1, got {workers}")
-        batches = _batches(documents) if self.tokens_only else ([document] for document in documents)
         if workers == 1:
-            for batch in batches:
-                yield from self._build(batch, self._tokenize(batch))
+            if self.tokens_only:
+                for batch in _batches(documents):
+                    yield from self._build(batch, self._tokenize(batch))
+            else:
+                yield from map(self.chunk, documents)
             return
         with ThreadPoolExecutor(workers) as pool:
             ahead = 4 * workers
             if self.tokens_only:
-                for batch, source in _ordered(pool, lambda batch: (batch, self._tokenize(batch)), batches, ahead):
+                tokenized = _ordered(pool, lambda batch: (batch, self._tokenize(batch)), _batches(documents), ahead)
+                for batch, source in tokenized:
                     yield from self._build(batch, source)
             else:
-                for chunks in _ordered(pool, lambda batch: self.chunk(batch[0]), batches, ahead):
-                    yield from chunks
+                yield from _ordered(pool, self.chunk, iter(documents), ahead)
 
     def _tokenize(self, documents: list[Document]) -> TokenizedText:
         """The documents' text with its tokens."""
@@ -139,8 +147,8 @@ class Chunker(ABC):
         _ = source.boundaries  # now, in the thread that is here to tokenize
         return source
 
-    def _build(self, documents: list[Document], source: TokenizedText) -> list[Chunk]:
-        """The chunks of documents whose texts are the source's parts."""
+    def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
+        """For each document, whose texts are the source's parts, its chunks."""
         found = [_merge(spans) for spans in self._split(source)]
         texts = [self._text(source.text, spans) for spans in found]
         counts = self._counts(source, found, texts)
@@ -148,19 +156,19 @@ class Chunker(ABC):
         if len(documents) == 1:
             name = documents[0].id
             return [
-                Chunk(name, index, spans, text, count, fingerprint=fingerprint)
-                for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
+                [
+                    Chunk(name, index, spans, text, count, fingerprint=fingerprint)
+                    for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
+                ]
             ]
-        chunks: list[Chunk] = []
+        built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
         offsets = source.parts[:, 0].tolist()
-        previous = index = -1
         for owner, spans, text, count in zip(owners, found, texts, counts, strict=True):
-            index = index + 1 if owner == previous else 0
-            previous, offset = owner, offsets[owner]
+            chunks, offset = built[owner], offsets[owner]
             own = tuple([Span(span.start - offset, span.end - offset) for span in spans])
-            chunks.append(Chunk(documents[owner].id, index, own, text, count, fingerprint=fingerprint))
-        return chunks
+            chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, fingerprint=fingerprint))
+        return built
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
@@ -288,12 +296,10 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def _ordered(
-    pool: ThreadPoolExecutor, work: Callable[[list[Document]], R], batches: Iterator[list[Document]], ahead: int
-) -> Iterator[R]:
-    """Results in the order of the batches, with at most `ahead` of them under way."""
-    waiting: list[Future[R]] = [pool.submit(work, each) for each in islice(batches, ahead)]
+def _ordered(pool: ThreadPoolExecutor, work: Callable[[T], R], items: Iterator[T], ahead: int) -> Iterator[R]:
+    """Results in the order of the items, with at most `ahead` of them under way."""
+    waiting: list[Future[R]] = [pool.submit(work, each) for each in islice(items, ahead)]
     while waiting:
         first = waiting.pop(0)
         yield first.result()
-        waiting.extend(pool.submit(work, each) for each in islice(batches, 1))
+        waiting.extend(pool.submit(work, each) for each in islice(items, 1))

@@ -16,7 +16,7 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict, logging
 
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
-from chunkadapters._configuration import build
+from chunkadapters._configuration import build, workers_for
 from chunkadapters._origin import Origin
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
@@ -149,24 +149,24 @@ class ChunkcoreDocumentSplitter:
         """
         _check(documents)
         self.warm_up()
-        return {"documents": [chunk for document in documents for chunk in self._split(document)]}
+        kept = [document for document in documents if _has_text(document)]
+        sources = [Source(document.id, document.content or "") for document in kept]
+        chunked = self.chunker.chunk_each(sources, workers=workers_for(self.chunker, len(sources)))
+        pairs = zip(kept, chunked, strict=True)
+        return {"documents": [split for document, chunks in pairs for split in self._documents(document, chunks)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
         """`run` in a thread: the event loop goes on meanwhile."""
         return await asyncio.to_thread(self.run, documents)
 
-    def _split(self, document: Document) -> list[Document]:
-        text = document.content or ""
-        if not text:
-            logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
-            return []
-        chunks = self.chunker.chunk(Source(document.id, text))
+    def _documents(self, document: Document, chunks: list[Chunk]) -> list[Document]:
+        """The chunks of a document as Haystack's documents."""
         ids = [_id(chunk) for chunk in chunks]
         pages = _pages(document, chunks)
         overlaps = _overlaps(self.chunker, chunks, ids)
         parent_meta = _copier(document.meta)
-        chained = origin_of(document.meta, len(text))
+        chained = origin_of(document.meta, len(document.content or ""))
         root_id, origin = chained or (document.id, Origin.at(0))
         found = []
         for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
@@ -184,6 +184,13 @@ class ChunkcoreDocumentSplitter:
                 meta |= {"root_source_id": root_id, **place(root, "root_idx_", "root_spans")}
             found.append(Document(id=name, content=chunk.text, meta=meta))
         return found
+
+
+def _has_text(document: Document) -> bool:
+    if document.content:
+        return True
+    logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
+    return False
 
 
 def _check(documents: object) -> None:
