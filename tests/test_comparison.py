@@ -254,12 +254,15 @@ def test_the_questions_needed_are_those_for_the_nearest_of_the_tied() -> None:
     assert "would separate first from wild" in found.verdict
 
 
-@pytest.mark.parametrize("shift", np.linspace(0, 0.2, 21).tolist())
-def test_more_questions_are_needed_where_these_do_not_separate_and_no_more_where_they_do(shift: float) -> None:
-    scores = np.random.default_rng(5).normal(shift, 0.5, 100)
-    found = compare([report("a", scores), report("b", np.zeros(100))])
-    assert found.questions_needed is not None
-    assert (found.questions_needed <= 100) == found.differences[0].distinct
+@pytest.mark.parametrize(("wins", "losses", "loss", "distinct"), [(6, 6, 0.2, True), (10, 3, 1.0, False)])
+def test_more_questions_are_needed_where_these_do_not_separate_and_no_more_where_they_do(
+    wins: int, losses: int, loss: float, distinct: bool
+) -> None:
+    # Skewed so that the formula alone, 90.8 and 88.9 questions, would contradict what the bootstrap says of the 90.
+    apart = np.repeat([1.0, -loss, 0.0], [wins, losses, 90 - wins - losses])
+    found = compare([report("a", apart), report("b", np.zeros(90))])
+    assert found.differences[0].distinct == distinct
+    assert found.questions_needed == (90 if distinct else 91)
 
 
 def test_an_interval_that_ends_at_zero_does_not_leave_it_out() -> None:
