@@ -1,0 +1,247 @@
+"""`Breakpoint`: cut where a sentence's surroundings are far from the next one's, with sizes kept in bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import register
+from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, sentence_ranges, window_texts
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.packing import fit, pack, running_sizes
+from chunkcore.spans import Ranges
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["Breakpoint", "Threshold", "breakpoints", "group_pieces"]
+
+Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
+
+_AMOUNTS: dict[Threshold, float] = {
+    "percentile": 95,
+    "standard_deviation": 3,
+    "interquartile": 1.5,
+    "gradient": 95,
+    "distance": 0.3,
+    "absolute_gradient": 0.1,
+}
+_RANGES: dict[str, tuple[float, float]] = {"percentile": (0, 100), "gradient": (0, 100), "distance": (0, 2)}
+_LARGEST = 1e6  # standard deviations, of what lies between 0 and 2: anything finite would do
+# What is over a threshold by less is over it by the rounding of a mean.
+_TIE = 1e-12
+
+
+@register("breakpoint")
+@dataclass(frozen=True, kw_only=True)
+class Breakpoint(SentenceChunker):
+    r"""Cuts where the cosine distance of neighbouring sentence windows is over a threshold.
+
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2.2 and appendix B:
+    Kamradt's chunker as LangChain has it, with two absolute thresholds more. Each sentence stands for itself
+    and `buffer` sentences on each side, joined by spaces; the distance of two neighbours is 1 less their
+    windows' cosine similarity; a chunk ends after each sentence whose value is over the threshold.
+
+    | threshold | value | over | default amount |
+    |---|---|---|---|
+    | percentile | distance | the amount-th percentile of all | 95 |
+    | standard_deviation | distance | mean + amount · standard deviation | 3 |
+    | interquartile | distance | mean + amount · interquartile range | 1.5 |
+    | gradient | gradient of the distances | its amount-th percentile | 95 |
+    | distance | distance | amount | 0.3 |
+    | absolute_gradient | gradient of the distances | amount | 0.1 |
+
+    The gradient is the central difference ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends;
+    fewer than two distances have none, and are not cut. Defaults of the last two are the middle of the
+    values that the paper tried.
+
+    White space between sentences stays in the chunk when both sides do, and is dropped between chunks.
+
+    The originals have no bounds. Here a chunk that is over `max_size` is packed again from its sentences, and
+    a sentence that is over it is cut at words, else at graphemes. After that a chunk under `min_size` joins
+    the neighbour that is nearer by distance, or the other one, where `max_size` allows: the minimum is a wish,
+    the maximum holds.
+
+    Attributes:
+        buffer: sentences on each side of a window; 0 compares the sentences alone.
+        threshold: one of the table's.
+        amount: None for the table's default. 0 to 100 for percentiles, 0 to 2 for a distance.
+        min_size: in the counter's unit, of a chunk's own text.
+        max_size: likewise; None for no maximum.
+        sentences: see `SentenceChunker`.
+        embedder: see `SentenceChunker`.
+
+    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times;
+    then O(n·d) time, O(n log n) for percentiles, and O(n·d) memory for n sentences and d dimensions.
+
+    Raises:
+        OptionError: an option is out of range.
+        SizeError: one grapheme is over `max_size`.
+        ModelError: the model failed, or answered with something that is no answer, twice.
+    """
+
+    buffer: int = 1
+    threshold: Threshold = "percentile"
+    amount: float | None = None
+    min_size: int = 0
+    max_size: int | None = None
+
+    def _validate(self) -> None:
+        super()._validate()
+        if self.buffer < 0:
+            raise OptionError(f"buffer is at least 0, got {self.buffer}")
+        if self.amount is not None:
+            least, most = _RANGES.get(self.threshold, (-_LARGEST, _LARGEST))
+            if not least <= self.amount <= most:
+                raise OptionError(
+                    f"amount of the threshold {self.threshold} is {least:g} to {most:g}, got {self.amount}"
+                )
+        if self.min_size < 0:
+            raise OptionError(f"min_size is at least 0, got {self.min_size}")
+        if self.max_size is not None and self.max_size < max(1, self.min_size):
+            raise OptionError(f"max_size is at least 1 and min_size ({self.min_size}), got {self.max_size}")
+
+    @property
+    def hard_maximum(self) -> int | None:
+        return self.max_size
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        pieces = sentence_ranges(source.text, self.sentences)
+        distances = np.empty(0)
+        if len(pieces) > 1:
+            texts = [source.text[start:end] for start, end in pieces.tolist()]
+            distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
+        amount = _AMOUNTS[self.threshold] if self.amount is None else self.amount
+        cuts = breakpoints(distances, self.threshold, amount)
+        return group_pieces(source, pieces, distances, cuts, minimum=self.min_size, maximum=self.max_size)
+
+
+def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
+    """Whether a chunk ends after each sentence but the last, from the distances of neighbours.
+
+    >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "distance", 0.15).tolist()
+    [False, True, False, True]
+    >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "percentile", 60).tolist()
+    [False, True, False, True]
+    """
+    if threshold in ("gradient", "absolute_gradient"):
+        if len(distances) < 2:
+            return np.zeros(len(distances), dtype=np.bool_)
+        values = np.gradient(distances)
+    else:
+        values = distances
+    if not len(values):
+        return np.zeros(0, dtype=np.bool_)
+    return np.asarray(values > _level(values, threshold, amount) + _TIE)
+
+
+def _level(values: Floats, threshold: Threshold, amount: float) -> float:
+    """Papers/001's list in appendix B: what a value must be over."""
+    if threshold in ("percentile", "gradient"):
+        return float(np.percentile(values, amount))
+    if threshold == "standard_deviation":
+        return float(values.mean() + amount * values.std())
+    if threshold == "interquartile":
+        lower, upper = np.percentile(values, [25, 75])
+        return float(values.mean() + amount * (upper - lower))
+    return amount
+
+
+class _Part(NamedTuple):
+    """A chunk in the making."""
+
+    start: int
+    end: int
+    distance: float  # to the part before it; 0 inside a sentence
+    size: int
+
+
+def group_pieces(
+    source: TokenizedText,
+    pieces: Ranges,
+    distances: Floats,
+    cuts: NDArray[np.bool_],
+    *,
+    minimum: int = 0,
+    maximum: int | None = None,
+) -> list[tuple[Span, ...]]:
+    """Chunks of neighbouring pieces, bounded in size.
+
+    Args:
+        source: the text.
+        pieces: shape (n, 2), in order.
+        distances: of each piece to the next, n - 1.
+        cuts: whether a chunk ends after each piece but the last, n - 1.
+        minimum: what is smaller joins its nearer neighbour.
+        maximum: what is larger is packed from its pieces; a piece that is larger is cut.
+
+    Raises:
+        SizeError: one grapheme is over the maximum.
+
+    O(n) time, and at most one count of at most `maximum` (or twice `minimum`) tokens a join.
+    """
+    if not len(pieces):
+        return []
+    parts = _parts(source, pieces, distances, cuts, maximum)
+    if minimum > 0:
+        parts = _join_small(source, parts, minimum, maximum)
+    return [(Span(part.start, part.end),) for part in parts]
+
+
+def _parts(
+    source: TokenizedText, pieces: Ranges, distances: Floats, cuts: NDArray[np.bool_], maximum: int | None
+) -> list[_Part]:
+    before = np.concatenate(([0.0], distances))
+    firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
+    afters = np.concatenate((firsts[1:], [len(pieces)]))
+    starts, ends = pieces[firsts, 0], pieces[afters - 1, 1]
+    sizes = source.counts(starts, ends)
+    parts = list(map(_Part, starts.tolist(), ends.tolist(), before[firsts].tolist(), sizes.tolist()))
+    if maximum is None or not (sizes > maximum).any():
+        return parts
+    # A piece counts with the white space before it, as tokens do.
+    sums = running_sizes(source.counts(np.concatenate((pieces[:1, 0], pieces[:-1, 1])), pieces[:, 1]))
+    bounded: list[_Part] = []
+    for part, first, after in zip(parts, firsts.tolist(), afters.tolist(), strict=True):
+        if part.size <= maximum:
+            bounded.append(part)
+            continue
+        for begin, end in pack(sums, maximum, first=first, last=after):
+            bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
+            gaps = [float(before[begin])] + [0.0] * (len(bounds) - 1)
+            bounded += [_Part(*each, gap, source.count(*each)) for each, gap in zip(bounds, gaps, strict=True)]
+    return bounded
+
+
+def _join_small(source: TokenizedText, parts: list[_Part], minimum: int, maximum: int | None) -> list[_Part]:
+    """Each part under the minimum goes to its nearer neighbour, else to the other, else stays as it is."""
+
+    def joined(left: _Part, right: _Part) -> _Part | None:
+        size = max(left.size, right.size)
+        if maximum is not None or size < minimum:  # else it is large enough, and how large is of no matter
+            size = source.count(left.start, right.end)
+        whole = _Part(left.start, right.end, left.distance, size)
+        return None if maximum is not None and size > maximum else whole
+
+    done: list[_Part] = []
+    waiting = parts[::-1]
+    while waiting:
+        part = waiting.pop()
+        whole = None
+        if part.size < minimum:
+            to_left = part.distance if done else np.inf
+            to_right = waiting[-1].distance if waiting else np.inf
+            for side in ("left", "right") if to_left <= to_right else ("right", "left"):
+                if side == "left" and done and (whole := joined(done[-1], part)):
+                    done.pop()
+                    break
+                if side == "right" and waiting and (whole := joined(part, waiting[-1])):
+                    waiting.pop()
+                    break
+        if whole is None:
+            done.append(part)
+        else:
+            waiting.append(whole)
+    return done
