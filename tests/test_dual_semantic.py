@@ -1,0 +1,197 @@
+"""dual_semantic groups sentences as the paper's section 3 says, and never holds the n × n matrix."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.dual_semantic import DualSemantic, band_statistics
+from chunkcore.chunkers.semantic import unit_rows
+from chunkcore.document import Document
+from chunkcore.errors import ModelError, OptionError
+from tests.fakes import BROKEN, FakeEmbedder
+from tests.strategies import hard_text
+from tests.test_breakpoint import REGEX, AngleEmbedder
+
+
+def dual(**options) -> DualSemantic:
+    return DualSemantic(
+        **{"embedder": AngleEmbedder(), "sentences": REGEX, "k": 0.0, "counter": "words", "max_size": 20, **options}
+    )
+
+
+# --- the threshold ----------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 50))
+def test_the_statistics_are_those_of_the_band_of_the_whole_matrix(seed, count, reach):
+    unit = unit_rows(np.random.default_rng(seed).standard_normal((count, 3)).astype(np.float32))
+    matrix = unit @ unit.T
+    band = [matrix[i, j] for i in range(count) for j in range(i + 1, min(i + reach, count - 1) + 1)]
+    assert band_statistics(unit, reach) == pytest.approx((np.mean(band), np.std(band)))
+
+
+def test_memory_is_far_from_that_of_the_matrix():
+    unit = unit_rows(np.random.default_rng(3).standard_normal((20_000, 16)).astype(np.float32))
+    tracemalloc.start()
+    band_statistics(unit, 50)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10e6 < 20_000**2 * 4
+
+
+# --- the grouping -----------------------------------------------------------------------------------------------
+
+
+def test_a_block_joins_while_it_is_similar_to_every_block_of_the_chunk():
+    """Neighbours are 30° apart: 0.866 each, 0.5 at two steps, 0 at three. Pairs up to 2 apart have the mean 0.72."""
+    text = "0. 30. 60. 90."
+    assert dual(d=2).split_text(text) == ["0. 30.", "60. 90."]
+    assert dual(d=2, k=-1.3).split_text(text) == ["0. 30. 60.", "90."]  # over 0.72 - 1.3 · 0.18 = 0.487
+
+
+def test_the_threshold_is_strict():
+    """All similarities are equal: none is over their mean."""
+    assert dual().split_text("5. 5. 5.") == ["5.", "5.", "5."]
+
+
+def test_a_chunk_under_its_minimum_takes_the_next_block_whatever_it_is():
+    text = "0. 90. 90. 0. 0."
+    assert dual(d=1).split_text(text) == ["0.", "90. 90.", "0. 0."]
+    assert dual(d=1, min_size=2).split_text(text) == ["0. 90.", "90. 0.", "0."]
+    assert dual(d=1, min_size=2, max_size=2).split_text("0. 0 0. 0.") == ["0.", "0 0.", "0."]
+
+
+def test_a_block_that_would_take_the_chunk_over_the_maximum_begins_the_next():
+    text = "0. 0. 0. 0. 0. 90."
+    assert dual(d=1).split_text(text) == ["0. 0. 0. 0. 0.", "90."]
+    assert dual(d=1, max_size=2).split_text(text) == ["0. 0.", "0. 0.", "0.", "90."]
+
+
+def test_sizes_are_of_the_text_or_sums_over_blocks():
+    text = "aa." + " " * 9 + "bb. zz."
+    options = {"counter": "characters", "min_size": 7, "max_size": 8, "embedder": FakeEmbedder()}
+    assert dual(maximum="pieces", **options).split_text(text) == ["aa." + " " * 9 + "bb.", "zz."]
+    assert dual(maximum="text", **options).split_text(text) == ["aa.", "bb. zz."]
+
+
+def test_a_sentence_over_the_maximum_is_cut_at_words_or_kept_where_sizes_are_sums():
+    text = "1 2 3 4 5. 180."
+    assert dual(max_size=3, d=1).split_text(text) == ["1 2 3", "4 5.", "180."]
+    assert dual(max_size=3, d=1, maximum="pieces").split_text(text) == ["1 2 3 4 5.", "180."]
+
+
+def test_the_printed_root_of_the_deviation_is_another_threshold():
+    """Similarities of neighbours: 1, 0.5, 1; their deviation is 0.236, and its root 0.486."""
+    text = "0. 0. 60. 60."
+    assert dual(d=1, k=-1.0).split_text(text) == ["0. 0.", "60. 60."]
+    assert dual(d=1, k=-1.0, spread="root").split_text(text) == ["0. 0. 60. 60."]
+
+
+def plain_program(angles: list[int], sizes: list[int], k: float, d: int, least: int, most: int) -> list[list[int]]:
+    similarity = [[np.cos(np.radians(a - b)) for b in angles] for a in angles]
+    count = len(angles)
+    band = [similarity[i][j] for i in range(count) for j in range(i + 1, min(i + d, count - 1) + 1)]
+    threshold = np.mean(band) + k * np.std(band)
+    chunks: list[list[int]] = [[0]]
+    for block in range(1, count):
+        size = sum(sizes[each] for each in chunks[-1])
+        fits = size + sizes[block] <= most
+        if fits and (size < least or all(similarity[block][each] > threshold for each in chunks[-1])):
+            chunks[-1].append(block)
+        else:
+            chunks.append([block])
+    return chunks
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 180), st.integers(1, 5)), min_size=2, max_size=30),
+    st.sampled_from([-1.0371, -0.3129, 0.4177, 1.0913]),
+    st.integers(1, 12),
+    st.integers(0, 8),
+    st.integers(8, 15),
+)
+def test_the_chunks_are_those_of_the_plain_program(sentences, k, d, least, most):
+    angles, sizes = [angle for angle, _ in sentences], [words for _, words in sentences]
+    if len(set(angles)) < 3:
+        return  # similarities that equal the threshold but for rounding
+    text = " ".join(" ".join([str(angle)] * words) + "." for angle, words in sentences)
+    expected = [sum(sizes[block] for block in chunk) for chunk in plain_program(angles, sizes, k, d, least, most)]
+    for maximum in ("pieces", "text"):
+        found = dual(k=k, d=d, min_size=least, max_size=most, maximum=maximum).split_text(text)
+        assert [len(chunk.split()) for chunk in found] == expected
+
+
+@given(
+    hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([-2.0, 0.0, 1.0])
+)
+def test_no_chunk_is_over_the_maximum_and_nothing_is_lost(text, counter, most, k):
+    strategy = dual(counter=counter, max_size=most, k=k, embedder=FakeEmbedder())
+    chunks = strategy.chunk(Document("d", text))
+    assert strategy.hard_maximum == most
+    assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
+    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
+
+
+# --- the model, and options -------------------------------------------------------------------------------------
+
+
+def test_the_model_is_asked_once_and_for_distinct_sentences_only():
+    model = FakeEmbedder()
+    dual(embedder=model).spans("Cats sat. Dogs ran.\nCats sat. Shares fell.")
+    assert model.calls == 1
+    assert model.texts == ["Cats sat.", "Dogs ran.", "Shares fell."]
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "One sentence."])
+def test_one_sentence_needs_no_model(text):
+    model = FakeEmbedder()
+    assert dual(embedder=model).split_text(text) == ([text] if text.strip() else [])
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_model_that_answers_nonsense_is_an_error(broken):
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        dual(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
+
+
+def test_the_defaults_are_the_papers():
+    default = DualSemantic()
+    assert (default.k, default.d, default.max_size, default.spread) == (3.0, 10, 100, "deviation")
+    assert dual(maximum="pieces").hard_maximum is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": float("inf")}, "k is a finite number, got inf"),
+        ({"d": 0}, "d is at least 1, got 0"),
+        ({"min_size": -1}, "min_size is at least 0"),
+        ({"max_size": 0}, "max_size is at least 1"),
+        ({"min_size": 30}, r"min_size \(30\), got 20"),
+        ({"spread": "variance"}, "spread is one of 'deviation', 'root'"),
+        ({"embedder": ""}, "embedder is the name of a model"),
+    ],
+)
+def test_options_out_of_range_are_told(options, message):
+    with pytest.raises(OptionError, match=message):
+        dual(**options)
+
+
+def test_a_configuration_round_trips_without_loading_a_model():
+    first = DualSemantic(embedder="no/such-model", k=-1)
+    assert Chunker.from_dict(first.to_dict()) == first
+
+
+def test_sentences_of_the_regular_expression_are_the_blocks():
+    model = FakeEmbedder()
+    text = "A b. C d? E."
+    dual(embedder=model).spans(text)
+    assert model.texts == re.split(r"(?<=[.?!])\s+", text)
