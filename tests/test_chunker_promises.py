@@ -35,6 +35,21 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 30, "overlap": 10, "separators": ["\n", " "], "keep": "drop", "counter": "characters"},
         {"size": 1, "overlap": 1, "separators": [""], "counter": "words", "strip": False},
     ],
+    "breakpoint": [
+        {"threshold": "percentile", "min_size": 4, "max_size": 40},
+        {"threshold": "standard_deviation", "amount": 0.5, "buffer": 0},
+        {"threshold": "interquartile", "amount": 0.5, "max_size": 30, "counter": "words"},
+        {"threshold": "gradient", "buffer": 3},
+        {"threshold": "distance", "amount": 0.4, "min_size": 20, "counter": "characters"},
+        {"threshold": "absolute_gradient", "sentences": r"regex:(?<=[.?!])\s+"},
+    ],
+    "kamradt": [{}, {"amount": 50.0, "max_size": 40, "counter": "words"}],
+    "kamradt_modified": [{"size": 30}, {"size": 40, "goal": "mean", "piece_size": 10, "buffer": 3}],
+    "dual_semantic": [
+        {"k": 0.0, "max_size": 40},
+        {"k": -1.0, "d": 5, "min_size": 10, "max_size": 40, "counter": "words"},
+        {"k": -1.0, "min_size": 5, "max_size": 30, "maximum": "pieces", "spread": "root"},
+    ],
     "cluster_semantic": [{"max_size": 40, "piece_size": 10}, {"max_size": 6, "piece_size": 2, "counter": "words"}],
 }
 
@@ -190,6 +205,22 @@ OTHER_VALUES: dict[str, Any] = {
     "maximum": {"pieces": "text", "text": "pieces"},
     "embedder": FakeEmbedder(name="another"),
     "max_size": 41,
+    "min_size": 1,
+    "sentences": r"regex:\n",
+    "buffer": 5,
+    "threshold": {
+        "percentile": "gradient",
+        "gradient": "percentile",
+        "interquartile": "standard_deviation",
+        "standard_deviation": "interquartile",
+        "distance": "absolute_gradient",
+        "absolute_gradient": "distance",
+    },
+    "amount": 1.25,
+    "goal": {"maximum": "mean", "mean": "maximum"},
+    "k": 0.25,
+    "d": 7,
+    "spread": {"deviation": "root", "root": "deviation"},
     "piece_size": 3,
 }
 

@@ -1,15 +1,22 @@
 """The strategies, one file each; importing this registers them all."""
 
 from chunkcore.chunkers.base import Chunker, build_chunker, register, strategies
+from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_token import FixedToken
+from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.spec import format_chunker, label, parse_chunker
 
 __all__ = [
+    "Breakpoint",
     "Chunker",
     "ClusterSemantic",
+    "DualSemantic",
     "FixedToken",
+    "Kamradt",
+    "KamradtModified",
     "Recursive",
     "build_chunker",
     "format_chunker",
