@@ -18,12 +18,13 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.spans import Ranges, as_ranges
+from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["ClusterSemantic", "mean_pair_similarity", "optimal_segmentation"]
 
 _SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
+_BLOCK_ROWS = 512  # in float64 they stay in the processor's cache
 # Sums that differ by less are equal but for the order of their terms.
 _TIE = 1e-9
 
@@ -99,9 +100,10 @@ class ClusterSemantic(Chunker):
         return super().fingerprint
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        pieces = as_ranges(spans[0] for spans in self._splitter._split(source))
+        found = self._splitter.ranges(source)
+        pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
         if len(pieces) > 1:
-            vectors = self._embed([source.text[start:end] for start, end in pieces.tolist()])
+            vectors = self._embed([source.text[start:end] for start, end in found])
             most = min(self.max_size // self.piece_size, len(pieces))
             fits = None if self.maximum == "pieces" else self._fitting(source, pieces, most)
             lasts = np.cumsum(optimal_segmentation(vectors, most, fits=fits)) - 1
@@ -127,7 +129,7 @@ class ClusterSemantic(Chunker):
 def mean_pair_similarity(vectors: Vectors) -> float:
     """The mean cosine similarity over all pairs of different rows, in O(n·d); 0 where there is no pair.
 
-    |Σu|² is the sum over all pairs (i, j) of unit vectors, and Σ|u|² that over i = j.
+    |Σu|² is the sum over all pairs (i, j) of unit vectors, of which those with i = j give 1 each.
 
     >>> round(mean_pair_similarity(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)), 6)
     0.333333
@@ -135,16 +137,16 @@ def mean_pair_similarity(vectors: Vectors) -> float:
     count = len(vectors)
     if count < 2:
         return 0.0
-    total, own = np.zeros(vectors.shape[1]), 0.0
-    for start in range(0, count, 4096):
-        unit = _unit(vectors[start : start + 4096])
-        total += unit.sum(axis=0)
-        own += float(np.vdot(unit, unit))
+    total, own = np.zeros(vectors.shape[1]), 0
+    for start in range(0, count, _BLOCK_ROWS):
+        wide, norms = _with_norms(vectors[start : start + _BLOCK_ROWS])
+        total += (1.0 / norms) @ wide
+        own += int(wide.any(axis=1).sum())
     return (float(total @ total) - own) / (count * (count - 1))
 
 
 def optimal_segmentation(
-    vectors: Vectors, max_pieces: int, *, fits: NDArray[np.bool_] | None = None, block_rows: int = 4096
+    vectors: Vectors, max_pieces: int, *, fits: NDArray[np.bool_] | None = None, block_rows: int = _BLOCK_ROWS
 ) -> NDArray[np.int64]:
     """Into how many rows at a time to cut, for the greatest sum of centred cosine similarities inside.
 
@@ -153,8 +155,8 @@ def optimal_segmentation(
         max_pieces: the most rows that may go together.
         fits: shape (n, min(max_pieces, n)): whether a chunk may end with a row and be of 1, 2, … rows; one of
             a single row always may. None: all may.
-        block_rows: about how many rows are worked on at once; fewer for large `max_pieces`, at least 256 or
-            this. It does not change the answer.
+        block_rows: how many rows are worked on at once; for large `max_pieces` as few as 256. It does not
+            change the answer.
 
     Returns:
         Sizes in order, int64, summing to n.
@@ -218,26 +220,32 @@ def _window_sums(vectors: Vectors, width: int, block_rows: int) -> Iterator[NDAr
 
 def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> NDArray[np.float64]:
     """Cosine similarities of rows `start` … `end` - 1 to each of the `reach` rows before them; 0 before the first."""
-    products = np.zeros((end - start, reach))
     if not reach:
-        return products
+        return np.zeros((end - start, 0))
+    # Groups of rows, each times those up to `reach` before its first: at most half of a product is not asked
+    # for where the reach is long.
+    step = max(16, min(reach, 256))
+    groups = -(-(end - start) // step)
+    unit = np.zeros((reach + groups * step, vectors.shape[1]))
     first = max(0, start - reach)
-    unit = np.zeros((end - start + reach, vectors.shape[1]))
-    unit[reach - (start - first) :] = _unit(vectors[first:end])
-    # Small matrix products that hold the band: at most twice its entries are wasted for long reaches.
-    step = max(32, min(reach, 256))
-    for top in range(0, end - start, step):
-        here = unit[top + reach : top + reach + step]
-        block = here @ unit[top : top + reach + len(here)].T
-        # Row r's own column is r + reach; its predecessors stand to the left of it, the nearest first.
-        columns = np.arange(len(here))[:, None] + np.arange(reach - 1, -1, -1)
-        products[top : top + step] = np.take_along_axis(block, columns, axis=1)
-    return products
+    unit[reach - (start - first) : reach + end - start] = _unit(vectors[first:end])
+    windows = np.lib.stride_tricks.sliding_window_view(unit, reach + step, axis=0)[::step]
+    products = unit[reach:].reshape(groups, step, -1) @ windows
+    # A group's row r is column r + reach; its predecessors stand to the left of it, the nearest first.
+    columns = np.arange(step)[:, None] + np.arange(reach - 1, -1, -1)
+    found: NDArray[np.float64] = np.take_along_axis(products, columns[None], axis=2)
+    return found.reshape(-1, reach)[: end - start]
 
 
 def _unit(rows: Vectors) -> NDArray[np.float64]:
+    wide, norms = _with_norms(rows)
+    wide /= norms[:, None]
+    return wide
+
+
+def _with_norms(rows: Vectors) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The rows in float64 and their lengths; 1 for a row of zeros, which stays one."""
     wide = rows.astype(np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
     norms[norms == 0] = 1.0
-    wide /= norms[:, None]
-    return wide
+    return wide, norms

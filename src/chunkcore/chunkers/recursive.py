@@ -94,10 +94,12 @@ class Recursive(Chunker):
             ) from error
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        return [(Span(start, end),) for start, end in self.ranges(source)]
+
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+        """The chunks' starts and ends, in order: for a strategy that begins with these pieces."""
         rows = self._chunks(source)
-        if self.maximum == "text":
-            rows = self._bounded(source, rows)
-        return [(Span(start, end),) for start, end in rows]
+        return self._bounded(source, rows) if self.maximum == "text" else rows
 
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
         """The chunks in order, stripped where the original strips.
