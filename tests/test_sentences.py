@@ -1,0 +1,85 @@
+"""Sentence boundaries: hand-made cases of the default, what other splitters may answer, and that nothing is lost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+from tests.strategies import hard_text
+
+# Each text is what its sentences, with single spaces between them, make.
+SENTENCES = {
+    "titles": ["Dr. Wu met Mrs. J. R. Lee at St. Mary's.", "They left."],
+    "abbreviations that can end": ["It was made by Acme Inc. in 1990.", "He lives in the U.S.", "The rest do not."],
+    "latin": ["Use fruit, e.g. Apples, i.e. Fruit.", "See Fig. 3 and vol. 2, No. 7."],
+    "decimals and versions": ["It cost 3.50 with v1.2.3 today.", "See http://a.b/c?d=e.f now.", "In 1990. Then."][:2],
+    "quotes": ['"Why?" he asked.', '"Go!"', "She said “no.”", "(It was late.)", "Done."],
+    "ellipses": ["Well... maybe not.", "So it goes…", "Then what?!", "Yes."],
+    "years": ["It was 1990.", "In 1991 it was not."],
+    "german": ["Am 3. Oktober kam z. B. Herr Dr. Maier.", "Er ging."],
+    "hindi": ["यह एक वाक्य है।", "यह दूसरा है॥", "तीसरा।"],
+    "arabic": ["ما هذا؟", "هذا كتاب.", "یہ کتاب ہے۔", "ہاں"],
+    "armenian": ["Սա նախադասություն է։", "Սա էլ։"],
+    "thai": ["สวัสดีครับ", "ผมชื่อสมชาย"],
+}
+
+
+def split(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_ranges(text).tolist()]
+
+
+@pytest.mark.parametrize("sentences", SENTENCES.values(), ids=list(SENTENCES))
+def test_sentences_are_found_in_prose(sentences: list[str]) -> None:
+    assert split(" ".join(sentences)) == sentences
+
+
+def test_chinese_and_japanese_need_no_space() -> None:
+    assert split("你好！这是第二句。“真的吗？”第三句") == ["你好！", "这是第二句。", "“真的吗？”", "第三句"]
+    assert split("「行く。」と言った。次。") == ["「行く。」と言った。", "次。"]
+
+
+def test_lines_end_sentences_only_where_the_structure_says_so() -> None:
+    text = "# A title\nText that is\nwrapped. And more\n\n- one\n- two\n1. three\r\n2. four\r\n\r\nTitle\n=====\nEnd"
+    expected = ["# A title", "Text that is\nwrapped.", "And more", "- one", "- two", "1. three", "2. four"]
+    assert split(text) == [*expected, "Title", "=====", "End"]
+
+
+@given(text=hard_text())
+def test_ranges_are_ordered_stripped_and_lose_nothing(text: str) -> None:
+    ranges = sentence_ranges(text)
+    assert ranges.dtype == "int64"
+    assert ranges.shape == (len(ranges), 2)
+    flat = ranges.ravel().tolist()
+    assert flat == sorted(flat)
+    sentences = [text[start:end] for start, end in ranges.tolist()]
+    assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+
+
+def test_what_a_callable_leaves_out_joins_its_neighbour() -> None:
+    assert sentence_ranges("ab cd, ef gh", lambda text: [(3, 5), (7, 9)]).tolist() == [[0, 6], [7, 12]]
+    assert sentence_ranges("ab cd", lambda text: []).tolist() == [[0, 5]]
+
+
+@pytest.mark.parametrize("pairs", [[(0, 9)], [(2, 3), (0, 1)], [(0, 3), (2, 4)], [(-1, 2)], [(3, 2)]])
+def test_a_callable_out_of_bounds_or_order_is_refused(pairs: Iterable[tuple[int, int]]) -> None:
+    with pytest.raises(DataError, match="in order, disjoint and within the text"):
+        sentence_ranges("abcd", lambda text: pairs)
+
+
+def test_a_callable_that_answers_something_else_is_refused() -> None:
+    with pytest.raises(DataError, match="pairs of numbers, got 'ab '"):
+        sentence_ranges("ab cd", lambda text: ["ab "])  # type: ignore[list-item]
+
+
+def test_unknown_splitters_and_absent_packages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OptionError, match="unknown sentence splitter 'spcy'"):
+        sentence_ranges("a", "spcy")
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match="spacy is needed to split sentences"):
+        sentence_ranges("a", "spacy:absent")
