@@ -154,6 +154,12 @@ def test_a_model_that_answers_nonsense_is_an_error(strategy, broken):
         strategy(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
 
 
+def test_a_pattern_that_takes_more_than_white_space_loses_nothing():
+    text = "(0)0; 90; 0"
+    assert angles(sentences="regex:;").split_text(text) == ["(0)0;", "90;", "0"]
+    assert angles(sentences=r"regex:\(0\)").split_text(text) == [text]
+
+
 # --- sizes ------------------------------------------------------------------------------------------------------
 
 

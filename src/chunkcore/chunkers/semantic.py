@@ -6,6 +6,7 @@ import re
 from abc import ABC
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class SentenceChunker(Chunker, ABC):
     """A strategy that cuts between sentences, by what a model makes of them.
 
     Attributes:
-        sentences: "regex:" and a regular expression for what stands between two sentences. The default is
+        sentences: "regex:" and a regular expression for what ends a sentence. The default is
             white space after ".", "?" or "!".
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
     """
@@ -67,7 +68,9 @@ class SentenceChunker(Chunker, ABC):
 
 
 def sentence_ranges(text: str, splitter: str = SENTENCE_END) -> Ranges:
-    """What stands between the matches of a pattern, without white space at its ends: shape (n, 2), in order.
+    """What a pattern's matches end, without white space at its ends: shape (n, 2), in order.
+
+    A match is of the sentence before it, so that nothing is lost where it is more than white space.
 
     Raises:
         OptionError: the splitter is not "regex:" and a regular expression.
@@ -83,8 +86,8 @@ def sentence_ranges(text: str, splitter: str = SENTENCE_END) -> Ranges:
         matches = re.finditer(pattern, text)
     except re.error as error:
         raise OptionError(f"sentences: {pattern!r} is no regular expression ({error}); correct it") from error
-    edges = [0, *(edge for match in matches for edge in match.span()), len(text)]
-    rows = [trim(text, start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    edges = [0, *(match.end() for match in matches), len(text)]
+    rows = [trim(text, start, end) for start, end in pairwise(edges)]
     return np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
 
 
