@@ -50,6 +50,12 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"k": -1.0, "d": 5, "min_size": 10, "max_size": 40, "counter": "words"},
         {"k": -1.0, "min_size": 5, "max_size": 30, "maximum": "pieces", "spread": "root"},
     ],
+    "sentence": [
+        {"size": 12, "overlap": 5},
+        {"size": 9, "minimum": 4, "maximum": 120, "overlap_sentences": 2, "counter": "words"},
+        {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
+    ],
+    "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"chunks": 3, "overlap": 1}],
     "cluster_semantic": [{"max_size": 40, "piece_size": 10}, {"max_size": 6, "piece_size": 2, "counter": "words"}],
 }
 
@@ -222,6 +228,12 @@ OTHER_VALUES: dict[str, Any] = {
     "d": 7,
     "spread": {"deviation": "root", "root": "deviation"},
     "piece_size": 3,
+    "minimum": 3,
+    "overlap_sentences": 3,
+    "splitter": "spacy",
+    "sentence.maximum": 130,
+    "fixed_sentences.sentences": 7,
+    "chunks": 8,
 }
 
 
@@ -230,7 +242,8 @@ def test_the_fingerprint_changes_with_each_option(chunker: Chunker) -> None:
     assert chunker.fingerprint == replace(chunker).fingerprint
     roomy = replace(chunker, **{"size": 50} if "size" in chunker.option_names() else {})
     for option in chunker.option_names():
-        other = OTHER_VALUES[option]
+        own = f"{chunker.name}.{option}"
+        other = OTHER_VALUES[own if own in OTHER_VALUES else option]
         other = other[getattr(chunker, option)] if isinstance(other, dict) else other
         changed = replace(roomy, **{option: other})
         assert changed.fingerprint != roomy.fingerprint, option

@@ -4,9 +4,11 @@ from chunkcore.chunkers.base import Chunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.dual_semantic import DualSemantic
+from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.spec import format_chunker, label, parse_chunker
 
 __all__ = [
@@ -14,10 +16,12 @@ __all__ = [
     "Chunker",
     "ClusterSemantic",
     "DualSemantic",
+    "FixedSentences",
     "FixedToken",
     "Kamradt",
     "KamradtModified",
     "Recursive",
+    "Sentence",
     "build_chunker",
     "format_chunker",
     "label",

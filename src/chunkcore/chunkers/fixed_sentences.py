@@ -1,0 +1,74 @@
+"""`fixed_sentences`: a fixed number of sentences a chunk, or of chunks a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
+from chunkcore.chunkers.base import Chunker, register
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["FixedSentences"]
+
+
+@register("fixed_sentences")
+@dataclass(frozen=True, kw_only=True)
+class FixedSentences(Chunker):
+    """The Fixed-size Chunker of papers/001: consecutive chunks of one number of sentences.
+
+    Every chunk but the last has `sentences` new sentences; each after the first begins with the last
+    `overlap` sentences before them. Sizes in tokens are not looked at. Time is linear, but for the overlap.
+
+    Attributes:
+        sentences: new sentences a chunk, at least 1.
+        chunks: how many chunks a document has, at least 1, instead of `sentences`: as near to one number of
+            sentences as can be, the first ones one longer. A document of fewer sentences has a chunk each.
+        overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`.
+        splitter: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see `sentence_ranges`.
+
+    Raises:
+        OptionError: an option is out of range.
+
+    >>> FixedSentences(sentences=2, overlap=1).split_text("One. Two. Three. Four.")
+    ['One. Two.', 'Two. Three. Four.']
+    """
+
+    sentences: int = 5
+    chunks: int | None = None
+    overlap: int = 0
+    splitter: str | Callable[[str], Any] = "default"
+
+    def _validate(self) -> None:
+        check_splitter(self.splitter, named=True)
+        if self.sentences < 1:
+            raise OptionError(f"sentences is at least 1, got {self.sentences}")
+        if self.chunks is not None and self.chunks < 1:
+            raise OptionError(f"chunks is at least 1, or null for a number of sentences; got {self.chunks}")
+        if self.overlap < 0 or (self.chunks is None and self.overlap > self.sentences):
+            raise OptionError(f"overlap is 0 to sentences ({self.sentences}) sentences, got {self.overlap}")
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        rows = sentence_ranges(source.text, self.splitter).tolist()
+        edges = self._edges(len(rows))
+        found: list[tuple[Span, ...]] = []
+        previous = -1
+        for first, end in pairwise(edges):
+            begin = max(previous + 1, first - self.overlap) if found else first
+            previous = begin
+            found.append((Span(rows[begin][0], rows[end - 1][1]),))
+        return found
+
+    def _edges(self, total: int) -> list[int]:
+        """The number of the first new sentence of each chunk, and the number of sentences."""
+        if not total:
+            return [0]
+        if self.chunks is None:
+            return [*range(0, total, self.sentences), total]
+        count = min(self.chunks, total)
+        least, more = divmod(total, count)
+        return [number * least + min(number, more) for number in range(count + 1)]

@@ -1,0 +1,154 @@
+"""`sentence`: whole sentences, packed to a target size."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
+from chunkcore.chunkers.base import Chunker, register
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.packing import fit, running_sizes
+from chunkcore.spans import Ranges
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["Sentence"]
+
+# A chunk's sentences: the first, the first that the chunk before it lacks, and the one after the last.
+_Row = tuple[int, int, int]
+
+
+@register("sentence")
+@dataclass(frozen=True, kw_only=True)
+class Sentence(Chunker):
+    """As many whole sentences a chunk as `size` allows (papers/004, sentence-based chunking).
+
+    A chunk's size is what its sentences count, each with the white space before it. A sentence over `size`
+    stands alone; no chunk's own text is over `maximum`: what would be is cut between sentences, a sentence
+    that is alone too large at words, a word at graphemes. The minimum is soft: a smaller chunk joins the
+    neighbour that fewer characters of white space part it from (of two alike the one before), unless the two
+    are over the maximum together; it is never dropped.
+
+    Chunks share whole sentences: the last `overlap_sentences`, and with an `overlap` also all the last that
+    count at most that together, at least one. Fewer are shared where the next sentence would not fit the
+    target beside them.
+
+    One pass of the tokenizer; time and memory grow linearly with the text.
+
+    Attributes:
+        size: the target, in the counter's unit; at least 1.
+        minimum: a chunk of less joins a neighbour; ``0 <= minimum <= size``.
+        maximum: what no chunk's own text is over; at least `size`. None: `size`.
+        overlap: how much neighbouring chunks may share, ``0 <= overlap < size``.
+        overlap_sentences: how many sentences they share; at least 0.
+        splitter: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see `sentence_ranges`.
+
+    Raises:
+        OptionError: an option is out of range.
+        SizeError: one grapheme is over the maximum.
+
+    >>> chunker = Sentence(size=5, overlap_sentences=1, counter="words")
+    >>> chunker.split_text("One is short. Two is too. Three. Four has four words.")
+    ['One is short.', 'Two is too. Three.', 'Three. Four has four words.']
+    """
+
+    size: int = 200
+    minimum: int = 0
+    maximum: int | None = None
+    overlap: int = 0
+    overlap_sentences: int = 0
+    splitter: str | Callable[[str], Any] = "default"
+
+    def _validate(self) -> None:
+        check_splitter(self.splitter, named=True)
+        if self.size < 1:
+            raise OptionError(f"size is at least 1, got {self.size}")
+        if not 0 <= self.minimum <= self.size:
+            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
+        if self.maximum is not None and self.maximum < self.size:
+            raise OptionError(f"maximum is at least size ({self.size}), got {self.maximum}")
+        if not 0 <= self.overlap < self.size:
+            raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
+        if self.overlap_sentences < 0:
+            raise OptionError(f"overlap_sentences is at least 0, got {self.overlap_sentences}")
+
+    @property
+    def hard_maximum(self) -> int:
+        return self.size if self.maximum is None else self.maximum
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        sentences = sentence_ranges(source.text, self.splitter)
+        if not len(sentences):
+            return []
+        before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
+        sums: list[int] = running_sizes(source.counts(before, sentences[:, 1])).tolist()
+        rows = self._joined(self._packed(sums), sums, sentences)
+        return [(Span(start, end),) for start, end in self._bounded(source, sentences, rows)]
+
+    def _packed(self, sums: list[int]) -> list[_Row]:
+        """Sentences in order, as many as fit, each chunk after the sentences that it shares."""
+        rows: list[_Row] = []
+        begin = end = 0
+        while end < len(sums) - 1:
+            first = end
+            if rows:
+                begin = max(self._shared_from(sums, first), begin + 1)
+                begin = min(first, bisect_left(sums, sums[first + 1] - self.size, begin, first))
+            end = max(first + 1, bisect_right(sums, sums[begin] + self.size, first + 1) - 1)
+            rows.append((begin, first, end))
+        return rows
+
+    def _shared_from(self, sums: list[int], first: int) -> int:
+        counted = first - self.overlap_sentences
+        if not self.overlap:
+            return counted
+        return min(counted, first - 1, bisect_left(sums, sums[first] - self.overlap, 0, first))
+
+    def _joined(self, rows: list[_Row], sums: list[int], sentences: Ranges) -> list[_Row]:
+        """The chunks, those under the minimum joined with a neighbour where the maximum allows."""
+        if not self.minimum:
+            return rows
+        gaps = [0, *(sentences[1:, 0] - sentences[:-1, 1]).tolist()]
+
+        def fits(left: _Row, right: _Row) -> bool:
+            return sums[right[2]] - sums[left[0]] <= self.hard_maximum
+
+        found: list[_Row] = []
+        for row, after in zip(rows, [*rows[1:], None], strict=True):
+            small = sums[row[2]] - sums[row[0]] < self.minimum
+            waits = found and sums[found[-1][2]] - sums[found[-1][0]] < self.minimum
+            later = after is not None and fits(row, after) and gaps[after[1]] < gaps[row[1]]
+            if found and fits(found[-1], row) and (waits or (small and not later)):
+                found[-1] = (found[-1][0], found[-1][1], row[2])
+            else:
+                found.append(row)
+        return found
+
+    def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
+        """The chunks' ranges; one whose own text is over the maximum shares nothing, and is halved until all fit."""
+        table = np.array(rows, dtype=np.int64)
+        starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
+        over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > self.hard_maximum).tolist()
+        found: list[tuple[int, int]] = []
+        was_over = False
+        for (begin, first, end), is_over in zip(rows, over, strict=True):
+            waiting = [(first if is_over or was_over else begin, end)]
+            was_over = is_over
+            while waiting:
+                low, high = waiting.pop()
+                start, stop = starts[low], ends[high - 1]
+                if low + 1 == high and is_over:
+                    found.extend(fit(source, start, stop, self.hard_maximum))
+                elif (is_over or low == first != begin) and source.count(start, stop) > self.hard_maximum:
+                    middle = (low + high) // 2
+                    waiting.extend([(middle, high), (low, middle)] if high - low > 1 else [])
+                    if high - low == 1:
+                        found.extend(fit(source, start, stop, self.hard_maximum))
+                else:
+                    found.append((start, stop))
+        return found

@@ -1,0 +1,92 @@
+"""`sentence` and `fixed_sentences` on hand-computed cases, the two worked examples of papers/001 among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chunkcore.chunkers import FixedSentences, Sentence
+from chunkcore.errors import OptionError, SizeError
+
+FOUR = "One is short. Two is too. Three. Four has four words."
+
+
+def numbered(count: int) -> str:
+    """Sentences of the figures' count, each told by its number."""
+    return " ".join(f"Sentence {number} here." for number in range(1, count + 1))
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split() if word.isdigit()]
+
+
+def words(**options: Any) -> list[str]:
+    return Sentence(counter="words", **options).split_text(FOUR)
+
+
+def test_sentences_are_packed_whole_up_to_the_target() -> None:
+    assert words(size=7) == ["One is short. Two is too. Three.", "Four has four words."]
+
+
+def test_a_fragment_joins_its_neighbour_unless_the_maximum_forbids() -> None:
+    text = "One two three four. Five."
+    assert Sentence(size=4, minimum=2, maximum=5, counter="words").split_text(text) == [text]
+    assert len(Sentence(size=4, minimum=2, counter="words").split_text(text)) == 2
+
+
+def test_a_fragment_joins_the_nearer_neighbour() -> None:
+    text = "One two three four.\n\nFive. Six seven eight nine."
+    chunks = Sentence(size=4, minimum=2, maximum=5, counter="words").split_text(text)
+    assert chunks == ["One two three four.", "Five. Six seven eight nine."]
+
+
+def test_overlap_is_whole_sentences_where_they_fit() -> None:
+    assert words(size=5, overlap_sentences=1)[1:] == ["Two is too. Three.", "Three. Four has four words."]
+    # One sentence at least, though it is over the overlap.
+    assert words(size=8, overlap=1) == ["One is short. Two is too. Three.", "Three. Four has four words."]
+    assert words(size=6, overlap=1)[1] == "Two is too. Three."
+
+
+def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
+    chunks = Sentence(size=8, counter="characters").split_text("Extraordinarily so. Yes.")
+    assert chunks == ["Extraord", "inarily", "so.", "Yes."]
+    with pytest.raises(SizeError):
+        Sentence(size=1, counter="characters").split_text("e\u0301")
+
+
+FIGURES = {
+    "figure 6": (16, [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]),
+    "figure 7": (15, [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15]]),
+}
+
+
+@pytest.mark.parametrize(("count", "expected"), FIGURES.values(), ids=list(FIGURES))
+@pytest.mark.parametrize("options", [{"sentences": 4}, {"chunks": 4}], ids=str)
+def test_the_papers_examples_are_cut_as_printed(options: dict[str, int], count: int, expected: list[list[int]]) -> None:
+    assert [numbers(chunk) for chunk in FixedSentences(**options).split_text(numbered(count))] == expected
+
+
+def test_each_chunk_repeats_the_sentences_before_it() -> None:
+    chunks = FixedSentences(sentences=2, overlap=1).split_text(numbered(5))
+    assert [numbers(chunk) for chunk in chunks] == [[1, 2], [2, 3, 4], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "message"),
+    [
+        (Sentence, {"size": 0}, "size is at least 1"),
+        (Sentence, {"size": 5, "minimum": 6}, "minimum is at least 0 and at most size"),
+        (Sentence, {"size": 5, "maximum": 4}, "maximum is at least size"),
+        (Sentence, {"size": 5, "overlap": 5}, "overlap is at least 0 and less than size"),
+        (Sentence, {"overlap_sentences": -1}, "overlap_sentences is at least 0"),
+        (Sentence, {"splitter": "none"}, "unknown sentence splitter"),
+        (Sentence, {"splitter": lambda text: []}, "has no `name`"),
+        (FixedSentences, {"sentences": 0}, "sentences is at least 1"),
+        (FixedSentences, {"chunks": 0}, "chunks is at least 1"),
+        (FixedSentences, {"sentences": 2, "overlap": 3}, "overlap is 0 to sentences"),
+    ],
+)
+def test_options_out_of_range_are_told(cls: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        cls(**options)
