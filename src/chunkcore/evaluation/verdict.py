@@ -107,9 +107,10 @@ def _questions(comparison: Comparison, lead: Difference) -> str:
         return (
             f"No realistic number of questions would separate {lead.a} from {lead.b}: they differ by next to nothing."
         )
+    about = f"About {_rounded(needed)} such questions"
     if lead.distinct:
-        return f"About {needed:,} such questions would have separated {lead.a} from {lead.b}."
-    return f"About {needed:,} such questions would separate {lead.a} from {lead.b}, if the difference stays what it is."
+        return f"{about} would have separated {lead.a} from {lead.b}."
+    return f"{about} would separate {lead.a} from {lead.b}, if the difference stays what it is."
 
 
 def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
@@ -135,3 +136,8 @@ def _confidence(comparison: Comparison) -> str:
 
 def _enumerate(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _rounded(count: int) -> str:
+    """Two digits that count: an estimate from a sample's variance has no more to say."""
+    return f"{int(float(f'{count:.1e}')):,}"
