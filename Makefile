@@ -9,7 +9,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench chroma clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -26,7 +26,13 @@ check: $(VENV)/ready
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.
 bench: $(VENV)/ready
 	$(BIN)/pip install --quiet "chonkie>=1.7"
-	@for file in integration_tests/benchmarks/*_speed.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for name in import_speed chunking_speed adapter_speed haystack_speed cluster_speed; do \
+	  echo "== $$name"; $(BIN)/python -m integration_tests.benchmarks.$$name || exit 1; done
+
+# The Chroma report's table beside ours. The first run embeds for some minutes; tests of the table use what it keeps.
+SHARED ?= ../shared
+chroma: $(VENV)/ready
+	$(BIN)/python -m integration_tests.benchmarks.chroma_table --shared "$(SHARED)"
 
 clean:
 	rm -rf $(VENV) demo-report .pytest_cache .mypy_cache .ruff_cache .hypothesis
