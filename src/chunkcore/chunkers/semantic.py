@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.boundaries import sentences
 from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors
@@ -40,7 +41,8 @@ class SentenceChunker(Chunker, ABC):
     """A strategy that cuts between sentences, by what a model makes of them.
 
     Attributes:
-        sentences: "regex:" and a regular expression for what ends a sentence. The default is
+        sentences: "default", "spacy" or "spacy:" and a pipeline, as `boundaries.sentences` knows them, or
+            "regex:" and a regular expression for what ends a sentence. The one that is set is
             white space after ".", "?" or "!".
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
     """
@@ -51,7 +53,10 @@ class SentenceChunker(Chunker, ABC):
     def _validate(self) -> None:
         if isinstance(self.embedder, str) and not self.embedder.strip():
             raise OptionError("embedder is the name of a model, got an empty one")
-        sentence_ranges("", self.sentences)  # which checks the splitter
+        if self.sentences.startswith("regex:"):
+            sentence_ranges("", self.sentences)  # which checks the pattern
+        else:
+            sentences.check_splitter(self.sentences)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -73,15 +78,15 @@ def sentence_ranges(text: str, splitter: str = SENTENCE_END) -> Ranges:
     A match is of the sentence before it, so that nothing is lost where it is more than white space.
 
     Raises:
-        OptionError: the splitter is not "regex:" and a regular expression.
+        OptionError: the splitter is neither one of `boundaries.sentences` nor "regex:" and a regular expression.
 
     >>> sentence_ranges(" One.  Two? ")
     array([[ 1,  5],
            [ 7, 11]])
     """
     kind, _, pattern = splitter.partition(":")
-    if kind != "regex" or not pattern:
-        raise OptionError(f"sentences is regex: and a regular expression, got {splitter!r}")
+    if kind != "regex":
+        return sentences.sentence_ranges(text, splitter)
     try:
         matches = re.finditer(pattern, text)
     except re.error as error:
