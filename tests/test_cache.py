@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sqlite3
 import subprocess
@@ -67,6 +68,31 @@ def test_a_model_whose_dimensions_change_is_told(path, where):
     with pytest.raises(ModelError, match="answered with 4 dimensions, and its cached vectors have 3"):
         cache.store("m", keys("b", "c"), rows(1.0, 2.0, dimensions=4))
     assert len(cache) == 1
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (rows(1.0, np.nan), "NaN or infinity in 1 of 2"),
+        (rows(1.0), "2 texts and answered with 1 vectors"),
+        (rows(1.0, 2.0, 3.0), "2 texts and answered with 3 vectors"),
+        (np.zeros(2, dtype=np.float32), r"shape \(2,\)"),
+    ],
+)
+def test_what_is_no_vector_is_not_kept(path, vectors, message):
+    cache = EmbeddingCache(path)
+    with pytest.raises(ModelError, match=message):
+        cache.store("m", keys("a", "b"), vectors)
+    assert len(cache) == 0
+
+
+def test_a_pickled_cache_opens_the_same_file(path):
+    model = CachedEmbedder(FakeEmbedder(), EmbeddingCache(path, wait_seconds=7.0), batch_size=3)
+    model.embed_documents(["a"])
+    again = pickle.loads(pickle.dumps(model))
+    again.embed_documents(["a"])
+    assert (again.embedded, again.batch_size, again.cache.path, again.cache._wait) == (0, 3, path, 7.0)
+    assert len(pickle.loads(pickle.dumps(EmbeddingCache()))) == 0
 
 
 def test_a_row_that_was_altered_is_not_there(path):
@@ -155,10 +181,12 @@ def test_an_empty_file_becomes_a_cache(path):
     assert EmbeddingCache(path).fetch("m", keys("a"))[0].tolist() == [True]
 
 
-@pytest.mark.parametrize("place", ["under a file", "a folder"])
+@pytest.mark.parametrize("place", ["under a file", "a folder", "no name"])
 def test_where_nothing_can_be_written_the_run_goes_on(tmp_path, place):
     (tmp_path / "file").touch()
-    where = tmp_path / "file" / "cache.sqlite" if place == "under a file" else tmp_path
+    where = {"under a file": tmp_path / "file" / "cache.sqlite", "a folder": tmp_path, "no name": tmp_path / "\0"}[
+        place
+    ]
     with pytest.warns(CacheWarning, match="cannot be used .* going on with memory alone"):
         cache = EmbeddingCache(where)
     cache.store("m", keys("a"), rows(1.0))

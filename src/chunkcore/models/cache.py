@@ -15,6 +15,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import ModelError
 from chunkcore.models.base import Vectors
+from chunkcore.models.checks import check_vectors
 
 __all__ = ["CacheWarning", "EmbeddingCache", "text_key"]
 
@@ -96,11 +98,15 @@ class EmbeddingCache:
         return found, vectors
 
     def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Keep one vector a key. All of them are on disk when this returns, or none.
+        """Keep one vector a key: shape (len(keys), dimensions). All of them are on disk when this returns, or none.
 
         Raises:
-            ModelError: the model's vectors had another number of dimensions before.
+            ModelError: not one vector a key, or NaN or infinity in one; or the model's vectors had another number
+                of dimensions before.
         """
+        if not len(keys):
+            return
+        vectors = check_vectors(vectors, len(keys), model=model)
         with self._lock:
             self._reopen_after_fork()
             done = self._on_disk(lambda disk: _insert(disk, model, keys, vectors), writes=True)
@@ -124,6 +130,10 @@ class EmbeddingCache:
                     connection.close()
             self._process = -1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle holds where the file is; what is in memory alone stays behind.
+        return partial(type(self), wait_seconds=self._wait), (self.path,)
+
     def __enter__(self) -> EmbeddingCache:
         return self
 
@@ -141,7 +151,7 @@ class EmbeddingCache:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._disk = self._connect_or_replace(self.path)
-        except (OSError, sqlite3.Error, _UnusableError) as error:
+        except (OSError, ValueError, sqlite3.Error, _UnusableError) as error:
             self._warn(f"cannot be used ({error})")
 
     def _reopen_after_fork(self) -> None:

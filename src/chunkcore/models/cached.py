@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +60,10 @@ class CachedEmbedder:
         self._lock = threading.RLock()
         if isinstance(embedder, TokenCountingEmbedder):
             self.count_tokens: Callable[[Sequence[str]], NDArray[np.int64]] = embedder.count_tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Progress is told in the process that asked for it.
+        return partial(type(self), batch_size=self.batch_size), (self.embedder, self.cache)
 
     @property
     def fingerprint(self) -> str:
