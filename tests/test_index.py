@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
@@ -55,6 +55,7 @@ def test_equal_to_brute_force_at_any_block_size(seed, count, dimensions, asked, 
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 30), st.integers(5_000, 1_500_000))
 def test_near_ties_that_float32_products_would_swap_are_in_order(seed, k, block_bytes):
     rng = np.random.default_rng(seed)
@@ -63,13 +64,13 @@ def test_near_ties_that_float32_products_would_swap_are_in_order(seed, k, block_
     assert top_k(queries, near, k, block_bytes=block_bytes)[0].tolist() == brute_force(queries, near, k)
 
 
-@pytest.mark.parametrize("block_bytes", [1, 5_000, 40_000, 10**6, 10**9])
+@pytest.mark.parametrize("block_bytes", [5_000, 40_000, 10**9])
 def test_a_tie_that_k_cuts_through_keeps_the_lowest_indices(block_bytes):
-    """3,000 copies of 7 vectors: the 50 best of each query are the first 50 copies of one of them."""
+    """1,000 copies of 7 vectors: the 50 best of each query are the first 50 copies of one of them."""
     rng = np.random.default_rng(0)
     originals = rng.standard_normal((7, 384)).astype(np.float32)
-    which = rng.integers(0, 7, size=3000)
-    indices, scores = top_k(originals, originals[which], 50, block_bytes=max(block_bytes, 3000))
+    which = rng.integers(0, 7, size=1000)
+    indices, scores = top_k(originals, originals[which], 50, block_bytes=block_bytes)
     for row in range(7):
         assert indices[row].tolist() == np.flatnonzero(which == row)[:50].tolist()
         assert np.unique(scores[row]).tolist() == [1.0]
@@ -126,6 +127,18 @@ def test_memory_is_bounded_by_the_blocks():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6 * 2**20 < queries.shape[0] * vectors.shape[0] * 4
+
+
+@pytest.mark.parametrize("k", [4_000, 10**9])
+def test_asking_for_everything_costs_little_more_than_the_answer(k):
+    rng = np.random.default_rng(3)
+    queries, vectors = (rng.standard_normal((n, 8), dtype=np.float32) for n in (100, 4_000))
+    tracemalloc.start()
+    indices, scores = top_k(queries, vectors, k, block_bytes=2**20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (np.sort(indices, axis=1) == np.arange(4_000)).all()
+    assert peak < indices.nbytes + scores.nbytes + 3 * 2**20
 
 
 # --- DenseIndex -----------------------------------------------------------------------------------------------

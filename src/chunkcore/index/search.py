@@ -51,7 +51,7 @@ def top_k(queries: ArrayLike, vectors: ArrayLike, k: int, *, block_bytes: int = 
     indices = np.zeros((len(left), k), dtype=np.int64)
     scores = np.zeros((len(left), k), dtype=np.float32)
     if indices.size:
-        step, width = _block_shape(len(left), len(right), left.shape[1], block_bytes)
+        step, width = _block_shape(len(left), len(right), left.shape[1], k, block_bytes)
         for start in range(0, len(left), step):
             block = slice(start, start + step)
             indices[block], scores[block] = _search(left[block], right, k, width, block_bytes)
@@ -69,9 +69,9 @@ def _matrix(values: ArrayLike, what: str) -> NDArray[np.floating]:
     return matrix
 
 
-def _block_shape(queries: int, vectors: int, dimensions: int, block_bytes: int) -> tuple[int, int]:
-    """Queries and vectors a block, so that vectors in float32 and the (partly copied) scores fit."""
-    step = max(1, min(queries, 256, block_bytes // (40 * dimensions)))
+def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int]:
+    """Queries and vectors a block, so that vectors in float32, the (partly copied) scores and the bests fit."""
+    step = max(1, min(queries, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
     width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
     return step, width
 
