@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
@@ -71,6 +73,21 @@ def test_a_vector_does_not_depend_on_the_company_it_is_in(backend):
     assert together.dtype == np.float32
     assert np.linalg.norm(together, axis=1) == pytest.approx(1.0, abs=1e-5)
     assert model.embed_documents([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_threads_may_share_a_model_and_a_pickle_of_it_is_the_same_model(backend):
+    model = get_embedder(f"{backend}:all-MiniLM-L6-v2")
+    texts = [f"{i} " + "word " * 400 for i in range(2)]
+    vectors, counts = model.embed_documents(texts), model.count_tokens(texts)
+    with ThreadPoolExecutor(4) as pool:
+        embedded = [pool.submit(model.embed_documents, texts) for _ in range(3)]
+        counted = [pool.submit(model.count_tokens, texts) for _ in range(60)]
+        assert all((each.result() == counts).all() for each in counted)
+        assert all(np.abs(each.result() - vectors).max() < 1e-5 for each in embedded)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.name, again.fingerprint) == (model.name, model.fingerprint)
+    assert np.abs(again.embed_documents(texts[:1]) - vectors[:1]).max() < 1e-5
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from unittest.mock import Mock
 
 import numpy as np
@@ -17,7 +18,8 @@ from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.models import Embedder, check_vectors, embed, get_embedder, is_symmetric, loading
 from chunkcore.models.batching import encodable, sorted_batches
 from chunkcore.models.bert_folder import is_bert_folder, read_bert_folder
-from chunkcore.models.fingerprints import folder_fingerprint
+from chunkcore.models.model_files import folder_fingerprint
+from chunkcore.models.openvino_graph import import_openvino
 from tests.fakes import BROKEN, FakeEmbedder, ListEmbedder, NanEmbedder, RaisingEmbedder, WordsEmbedder
 from tests.strategies import hard_text
 
@@ -79,6 +81,14 @@ def test_the_cause_of_a_failure_is_kept():
     assert isinstance(told.value.__cause__, ConnectionError)
 
 
+@pytest.mark.parametrize("queries", [False, True])
+def test_each_distinct_text_is_given_once_and_every_text_has_its_row(queries):
+    model = FakeEmbedder()
+    vectors = embed(model, ["b", "a", "b", "c", "a"], queries=queries)
+    assert model.texts == ["b", "a", "c"]
+    assert (vectors == FakeEmbedder().embed_documents(["b", "a", "b", "c", "a"])).all()
+
+
 def test_no_texts_need_no_model_and_lists_are_welcome():
     assert embed(WordsEmbedder(), []).shape == (0, 0)
     assert embed(ListEmbedder(), ["a"]).dtype == np.float32
@@ -112,6 +122,28 @@ def test_what_a_tokenizer_is_given_can_be_encoded(text):
 def test_a_string_that_names_no_model_is_told(spec):
     with pytest.raises(OptionError, match="names no model: expected all-MiniLM-L6-v2, a folder, or a name on the hub"):
         get_embedder(spec)
+
+
+@pytest.mark.parametrize("backend", ["", "openvino:", "torch:"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "./none",
+        "/none/here",
+        "~/none",
+        "~nobody-of-that-name/x",
+        "C:\\none",
+        "a/b/c",
+        "file:///x",
+        "a\0b",
+        " x",
+        "y" * 5000,
+    ],
+)
+def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(monkeypatch, backend, model):
+    monkeypatch.setattr(loading, "_load", Mock(side_effect=AssertionError("the hub was asked")))
+    with pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
+        get_embedder(backend + model)
 
 
 def test_an_embedder_is_handed_back_and_anything_else_is_told():
@@ -224,7 +256,12 @@ def test_limits_prompts_and_pooling_are_read(tmp_path):
         ({"model_type": "roberta"}, "its model_type is 'roberta'; expected 'bert'"),
         ({"position_embedding_type": "relative_key"}, "position embeddings are 'relative_key'"),
         ({"hidden_act": "silu"}, "its hidden_act is 'silu'"),
-        ({"num_hidden_layers": None}, "config.json is not that of a BERT"),
+        ({"num_hidden_layers": None}, "its num_hidden_layers is None; expected a whole number of at least 1"),
+        ({"max_position_embeddings": float("inf")}, "its max_position_embeddings is inf; expected a whole number"),
+        ({"num_attention_heads": 3}, "its hidden_size 8 cannot be shared by 3 heads"),
+        ({"layer_norm_eps": "tiny"}, "its layer_norm_eps is 'tiny'; expected a small number"),
+        ({"hidden_act": ["gelu"]}, r"its hidden_act is \['gelu'\]; expected one of gelu"),
+        ({"pooling": {"pooling_mode": 3}}, "its pooling is 3; expected mean or cls"),
         ({"modules": ["Transformer", "Pooling", "Dense"]}, "its modules are Transformer, Pooling, Dense"),
         (
             {"pooling": {"pooling_mode_max_tokens": True}},
@@ -255,6 +292,31 @@ def test_a_file_that_is_no_json_is_named(tmp_path):
         read_bert_folder(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("modules.json", {}, r"modules\.json holds a dict; expected a list"),
+        ("config.json", [1], r"config\.json holds a list; expected a dict"),
+        ("1_Pooling/config.json", "mean", r"1_Pooling/config\.json holds a str; expected a dict"),
+        ("sentence_bert_config.json", None, r"sentence_bert_config\.json holds a NoneType"),
+        ("sentence_bert_config.json", {"max_seq_length": -5}, "its max_seq_length is -5; expected a whole number"),
+        ("config_sentence_transformers.json", {"prompts": ["q: "]}, "its prompts are not strings by name"),
+        ("config_sentence_transformers.json", {"prompts": {"query": 1}}, "its prompts are not strings by name"),
+    ],
+)
+def test_a_file_of_another_shape_is_told(tmp_path, name, content, message):
+    (bert_folder(tmp_path) / name).write_text(json.dumps(content))
+    assert not is_bert_folder(tmp_path)  # so that get_embedder goes on to the other backend
+    with pytest.raises(OptionError, match=message):
+        read_bert_folder(tmp_path)
+
+
+def test_json_without_end_is_told(tmp_path):
+    (bert_folder(tmp_path) / "config.json").write_text("[" * 100_000)
+    with pytest.raises(OptionError, match=r"config\.json cannot be read"):
+        read_bert_folder(tmp_path)
+
+
 def test_a_folders_fingerprint_follows_its_content(tmp_path):
     first = folder_fingerprint(bert_folder(tmp_path / "a"))
     assert folder_fingerprint(bert_folder(tmp_path / "b")) == first
@@ -272,3 +334,26 @@ def test_importing_the_models_imports_no_framework():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_openvino_is_imported_without_its_telemetry():
+    """In a process of its own, with everything that it would send or write caught."""
+    pytest.importorskip("openvino", reason="needs openvino")
+    script = (
+        "import sys, threading\n"
+        "from chunkcore.models.openvino_graph import import_openvino\n"
+        "assert import_openvino().Core\n"
+        "assert import_openvino() is sys.modules['openvino']\n"
+        "assert not any(name.startswith('openvino_telemetry') for name in sys.modules), 'imported'\n"
+        "assert threading.active_count() == 1, 'something is sent'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_was_imported_before_openvino_stays(monkeypatch):
+    theirs = ModuleType("openvino_telemetry")
+    monkeypatch.setitem(sys.modules, "openvino_telemetry", theirs)
+    monkeypatch.setitem(sys.modules, "openvino", ModuleType("openvino"))
+    assert import_openvino() is sys.modules["openvino"]
+    assert sys.modules["openvino_telemetry"] is theirs

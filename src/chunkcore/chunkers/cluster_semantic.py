@@ -103,7 +103,7 @@ class ClusterSemantic(Chunker):
         found = self._splitter.ranges(source)
         pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
         if len(pieces) > 1:
-            vectors = self._embed([source.text[start:end] for start, end in found])
+            vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in found])
             most = min(self.max_size // self.piece_size, len(pieces))
             fits = None if self.maximum == "pieces" else self._fitting(source, pieces, most)
             lasts = np.cumsum(optimal_segmentation(vectors, most, fits=fits)) - 1
@@ -118,12 +118,6 @@ class ClusterSemantic(Chunker):
             counts = source.counts(pieces[: len(pieces) - before, 0], pieces[before:, 1])
             fits[before:, before] = counts <= self.max_size
         return fits
-
-    def _embed(self, texts: list[str]) -> Vectors:
-        """One row a text, from one row a distinct text."""
-        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = embed(get_embedder(self.embedder), list(place))
-        return vectors if len(place) == len(texts) else vectors[[place[text] for text in texts]]
 
 
 def mean_pair_similarity(vectors: Vectors) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,33 +70,30 @@ def read_bert_folder(path: Path) -> BertFolder:
     transformer = path / modules["Transformer"]
     if transformer.resolve() != path.resolve():
         raise _unbuildable(path, f"its Transformer is in {modules['Transformer']!r}, not in the folder itself")
-    config = _read(path / "config.json")
+    config = _read(path, "config.json")
     _check_architecture(path, config)
-    settings = _read(path / "sentence_bert_config.json", optional=True)
+    settings = _read(path, "sentence_bert_config.json", optional=True)
     prompts = _prompts(path)
-    try:
-        positions = int(config["max_position_embeddings"])
-        return BertFolder(
-            path=path,
-            layers=int(config["num_hidden_layers"]),
-            heads=int(config["num_attention_heads"]),
-            hidden=int(config["hidden_size"]),
-            epsilon=float(config.get("layer_norm_eps", 1e-12)),
-            activation=_ACTIVATIONS[config.get("hidden_act", "gelu")],
-            pooling=_pooling(path, _read(path / modules["Pooling"] / "config.json")),
-            normalize="Normalize" in modules,
-            max_tokens=min(int(settings.get("max_seq_length") or positions), positions),
-            lowercase=bool(settings.get("do_lower_case", False)),
-            document_prompt=next((prompts[each] for each in _DOCUMENT_PROMPTS if each in prompts), prompts[""]),
-            query_prompt=prompts.get("query", prompts[""]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise _unbuildable(path, f"its config.json is not that of a BERT ({type(error).__name__}: {error})") from error
+    positions = _number(path, config, "max_position_embeddings")
+    return BertFolder(
+        path=path,
+        layers=_number(path, config, "num_hidden_layers"),
+        heads=_number(path, config, "num_attention_heads"),
+        hidden=_number(path, config, "hidden_size"),
+        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        activation=_ACTIVATIONS[config.get("hidden_act", "gelu")],
+        pooling=_pooling(path, _read(path, f"{modules['Pooling']}/config.json")),
+        normalize="Normalize" in modules,
+        max_tokens=min(_number(path, settings, "max_seq_length", positions), positions),
+        lowercase=bool(settings.get("do_lower_case", False)),
+        document_prompt=next((prompts[each] for each in _DOCUMENT_PROMPTS if each in prompts), prompts[""]),
+        query_prompt=prompts.get("query", prompts[""]),
+    )
 
 
 def _modules(path: Path) -> dict[str, str]:
     """The kinds of the model's modules and their folders; each kind once, in the one order that can be built."""
-    listed = _read(path / "modules.json")
+    listed = _read(path, "modules.json", kind=list)
     try:
         kinds = [str(each["type"]).rpartition(".")[2] for each in listed]
         folders = [str(each["path"]) for each in listed]
@@ -116,8 +114,20 @@ def _check_architecture(path: Path, config: dict[str, Any]) -> None:
     if positions != "absolute":
         raise _unbuildable(path, f"its position embeddings are {positions!r}; expected 'absolute'")
     activation = config.get("hidden_act", "gelu")
-    if activation not in _ACTIVATIONS:
+    if activation not in list(_ACTIVATIONS):
         raise _unbuildable(path, f"its hidden_act is {activation!r}; expected one of {', '.join(_ACTIVATIONS)}")
+    epsilon = config.get("layer_norm_eps", 1e-12)
+    if type(epsilon) is not float or not 0 < epsilon < math.inf:
+        raise _unbuildable(path, f"its layer_norm_eps is {epsilon!r}; expected a small number")
+    if _number(path, config, "hidden_size") % (heads := _number(path, config, "num_attention_heads")):
+        raise _unbuildable(path, f"its hidden_size {config['hidden_size']} cannot be shared by {heads} heads")
+
+
+def _number(path: Path, config: dict[str, Any], name: str, default: int | None = None) -> int:
+    value = default if config.get(name) is None else config[name]
+    if type(value) is not int or value < 1:
+        raise _unbuildable(path, f"its {name} is {value!r}; expected a whole number of at least 1")
+    return value
 
 
 def _pooling(path: Path, config: dict[str, Any]) -> str:
@@ -125,7 +135,7 @@ def _pooling(path: Path, config: dict[str, Any]) -> str:
         raise _unbuildable(path, "its pooling leaves out the prompt")
     if "pooling_mode" in config:
         mode = config["pooling_mode"]
-        modes = [mode] if isinstance(mode, str) else list(mode)
+        modes = mode if isinstance(mode, list) else [mode]
     else:
         active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
         modes = [_POOLINGS.get(name, name) for name in active] or ["mean"]
@@ -136,19 +146,27 @@ def _pooling(path: Path, config: dict[str, Any]) -> str:
 
 def _prompts(path: Path) -> dict[str, str]:
     """The model's prompts by name; the default one, or none, under ""."""
-    config = _read(path / "config_sentence_transformers.json", optional=True)
-    named = {str(name): str(prompt) for name, prompt in (config.get("prompts") or {}).items() if prompt is not None}
+    config = _read(path, "config_sentence_transformers.json", optional=True)
+    prompts = config.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(each, str | None) for each in prompts.values()):
+        raise _unbuildable(path, "its prompts are not strings by name")
+    named = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     # An empty "query" or "document" is what sentence-transformers itself writes for a model without prompts.
     return {**named, "": named.get(str(config.get("default_prompt_name")), "")}
 
 
-def _read(file: Path, *, optional: bool = False) -> Any:
+def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -> Any:
+    """The content of one of the folder's JSON files; {} for an optional one that is not there."""
+    file = path / name
     if optional and not file.is_file():
         return {}
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _unbuildable(file.parent, f"{file.name} cannot be read ({error})") from error
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unbuildable(path, f"{name} cannot be read ({error})") from error
+    if not isinstance(content, kind):
+        raise _unbuildable(path, f"{name} holds a {type(content).__name__}; expected a {kind.__name__}")
+    return content
 
 
 def _unbuildable(path: Path, reason: str) -> OptionError:

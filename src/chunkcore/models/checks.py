@@ -16,17 +16,21 @@ __all__ = ["check_vectors", "embed"]
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). No texts, no call: shape (0, 0).
 
-    A model that fails or answers with something that is no answer is asked once more.
+    The model is given each distinct text once, in the order in which they come first. One that fails or answers
+    with something that is no answer is asked once more.
 
     Raises:
         ModelError: the second answer was no better.
     """
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
+    place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    distinct = list(place)
     try:
-        return _ask(embedder, texts, queries)
+        vectors = _ask(embedder, distinct, queries)
     except ModelError:
-        return _ask(embedder, texts, queries)
+        vectors = _ask(embedder, distinct, queries)
+    return vectors if len(distinct) == len(texts) else vectors[[place[text] for text in texts]]
 
 
 def _ask(embedder: Embedder, texts: Sequence[str], queries: bool) -> Vectors:

