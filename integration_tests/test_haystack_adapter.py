@@ -945,3 +945,13 @@ def test_the_example_runs():
     assert len(recalls) == 2
     assert all(0.4 < recall < 1 for recall in recalls)
     assert len(example.read_text().splitlines()) < 40
+
+
+def test_chunks_of_the_same_span_have_different_ids_and_the_same_ones_in_every_run():
+    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 8, "overlap": 3})
+    document = Document(id="root", content="\xa0\u2028\u2028the\xa0")
+    made = split(splitter, document)
+    assert len(made) == 2
+    assert made[0].content == made[1].content
+    assert made[0].id != made[1].id
+    assert [each.id for each in split(splitter, document)] == [each.id for each in made]

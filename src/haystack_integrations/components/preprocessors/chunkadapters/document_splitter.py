@@ -17,6 +17,7 @@ from haystack import Document, component, default_from_dict, default_to_dict, lo
 
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._configuration import build, workers_for
+from chunkadapters._ids import unused_id
 from chunkadapters._origin import Origin
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
@@ -162,7 +163,8 @@ class ChunkcoreDocumentSplitter:
 
     def _documents(self, document: Document, chunks: list[Chunk]) -> list[Document]:
         """The chunks of a document as Haystack's documents."""
-        ids = [_id(chunk) for chunk in chunks]
+        taken: set[str] = set()
+        ids = [_id(chunk, taken) for chunk in chunks]
         pages = _pages(document, chunks)
         overlaps = _overlaps(self.chunker, chunks, ids)
         parent_meta = _copier(document.meta)
@@ -211,14 +213,16 @@ def _check(documents: object) -> None:
             )
 
 
-def _id(chunk: Chunk) -> str:
+def _id(chunk: Chunk, taken: set[str]) -> str:
     """64 hexadecimal digits, as many as Haystack's ids have.
 
     Haystack hashes content and metadata: that fails on unpaired surrogates, and differs from run to run
     where metadata hold a set or an object. An edited text must still get a new id under an old name, or
-    a store that skips duplicates would keep the old text.
+    a store that skips duplicates would keep the old text. Two chunks of a document can have the same span,
+    where an overlap is stripped of its white space; their ids differ.
     """
-    return blake2b(f"{chunk.id}{chunk.content_hash}".encode("ascii"), digest_size=32).hexdigest()
+    named = f"{unused_id(chunk.id, taken)}{chunk.content_hash}"
+    return blake2b(named.encode("ascii"), digest_size=32).hexdigest()
 
 
 def _copier(meta: dict[str, Any]) -> Callable[[], dict[str, Any]]:
