@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def test_vectors_come_back_to_the_last_bit_after_reopening(path):
     assert found.tolist() == [True] * 1200 + [False]
     assert again[:-1].tobytes() == vectors[::-1].tobytes()
     assert not again[-1].any()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python cannot lower SQLite's limits")
+def test_more_keys_are_asked_for_than_sqlite_takes_parameters(path):
+    with EmbeddingCache(path) as cache:
+        cache._disk.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+        names = keys(*map(str, range(1200)))
+        cache.store("m", names, rows(*range(1200)))
+        assert cache.fetch("m", names)[1][:, 0].tolist() == list(range(1200))
 
 
 def test_models_roles_and_texts_are_told_apart(path):
@@ -170,6 +180,14 @@ def test_a_file_damaged_while_in_use_is_set_aside_too(path):
     assert not found.any()
     cache.store("m", keys("a"), rows(1.0))
     assert cache.fetch("m", keys("a"))[0].tolist() == [True]
+
+
+def test_a_log_goes_aside_with_the_file_that_it_belongs_to(path):
+    path.parent.mkdir()
+    path.write_text("no cache " * 1000)
+    path.with_name(f"{path.name}-wal").write_bytes(b"of the old file")
+    told_of(path).close()
+    assert path.with_name("embeddings.sqlite.damaged-1-wal").read_bytes() == b"of the old file"
 
 
 def test_an_empty_file_becomes_a_cache(path):
@@ -366,7 +384,12 @@ def test_the_longest_texts_come_first_and_progress_is_told():
 
 
 def test_threads_that_ask_for_the_same_text_embed_it_once():
-    model = FakeEmbedder()
+    class Slow(FakeEmbedder):
+        def embed_documents(self, texts):
+            time.sleep(0.05)
+            return super().embed_documents(texts)
+
+    model = Slow()
     cached = CachedEmbedder(model)
     threads = [threading.Thread(target=cached.embed_documents, args=(["a", "b"],)) for _ in range(8)]
     for thread in threads:

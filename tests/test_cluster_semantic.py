@@ -103,8 +103,8 @@ def test_the_mean_over_pairs_is_that_of_the_whole_matrix(seed, count, dimensions
     assert mean_pair_similarity(vectors) == pytest.approx(pairs.mean() if len(pairs) else 0.0, abs=1e-7)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 5))
-def test_of_what_fits_no_segmentation_is_better(seed, count, most):
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 5), st.integers(1, 9))
+def test_of_what_fits_no_segmentation_is_better(seed, count, most, block_rows):
     vectors, most = random_vectors(seed, count, 3), min(most, count)
     matrix = centred_similarities(vectors)
     fits = np.random.default_rng(seed).random((count, most)) < 0.6
@@ -113,7 +113,7 @@ def test_of_what_fits_no_segmentation_is_better(seed, count, most):
     def allowed(sizes: list[int]) -> bool:
         return all(fits[end - 1, size - 1] for end, size in zip(np.cumsum(sizes), sizes, strict=True))
 
-    sizes = optimal_segmentation(vectors, most, fits=fits).tolist()
+    sizes = optimal_segmentation(vectors, most, fits=fits, block_rows=block_rows).tolist()
     assert allowed(sizes)
     best = max(total(matrix, each) for each in all_segmentations(count, most) if allowed(each))
     assert total(matrix, sizes) == pytest.approx(best, abs=1e-7)
