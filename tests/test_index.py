@@ -86,7 +86,9 @@ def test_scores_are_the_same_at_every_block_size():
 
 
 def test_scores_are_cosines_and_length_does_not_matter():
-    indices, scores = top_k(np.array([[2.0, 0.0]]), np.array([[0.0, 5.0], [1e-200, 1e-200], [1e200, 0.0], [-1.0, 0.0]]), 4)
+    indices, scores = top_k(
+        np.array([[2.0, 0.0]]), np.array([[0.0, 5.0], [1e-200, 1e-200], [1e200, 0.0], [-1.0, 0.0]]), 4
+    )
     assert indices.tolist() == [[2, 1, 0, 3]]
     assert scores[0] == pytest.approx([1.0, np.sqrt(0.5), 0.0, -1.0])
 
