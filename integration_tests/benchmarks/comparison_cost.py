@@ -47,9 +47,7 @@ def main() -> None:
         warm = _compare(benchmark, chunkers, CachedEmbedder(embedder, EmbeddingCache(known)))
         shared = CachedEmbedder(embedder, EmbeddingCache(known))
         texts = {
-            chunk.text
-            for chunker in chunkers
-            for chunk in _sharing(chunker, shared).chunk_many(benchmark.documents)
+            chunk.text for chunker in chunkers for chunk in _sharing(chunker, shared).chunk_many(benchmark.documents)
         }
     started = perf_counter()
     embedder.embed_documents(sorted(texts))
