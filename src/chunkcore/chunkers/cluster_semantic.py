@@ -163,8 +163,8 @@ def optimal_segmentation(
     count = len(vectors)
     width = max(1, min(max_pieces, count))
     sizes: list[int] = []
-    # best[s - 1]: the best sum of what precedes a chunk of s pieces, less that of s = 1, so that numbers
-    # stay small on long texts. Plain lists: at some eight pieces a chunk they are faster than arrays.
+    # best[s - 1]: the best sum of what precedes a chunk of s pieces, less one number for a whole block of rows,
+    # so that sums stay small on long texts. Plain lists: at some eight pieces a chunk they are faster than arrays.
     best = [0.0] + [-np.inf] * (width - 1)
     for sums in _window_sums(vectors, width, block_rows):
         if fits is not None:
@@ -176,8 +176,9 @@ def optimal_segmentation(
             while values[size - 1] < least:
                 size -= 1
             sizes.append(size)
-            value = values[size - 1]
-            best = [0.0, *[each - value for each in best[:-1]]]
+            best.insert(0, values[size - 1])
+            best.pop()
+        best = [each - best[0] for each in best]
     return _walk_back(sizes)
 
 
