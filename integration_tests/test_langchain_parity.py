@@ -175,12 +175,14 @@ def test_recursive_on_generated_text(
 
 
 @given(
-    texts, sizes, patterns, st.sampled_from(list(KEEP)), st.booleans(), st.sampled_from(["cl100k_base", "characters"])
-)
+    texts, sizes, patterns, st.sampled_from(["start", "end"]), st.booleans(),
+    st.sampled_from(["cl100k_base", "characters"]),
+)  # fmt: skip
 @many
 def test_recursive_with_regular_expressions_on_generated_text(
     text: str, sizes: tuple[int, int], separators: tuple[str, ...], keep: str, strip: bool, counter: str
 ) -> None:
+    """Not dropped ones: there the original glues pieces with the pattern itself, which is no text of the source."""
     options = {"size": sizes[0], "overlap": sizes[1], "separators": separators, "keep": keep, "strip": strip}
     ours = Recursive(counter=counter, regex=True, **options).split_text(text)
     theirs = langchain_recursive(counter, regex=True, **options).split_text(text)
