@@ -59,7 +59,9 @@ def pip(*arguments: str) -> None:
     """Run pip of this environment; end with its exit code where it fails."""
     done = subprocess.run([*PIP, *arguments], check=False)
     if done.returncode:
-        say(f"the installation stopped: `pip {' '.join(arguments)}` failed, see above; run make again once it is mended")
+        say(
+            f"the installation stopped: `pip {' '.join(arguments)}` failed, see above; run make again once it is mended"
+        )
         sys.exit(done.returncode)
 
 
