@@ -109,6 +109,8 @@ class Chunk:
         context: what was written about the chunk (a title path, a model's sentence); never source text.
         metadata: what the strategy tells about the chunk.
         fingerprint: of the chunker and its options.
+        segments: the parts that multi-vector search embeds on their own, each as its spans; mostly none.
+        derived: whether a model wrote `text`; the spans are then the passage that it was written from.
 
     >>> chunk = Chunk("faq.md", 0, (Span(0, 3),), "Why", 1)
     >>> chunk.start, chunk.end, chunk.id == Chunk("faq.md", 0, (Span(0, 3),), "Why", 1).id
@@ -123,6 +125,8 @@ class Chunk:
     context: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
+    segments: tuple[tuple[Span, ...], ...] = ()
+    derived: bool = False
 
     def __post_init__(self) -> None:
         if not self.spans:
@@ -140,9 +144,15 @@ class Chunk:
 
     @property
     def id(self) -> str:
-        """32 hexadecimal digits, the same in every run: document id + chunker fingerprint + spans."""
+        """32 hexadecimal digits, the same in every run: document id + chunker fingerprint + spans (+ derived text)."""
         places = ",".join(f"{span.start}-{span.end}" for span in self.spans)
-        return _digest(self.document_id, self.fingerprint, places)
+        written = (self.text,) if self.derived else ()  # a passage can have several texts written from it
+        return _digest(self.document_id, self.fingerprint, places, *written)
+
+    @property
+    def embedded_text(self) -> str:
+        """What a model reads of the chunk: its context, where it has one, on a line before its text."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
 
     @property
     def content_hash(self) -> str:

@@ -1,6 +1,6 @@
 """The strategies, one file each; importing this registers them all."""
 
-from chunkcore.chunkers.base import Chunker, build_chunker, register, strategies
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.dual_semantic import DualSemantic
@@ -15,6 +15,8 @@ __all__ = [
     "Breakpoint",
     "Chunker",
     "ClusterSemantic",
+    "Draft",
+    "DraftingChunker",
     "DualSemantic",
     "FixedSentences",
     "FixedToken",

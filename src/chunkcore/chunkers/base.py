@@ -1,7 +1,7 @@
 """What every strategy shares: the `Chunker` protocol, the registry of names, and configuration.
 
-A strategy is a frozen dataclass. Its fields are its options, and it implements one method, `_split`,
-which answers with spans. Everything else is here.
+A strategy is a frozen dataclass. Its fields are its options, and it implements one method: `_split`,
+which answers with spans, or, as a `DraftingChunker`, `_draft`, which can tell more. Everything else is here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
-__all__ = ["Chunker", "build_chunker", "register", "strategies"]
+__all__ = ["Chunker", "Draft", "DraftingChunker", "build_chunker", "register", "strategies"]
 
 C = TypeVar("C", bound="type[Chunker]")
 R = TypeVar("R")
@@ -34,6 +35,25 @@ _registry: dict[str, type[Chunker]] = {}
 # Small documents are split together: enough of them that array operations cost little each, and no more.
 _BATCH_CHARACTERS = 100_000
 _BATCH_DOCUMENTS = 64
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Draft(NamedTuple):
+    """What a strategy says of a chunk: where it is, and what else it knows.
+
+    Attributes:
+        spans: what the chunk stands for, in the order in which it reads.
+        metadata: for the chunk's own.
+        context: what a model or a heading path says about the chunk.
+        derived: the chunk's text where a model wrote it; None where it is the source's, as nearly always.
+        segments: the parts that are searched on their own, each as its spans.
+    """
+
+    spans: tuple[Span, ...]
+    metadata: Mapping[str, Any] = _NOTHING
+    context: str = ""
+    derived: str | None = None
+    segments: tuple[tuple[Span, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +87,10 @@ class Chunker(ABC):
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         """The chunks of a text, each as the spans that it stands for, in order."""
 
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        """The same with what else is known of them; the document is None for a bare text, or for several at once."""
+        return [Draft(spans) for spans in self._split(source)]
+
     @property
     def hard_maximum(self) -> int | None:
         """What no chunk's own text ever counts more than, in the counter's unit; None where it is not promised."""
@@ -83,13 +107,16 @@ class Chunker(ABC):
         Raises:
             DataError: not a string.
         """
-        if not isinstance(text, str):
-            raise DataError(f"a text is a string, got {type(text).__name__}; decode bytes first")
-        return [_merge(spans) for spans in self._split(self.token_counter.tokenize(text))]
+        return [_merge(spans) for spans in self._split(self._tokenize_text(text))]
 
     def split_text(self, text: str) -> list[str]:
-        """The chunks' texts."""
-        return [self._text(text, spans) for spans in self.spans(text)]
+        """The chunks' texts.
+
+        Raises:
+            DataError: not a string.
+        """
+        drafts = self._draft(self._tokenize_text(text), None)
+        return [self._text(text, _merge(draft.spans)) if draft.derived is None else draft.derived for draft in drafts]
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of a document.
@@ -135,6 +162,11 @@ class Chunker(ABC):
             else:
                 yield from _ordered(pool, self.chunk, iter(documents), ahead)
 
+    def _tokenize_text(self, text: str) -> TokenizedText:
+        if not isinstance(text, str):
+            raise DataError(f"a text is a string, got {type(text).__name__}; decode bytes first")
+        return self.token_counter.tokenize(text)
+
     def _tokenize(self, documents: list[Document]) -> TokenizedText:
         """The documents' text with its tokens."""
         for document in documents:
@@ -149,18 +181,36 @@ class Chunker(ABC):
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
         """For each document, whose texts are the source's parts, its chunks."""
-        found = [_merge(spans) for spans in self._split(source)]
-        texts = [self._text(source.text, spans) for spans in found]
-        counts = self._counts(source, found, texts)
+        drafts = self._draft(source, documents[0] if len(documents) == 1 else None)
+        found = [_merge(draft.spans) for draft in drafts]
+        texts = [
+            self._text(source.text, spans) if draft.derived is None else draft.derived
+            for spans, draft in zip(found, drafts, strict=True)
+        ]
+        counts = self._counts(source, found, drafts, texts)
         fingerprint = self.fingerprint
         if len(documents) == 1:
             name = documents[0].id
             return [
                 [
-                    Chunk(name, index, spans, text, count, fingerprint=fingerprint)
-                    for index, (spans, text, count) in enumerate(zip(found, texts, counts, strict=True))
+                    Chunk(
+                        name,
+                        index,
+                        spans,
+                        text,
+                        count,
+                        context,
+                        dict(metadata),
+                        fingerprint,
+                        segments,
+                        derived is not None,
+                    )
+                    for index, (spans, text, count, (_, metadata, context, derived, segments)) in enumerate(
+                        zip(found, texts, counts, drafts, strict=True)
+                    )
                 ]
             ]
+        # Only strategies of `tokens_only` come by here, which know no more than spans.
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
         offsets = source.parts[:, 0].tolist()
@@ -175,14 +225,16 @@ class Chunker(ABC):
             return text[spans[0].start : spans[0].end]
         return self.separator.join(span.slice(text) for span in spans)
 
-    def _counts(self, source: TokenizedText, found: list[tuple[Span, ...]], texts: list[str]) -> list[int]:
+    def _counts(
+        self, source: TokenizedText, found: list[tuple[Span, ...]], drafts: list[Draft], texts: list[str]
+    ) -> list[int]:
         """Tokens of each chunk's own text; a chunk of one span needs no second pass."""
         starts = np.array([spans[0].start for spans in found], dtype=np.int64)
         ends = np.array([spans[0].end for spans in found], dtype=np.int64)
         counts = source.counts(starts, ends)
-        parts = [i for i, spans in enumerate(found) if len(spans) > 1]
-        if parts:
-            counts[parts] = self.token_counter.count_many([texts[i] for i in parts])
+        again = [i for i, spans in enumerate(found) if len(spans) > 1 or drafts[i].derived is not None]
+        if again:
+            counts[again] = self.token_counter.count_many([texts[i] for i in again])
         return counts.tolist()  # type: ignore[no-any-return]
 
     @classmethod
@@ -215,6 +267,18 @@ class Chunker(ABC):
         options = {name: _identity(getattr(self, name)) for name in self.option_names()}
         data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
         return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftingChunker(Chunker, ABC):
+    """A strategy that knows more of its chunks than their spans: it implements `_draft`."""
+
+    @abstractmethod
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        """The chunks of a text, in order; the document is None for a bare text."""
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        return [draft.spans for draft in self._draft(source, None)]
 
 
 def register(name: str) -> Callable[[C], C]:

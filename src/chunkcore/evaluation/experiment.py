@@ -111,8 +111,7 @@ class _Cut:
     texts: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        texts = [f"{each.context}\n{each.text}" if each.context else each.text for each in self.chunks]
-        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "texts", [each.embedded_text for each in self.chunks])
 
 
 def _names(chunkers: Sequence[Chunker]) -> list[str]:
