@@ -135,7 +135,7 @@ def run(
     )
 
 
-def rows_by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[Row]:
+def rows_byfirst_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[Row]:
     """Ours with the chunks where the released code places them: at the first occurrence of their text.
 
     It also takes a full stop off the end of the text that it looks for.
@@ -150,7 +150,7 @@ def rows_by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[R
         if "embedder" in chunker.option_names():
             chunker = replace(chunker, embedder=embedder)  # type: ignore[call-arg]
         chunks = [*chunker.chunk_many(benchmark.documents)]
-        pool = [_first_occurrence(chunk, texts[chunk.document_id]) for chunk in chunks]
+        pool = [first_occurrence(chunk, texts[chunk.document_id]) for chunk in chunks]
         deepest = max(10, int(scorer.depths(pool).max()))
         indices, _ = top_k(queries, embedder.embed_documents([chunk.text for chunk in chunks]), deepest)
         found = {
@@ -160,7 +160,7 @@ def rows_by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[R
     return our_rows(reports)
 
 
-def _first_occurrence(chunk: Chunk, text: str) -> Retrieved:
+def first_occurrence(chunk: Chunk, text: str) -> Retrieved:
     # A chunk that is a full stop alone is looked for as nothing, and found at the beginning.
     wanted = chunk.text.removesuffix(".")
     start = text.find(wanted)
@@ -261,7 +261,7 @@ def write(shared: Path, cache: Path, model: str) -> list[str]:
     by_code = run(benchmark, embedder, published=True, progress=timed)
     times.append(time.perf_counter() - began)
     rows = our_rows(by_code)
-    misplaced = rows_by_first_occurrence(benchmark, embedder)
+    misplaced = rows_byfirst_occurrence(benchmark, embedder)
     return [
         "## Ours, counted as the released code counts, against the report",
         "",
