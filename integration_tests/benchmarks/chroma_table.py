@@ -135,7 +135,7 @@ def run(
     )
 
 
-def rows_byfirst_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[Row]:
+def rows_by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[Row]:
     """Ours with the chunks where the released code places them: at the first occurrence of their text.
 
     It also takes a full stop off the end of the text that it looks for.
@@ -261,7 +261,7 @@ def write(shared: Path, cache: Path, model: str) -> list[str]:
     by_code = run(benchmark, embedder, published=True, progress=timed)
     times.append(time.perf_counter() - began)
     rows = our_rows(by_code)
-    misplaced = rows_byfirst_occurrence(benchmark, embedder)
+    misplaced = rows_by_first_occurrence(benchmark, embedder)
     return [
         "## Ours, counted as the released code counts, against the report",
         "",
