@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.breakpoint import Breakpoint, breakpoints
 from chunkcore.chunkers.dual_semantic import DualSemantic, band_statistics
 from chunkcore.chunkers.kamradt import KamradtModified
-from chunkcore.chunkers.semantic import neighbour_distances, sentence_ranges, unit_rows, window_texts
+from chunkcore.chunkers.semantic import neighbour_distances, unit_rows, window_texts
 from chunkcore.models import CachedEmbedder, get_embedder
 from tests.conftest import SHARED, shared
 
@@ -69,11 +70,11 @@ def test_dual_semantic_cuts_where_the_reference_does(model, case):
         min_size=options["min"],
         max_size=options["max"],
         maximum="pieces",
-        sentences=f"regex:{options['sentences']}",
+        splitter=f"regex:{options['sentences']}",
         embedder=model,
     )
     assert ranges(chunker, text) == golden(case)
-    blocks = sentence_ranges(text, chunker.sentences)
+    blocks = sentence_ranges(text, chunker.splitter)
     vectors = model.embed_documents([text[start:end] for start, end in blocks.tolist()])
     mean, deviation = band_statistics(unit_rows(vectors), options["d"])
     assert mean + options["k"] * deviation == pytest.approx(options["theta"], abs=1e-6)
@@ -86,7 +87,7 @@ def test_breakpoint_cuts_where_langchain_does(model, case):
         threshold=options["threshold"],
         amount=options["amount"],
         buffer=options["buffer"],
-        sentences=f"regex:{options['sentences']}",
+        splitter=f"regex:{options['sentences']}",
         embedder=model,
     )
     ours = ranges(chunker, text)
@@ -100,7 +101,7 @@ def test_breakpoint_cuts_where_langchain_does(model, case):
 
 def with_an_empty_last_sentence(model: CachedEmbedder, chunker: Breakpoint, text: str) -> list[tuple[int, int]]:
     """The chunks, with the sentence of no characters that the reference's splitter leaves at the end."""
-    pieces = sentence_ranges(text, chunker.sentences).tolist()
+    pieces = sentence_ranges(text, chunker.splitter).tolist()
     texts = [*(text[start:end] for start, end in pieces), ""]
     distances = neighbour_distances(model.embed_documents(window_texts(texts, chunker.buffer)))
     cuts = np.flatnonzero(breakpoints(distances, chunker.threshold, chunker.amount or 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.breakpoint import Breakpoint, breakpoints, group_pieces
+from chunkcore.chunkers.dual_semantic import DualSemantic
+from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import neighbour_distances
+from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.tokens import CharacterCounter, WordCounter
@@ -36,7 +40,7 @@ def angles(**options) -> Breakpoint:
     return Breakpoint(
         **{
             "embedder": AngleEmbedder(),
-            "sentences": REGEX,
+            "splitter": REGEX,
             "buffer": 0,
             "threshold": "distance",
             "counter": "words",
@@ -156,8 +160,32 @@ def test_a_model_that_answers_nonsense_is_an_error(strategy, broken):
 
 def test_a_pattern_that_takes_more_than_white_space_loses_nothing():
     text = "(0)0; 90; 0"
-    assert angles(sentences="regex:;").split_text(text) == ["(0)0;", "90;", "0"]
-    assert angles(sentences=r"regex:\(0\)").split_text(text) == [text]
+    assert angles(splitter="regex:;").split_text(text) == ["(0)0;", "90;", "0"]
+    assert angles(splitter=r"regex:\(0\)").split_text(text) == [text]
+
+
+def every_word(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+@pytest.mark.parametrize("strategy", [Sentence, FixedSentences, Breakpoint, Kamradt, KamradtModified, DualSemantic])
+def test_strategies_between_sentences_take_the_same_splitters(strategy):
+    text = "A 0 0. B 90."
+    named = partial(every_word)
+    named.name = "words"
+    options = {"embedder": FakeEmbedder()} if "embedder" in strategy.option_names() else {}
+    for splitter in ("default", "regex:;", named):
+        chunker = strategy(splitter=splitter, **options)
+        assert "".join("".join(chunker.split_text(text)).split()) == "A00.B90."
+        assert chunker.to_dict()["splitter"] == getattr(splitter, "name", splitter)
+    with pytest.raises(OptionError, match="has no `name`"):
+        strategy(splitter=every_word, **options)
+
+
+def test_a_callable_says_where_sentences_are():
+    named = partial(every_word)
+    named.name = "words"
+    assert angles(splitter=named).split_text("0 0 90 90 0") == ["0 0", "90 90", "0"]
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------
@@ -233,7 +261,7 @@ def test_one_chunk_over_the_maximum_leaves_the_others_as_they_are():
 
 def modified(**options) -> KamradtModified:
     return KamradtModified(
-        **{"embedder": AngleEmbedder(), "sentences": REGEX, "buffer": 0, "counter": "words", **options}
+        **{"embedder": AngleEmbedder(), "splitter": REGEX, "buffer": 0, "counter": "words", **options}
     )
 
 
@@ -307,9 +335,9 @@ def test_pieces_of_a_size_take_the_place_of_sentences():
 
 def test_the_defaults_are_the_papers():
     assert (Kamradt().threshold, Kamradt().amount, Kamradt().buffer) == ("percentile", None, 1)
-    assert Kamradt().sentences == REGEX
+    assert Kamradt().splitter == REGEX
     text = "Cats sat. Cats ran. Shares fell. Shares rose. Dogs ran. Dogs sat."
-    options = {"embedder": FakeEmbedder(), "sentences": REGEX}
+    options = {"embedder": FakeEmbedder(), "splitter": REGEX}
     assert Kamradt(embedder=FakeEmbedder()).spans(text) == Breakpoint(
         threshold="percentile", amount=95, **options
     ).spans(text)
@@ -327,8 +355,8 @@ def test_the_defaults_are_the_papers():
         (Breakpoint, {"min_size": -1}, "min_size is at least 0"),
         (Breakpoint, {"max_size": 0}, "max_size is at least 1"),
         (Breakpoint, {"min_size": 9, "max_size": 8}, r"min_size \(9\), got 8"),
-        (Breakpoint, {"sentences": "regex:("}, "is no regular expression"),
-        (Breakpoint, {"sentences": "letters"}, "'letters'"),
+        (Breakpoint, {"splitter": "regex:("}, "is no regular expression"),
+        (Breakpoint, {"splitter": "letters"}, "'letters'"),
         (Kamradt, {"embedder": " "}, "embedder is the name of a model"),
         (KamradtModified, {"size": 0}, "size is at least 1, got 0"),
         (KamradtModified, {"piece_size": 301}, r"at most size \(300\), got 301"),

@@ -41,7 +41,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"threshold": "interquartile", "amount": 0.5, "max_size": 30, "counter": "words"},
         {"threshold": "gradient", "buffer": 3},
         {"threshold": "distance", "amount": 0.4, "min_size": 20, "counter": "characters"},
-        {"threshold": "absolute_gradient", "sentences": r"regex:(?<=[.?!])\s+"},
+        {"threshold": "absolute_gradient", "splitter": r"regex:(?<=[.?!])\s+"},
     ],
     "kamradt": [{}, {"amount": 50.0, "max_size": 40, "counter": "words"}],
     "kamradt_modified": [{"size": 30}, {"size": 40, "goal": "mean", "piece_size": 10, "buffer": 3}],
@@ -55,7 +55,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 9, "minimum": 4, "maximum": 120, "overlap_sentences": 2, "counter": "words"},
         {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
     ],
-    "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"chunks": 3, "overlap": 1}],
+    "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"}],
     "cluster_semantic": [{"max_size": 40, "piece_size": 10}, {"max_size": 6, "piece_size": 2, "counter": "words"}],
 }
 
@@ -212,7 +212,6 @@ OTHER_VALUES: dict[str, Any] = {
     "embedder": FakeEmbedder(name="another"),
     "max_size": 41,
     "min_size": 1,
-    "sentences": r"regex:\n",
     "buffer": 5,
     "threshold": {
         "percentile": "gradient",
@@ -232,7 +231,7 @@ OTHER_VALUES: dict[str, Any] = {
     "overlap_sentences": 3,
     "splitter": "spacy",
     "sentence.maximum": 130,
-    "fixed_sentences.sentences": 7,
+    "sentences": 7,
     "chunks": 8,
 }
 

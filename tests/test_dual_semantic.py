@@ -22,7 +22,7 @@ from tests.test_breakpoint import REGEX, AngleEmbedder
 
 def dual(**options) -> DualSemantic:
     return DualSemantic(
-        **{"embedder": AngleEmbedder(), "sentences": REGEX, "k": 0.0, "counter": "words", "max_size": 20, **options}
+        **{"embedder": AngleEmbedder(), "splitter": REGEX, "k": 0.0, "counter": "words", "max_size": 20, **options}
     )
 
 

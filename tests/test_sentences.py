@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, MissingExtraError, OptionError
@@ -75,6 +77,35 @@ def test_a_callable_out_of_bounds_or_order_is_refused(pairs: Iterable[tuple[int,
 def test_a_callable_that_answers_something_else_is_refused() -> None:
     with pytest.raises(DataError, match="pairs of numbers, got 'ab '"):
         sentence_ranges("ab cd", lambda text: ["ab "])  # type: ignore[list-item]
+
+
+def test_a_pattern_cuts_where_its_matches_end() -> None:
+    def cut(text: str, pattern: str) -> list[str]:
+        return [text[start:end] for start, end in sentence_ranges(text, f"regex:{pattern}").tolist()]
+
+    assert cut(" a; b ;; c;", ";") == ["a;", "b ;", ";", "c;"]
+    assert cut("One.  Two? ", r"(?<=[.?!])\s+") == ["One.", "Two?"]
+    assert cut("a:b c", "a:b") == ["a:b", "c"]  # what follows the first colon is the pattern
+    assert cut("nothing here", "x") == ["nothing here"]
+    assert cut("  ", "x") == []
+
+
+@given(text=hard_text(), pattern=st.sampled_from([r"(?<=[.?!])\s+", ".", r"\b", r"\s*"]))
+def test_a_pattern_loses_nothing(text: str, pattern: str) -> None:
+    found = [text[start:end] for start, end in sentence_ranges(text, f"regex:{pattern}").tolist()]
+    assert "".join("".join(found).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("splitter", ["regex:", "spacy:", "regexp:a", "", 5, None])
+def test_what_names_no_splitter_is_refused(splitter: Any) -> None:
+    with pytest.raises(OptionError, match=r"unknown sentence splitter .*regex:<pattern>"):
+        sentence_ranges("a", splitter)
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(?P<x>a)(?P<x>b)"])
+def test_a_pattern_that_is_none_is_refused(pattern: str) -> None:
+    with pytest.raises(OptionError, match=r"is no regular expression .*; correct it"):
+        sentence_ranges("a", f"regex:{pattern}")
 
 
 def test_unknown_splitters_and_absent_packages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

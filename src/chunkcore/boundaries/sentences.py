@@ -1,4 +1,4 @@
-"""Where sentences begin and end: a rule-based default that needs no package, spaCy, or any callable."""
+"""Where sentences begin and end: a rule-based default that needs no package, a pattern, spaCy, or any callable."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _GERMAN_MONTHS = _words("Januar Februar März April Mai Juni Juli August Septemb
 
 
 def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
-    """The sentences of a text.
+    r"""The sentences of a text.
 
     The default is rules: full stops that end no abbreviation, initial, decimal, version or address, with the
     quotes and brackets that close after them; the full stops of Chinese, Japanese, Arabic, Urdu, Hindi,
@@ -73,7 +73,8 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     Args:
         text: the text.
         splitter: "default"; "spacy", for the small English pipeline of spaCy, or "spacy:" and the name of
-            another; or a callable that takes the text and answers with starts and ends, in order.
+            another; "regex:" and a regular expression for what ends a sentence, which its matches are part of;
+            or a callable that takes the text and answers with starts and ends, in order.
 
     Returns:
         Code-point offsets, int64, ``(n, 2)``: sorted and disjoint, without white space at their ends. Every
@@ -81,35 +82,58 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
         (at the beginning of the text, the one after it).
 
     Raises:
-        OptionError: no such splitter or no such pipeline.
+        OptionError: no such splitter or no such pipeline, or no regular expression.
         MissingExtraError: spaCy is not installed.
         DataError: a callable's ranges are out of bounds or of order, or overlap.
 
     >>> text = 'Dr. Wu paid $3.50. "Why?" he asked.  これは文。次の文。'
     >>> [text[start:end] for start, end in sentence_ranges(text).tolist()]
     ['Dr. Wu paid $3.50.', '"Why?" he asked.', 'これは文。', '次の文。']
+    >>> [text[start:end] for start, end in sentence_ranges(text, r"regex:\?|\s{2,}").tolist()]
+    ['Dr. Wu paid $3.50. "Why?', '" he asked.', 'これは文。次の文。']
     """
     check_splitter(splitter)
     if callable(splitter):
         return _from_starts(text, _checked_starts(text, splitter(text)))
     if splitter == "default":
         return _from_starts(text, _cuts(text))
-    return _from_starts(text, _spacy_starts(text, splitter))
+    kind, _, rest = splitter.partition(":")
+    if kind == "regex":
+        return _from_starts(text, (match.end() for match in re.finditer(rest, text)))
+    return _from_starts(text, _spacy_starts(text, rest))
 
 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
     """Raise `OptionError` unless this names a splitter or can be called, and with `named` has a `name` if so."""
-    known = splitter in ("default", "spacy") or (isinstance(splitter, str) and len(splitter.partition("spacy:")[2]) > 0)
-    if not known and not callable(splitter):
-        raise OptionError(
-            f'unknown sentence splitter {splitter!r}: expected "default", "spacy", "spacy:<pipeline>" or a callable '
-            "that takes a text and answers with (start, end) pairs"
-        )
-    if named and not known and not isinstance(getattr(splitter, "name", None), str):
+    if isinstance(splitter, str):
+        _check_spec(splitter)
+    elif not callable(splitter):
+        raise _unknown(splitter)
+    elif named and not isinstance(getattr(splitter, "name", None), str):
         raise OptionError(
             f"the sentence splitter {splitter!r} has no `name`, which tells its chunks from another's: "
             'set one, as in splitter.name = "ours-1"'
         )
+
+
+def _check_spec(splitter: str) -> None:
+    kind, _, rest = splitter.partition(":")
+    if splitter not in ("default", "spacy") and not (kind in ("spacy", "regex") and rest):
+        raise _unknown(splitter)
+    if kind == "regex":
+        try:
+            re.compile(rest)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise OptionError(
+                f"the sentence splitter's {rest!r} is no regular expression ({error}); correct it"
+            ) from error
+
+
+def _unknown(splitter: object) -> OptionError:
+    return OptionError(
+        f'unknown sentence splitter {splitter!r}: expected "default", "spacy", "spacy:<pipeline>", "regex:<pattern>" '
+        "or a callable that takes a text and answers with (start, end) pairs"
+    )
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
@@ -223,9 +247,9 @@ def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
     return starts[1:]
 
 
-def _spacy_starts(text: str, splitter: str) -> Iterator[int]:
+def _spacy_starts(text: str, name: str) -> Iterator[int]:
     """Where spaCy's sentences begin, but for the text's first: blocks of sentences of ours, one after the other."""
-    pipeline = _load_spacy(splitter.partition(":")[2])
+    pipeline = _load_spacy(name)
     for start, end in _blocks(text):
         if start:
             yield start

@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import register
-from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, sentence_ranges, window_texts
+from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit, pack, running_sizes
@@ -70,7 +71,7 @@ class Breakpoint(SentenceChunker):
         amount: None for the table's default. 0 to 100 for percentiles, 0 to 2 for a distance.
         min_size: in the counter's unit, of a chunk's own text.
         max_size: likewise; None for no maximum.
-        sentences: see `SentenceChunker`.
+        splitter: see `SentenceChunker`.
         embedder: see `SentenceChunker`.
 
     Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times;
@@ -108,7 +109,7 @@ class Breakpoint(SentenceChunker):
         return self.max_size
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        pieces = sentence_ranges(source.text, self.sentences)
+        pieces = sentence_ranges(source.text, self.splitter)
         distances = np.empty(0)
         if len(pieces) > 1:
             texts = [source.text[start:end] for start, end in pieces.tolist()]

@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import register
-from chunkcore.chunkers.semantic import Floats, SentenceChunker, sentence_ranges, unit_rows
+from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit
@@ -50,7 +51,7 @@ class DualSemantic(SentenceChunker):
             words, else at graphemes. "pieces": sizes are sums over the blocks, as in the paper's code: a
             chunk's own text can be over `max_size` by the white space between blocks, and a sentence that is
             over it is a chunk.
-        sentences: see `SentenceChunker`; the paper uses spaCy.
+        splitter: see `SentenceChunker`; the paper uses spaCy.
         embedder: see `SentenceChunker`.
 
     Cost: one call of the model for a text's distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n
@@ -96,7 +97,7 @@ class DualSemantic(SentenceChunker):
 
     def _blocks(self, source: TokenizedText) -> Ranges:
         """The sentences; with ``maximum="text"`` in parts where they are over it."""
-        blocks = sentence_ranges(source.text, self.sentences)
+        blocks = sentence_ranges(source.text, self.splitter)
         if self.maximum == "pieces":
             return blocks
         over = source.counts(blocks[:, 0], blocks[:, 1]) > self.max_size

@@ -29,7 +29,8 @@ class FixedSentences(Chunker):
         chunks: how many chunks a document has, at least 1, instead of `sentences`: as near to one number of
             sentences as can be, the first ones one longer. A document of fewer sentences has a chunk each.
         overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`.
-        splitter: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see `sentence_ranges`.
+        splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
+            `sentence_ranges`.
 
     Raises:
         OptionError: an option is out of range.

@@ -10,15 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import register
 from chunkcore.chunkers.breakpoint import Breakpoint, group_pieces
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import (
-    SENTENCE_END,
     Floats,
     SentenceChunker,
     neighbour_distances,
-    sentence_ranges,
     window_texts,
 )
 from chunkcore.document import Span
@@ -43,8 +42,6 @@ class Kamradt(Breakpoint):
 
     Options, cost and errors are those of `Breakpoint`.
     """
-
-    sentences: str = SENTENCE_END
 
 
 @register("kamradt_modified")
@@ -71,7 +68,7 @@ class KamradtModified(SentenceChunker):
         goal: "maximum" or "mean", as told above.
         piece_size: None for sentences; else pieces of at most so much by the recursive splitter.
         buffer: sentences, or pieces, on each side of a window.
-        sentences: see `SentenceChunker`.
+        splitter: see `SentenceChunker`.
         embedder: see `SentenceChunker`.
 
     Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times;
@@ -107,7 +104,7 @@ class KamradtModified(SentenceChunker):
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         if self.piece_size is None:
-            return sentence_ranges(source.text, self.sentences)
+            return sentence_ranges(source.text, self.splitter)
         return as_ranges(spans[0] for spans in self._splitter._split(source))
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.boundaries import sentences
+from chunkcore.boundaries.sentences import check_splitter
 from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.packing import trim
-from chunkcore.spans import Ranges
 
 __all__ = [
     "SENTENCE_END",
     "Floats",
     "SentenceChunker",
     "neighbour_distances",
-    "sentence_ranges",
     "unit_rows",
     "window_texts",
 ]
@@ -41,22 +38,18 @@ class SentenceChunker(Chunker, ABC):
     """A strategy that cuts between sentences, by what a model makes of them.
 
     Attributes:
-        sentences: "default", "spacy" or "spacy:" and a pipeline, as `boundaries.sentences` knows them, or
-            "regex:" and a regular expression for what ends a sentence. The one that is set is
-            white space after ".", "?" or "!".
+        splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
+            `sentence_ranges`. Set is what Kamradt's code has: white space after ".", "?" or "!".
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
     """
 
-    sentences: str = SENTENCE_END
+    splitter: str | Callable[[str], Any] = SENTENCE_END
     embedder: Embedder | str = DEFAULT_MODEL
 
     def _validate(self) -> None:
         if isinstance(self.embedder, str) and not self.embedder.strip():
             raise OptionError("embedder is the name of a model, got an empty one")
-        if self.sentences.startswith("regex:"):
-            sentence_ranges("", self.sentences)  # which checks the pattern
-        else:
-            sentences.check_splitter(self.sentences)
+        check_splitter(self.splitter, named=True)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -67,33 +60,7 @@ class SentenceChunker(Chunker, ABC):
 
     def _embed(self, texts: list[str]) -> Vectors:
         """One row a text: the model is asked once, for the distinct texts."""
-        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = embed(get_embedder(self.embedder), list(place))
-        return vectors if len(place) == len(texts) else vectors[[place[text] for text in texts]]
-
-
-def sentence_ranges(text: str, splitter: str = SENTENCE_END) -> Ranges:
-    """What a pattern's matches end, without white space at its ends: shape (n, 2), in order.
-
-    A match is of the sentence before it, so that nothing is lost where it is more than white space.
-
-    Raises:
-        OptionError: the splitter is neither one of `boundaries.sentences` nor "regex:" and a regular expression.
-
-    >>> sentence_ranges(" One.  Two? ")
-    array([[ 1,  5],
-           [ 7, 11]])
-    """
-    kind, _, pattern = splitter.partition(":")
-    if kind != "regex":
-        return sentences.sentence_ranges(text, splitter)
-    try:
-        matches = re.finditer(pattern, text)
-    except re.error as error:
-        raise OptionError(f"sentences: {pattern!r} is no regular expression ({error}); correct it") from error
-    edges = [0, *(match.end() for match in matches), len(text)]
-    rows = [trim(text, start, end) for start, end in pairwise(edges)]
-    return np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
+        return embed(get_embedder(self.embedder), texts)
 
 
 def window_texts(sentences: list[str], buffer: int) -> list[str]:

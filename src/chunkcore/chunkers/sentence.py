@@ -46,7 +46,8 @@ class Sentence(Chunker):
         maximum: what no chunk's own text is over; at least `size`. None: `size`.
         overlap: how much neighbouring chunks may share, ``0 <= overlap < size``.
         overlap_sentences: how many sentences they share; at least 0.
-        splitter: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see `sentence_ranges`.
+        splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
+            `sentence_ranges`.
 
     Raises:
         OptionError: an option is out of range.

@@ -1,4 +1,4 @@
-"""Texts of like length go together, so that little of a batch is padding."""
+"""What a model is asked for: each distinct text once, those of like length together, so that little is padding."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["encodable", "sorted_batches"]
+__all__ = ["distinct", "encodable", "sorted_batches"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct texts, in the order in which they come first, and for each text its place among them.
+
+    >>> found, places = distinct(["b", "a", "b"])
+    >>> found, places.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    return list(place), np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def sorted_batches(

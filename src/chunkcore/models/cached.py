@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors, is_symmetric
-from chunkcore.models.batching import sorted_batches
+from chunkcore.models.batching import distinct, sorted_batches
 from chunkcore.models.cache import EmbeddingCache, text_key
 from chunkcore.models.checks import embed
 
@@ -88,18 +88,11 @@ class CachedEmbedder:
 
     def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
         role = "" if self.symmetric else "query" if queries else "document"
-        place: dict[bytes, int] = {}
-        distinct: list[str] = []
-        inverse = np.empty(len(texts), dtype=np.int64)
-        for row, text in enumerate(texts):
-            key = text_key(text, role)
-            if key not in place:
-                place[key] = len(distinct)
-                distinct.append(text)
-            inverse[row] = place[key]
+        asked, places = distinct(texts)
+        keys = [text_key(text, role) for text in asked]
         with self._lock:
-            vectors = self._distinct(list(place), distinct, queries)
-        return vectors if len(distinct) == len(texts) else vectors[inverse]
+            vectors = self._distinct(keys, asked, queries)
+        return vectors if len(asked) == len(texts) else vectors[places]
 
     def _distinct(self, keys: list[bytes], texts: list[str], queries: bool) -> Vectors:
         found, vectors = self.cache.fetch(self.fingerprint, keys)

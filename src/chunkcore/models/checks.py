@@ -9,6 +9,7 @@ import numpy as np
 
 from chunkcore.errors import ChunkcoreError, ModelError
 from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.batching import distinct
 
 __all__ = ["check_vectors", "embed"]
 
@@ -24,13 +25,12 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
     """
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
-    place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    distinct = list(place)
+    asked, places = distinct(texts)
     try:
-        vectors = _ask(embedder, distinct, queries)
+        vectors = _ask(embedder, asked, queries)
     except ModelError:
-        vectors = _ask(embedder, distinct, queries)
-    return vectors if len(distinct) == len(texts) else vectors[[place[text] for text in texts]]
+        vectors = _ask(embedder, asked, queries)
+    return vectors if len(asked) == len(texts) else vectors[places]
 
 
 def _ask(embedder: Embedder, texts: Sequence[str], queries: bool) -> Vectors:
