@@ -1,0 +1,158 @@
+"""Every strategy that needs no LLM, on five collections, read at equal retrieved tokens.
+
+    python -m integration_tests.benchmarks.collections_table --shared ../shared [--characters 300000] [--only cuad]
+
+lochmere ships with the package and is taken whole; of the others as many documents as come to about so many
+characters, in an order drawn with a fixed seed, with all of their questions. Chunks of all documents of a
+collection are searched. Questions of CUAD and Evidence Inference do not name their document: its title stands
+before them.
+
+Recall at equal tokens: for each question the recall at each k lies over the tokens retrieved for it, and is read
+at the budget along straight lines between neighbouring k. Intervals are of 10,000 paired resamples of questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from chunkcore.chunkers import parse_chunker, strategies
+from chunkcore.cli.compare import default_cache
+from chunkcore.datasets import load_dataset
+from chunkcore.document import Document
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.bootstrap import mean_intervals
+from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.results import Report, Scores
+
+COLLECTIONS = ("lochmere", "chroma", "cuad", "evidence_inference", "covid_qa")
+REFERENCE = "recursive"
+BUDGET = 1000
+KS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 26, 32, 48, 64)
+# Sizes about alike, where a strategy has one; names that are not registered are left out.
+STRATEGIES = {
+    "recursive": "recursive:size=200",
+    "recursive, overlap": "recursive:size=200,overlap=100",
+    "recursive, smaller": "recursive:size=100",
+    "fixed_token": "fixed_token:size=200",
+    "sentence": "sentence:size=200",
+    "fixed_sentences": "fixed_sentences:sentences=6",
+    "markdown": "markdown:size=200",
+    "auto": "auto:size=200",
+    "breakpoint": "breakpoint:max_size=200",
+    "kamradt": "kamradt",
+    "kamradt_modified": "kamradt_modified:size=200",
+    "dual_semantic": "dual_semantic",
+    "cluster_semantic": "cluster_semantic:max_size=200",
+    "single_linkage": "single_linkage",
+    "dbscan": "dbscan",
+    "hierarchical": "hierarchical",
+}
+
+
+def benchmark_of(name: str, shared: Path, characters: int) -> Benchmark:
+    if name == "lochmere":
+        return load_dataset(name)
+    whole = load_benchmark(shared / "data" / name)
+    documents = list(sampled(whole.documents, characters))
+    titles = {document.id: title(document) for document in documents}
+    queries = [
+        replace(query, text=f"{titles[query.evidence[0].document_id]}: {query.text}") if name in UNNAMED else query
+        for query in whole.queries
+        if all(evidence.document_id in titles for evidence in query.evidence)
+    ]
+    return Benchmark(name, documents, queries)
+
+
+UNNAMED = ("cuad", "evidence_inference")
+
+
+def title(document: Document) -> str:
+    """The document's own title, else its first line that is more than a label."""
+    given = document.metadata.get("title")
+    lines = (line.strip() for line in document.text.splitlines())
+    return str(given) if given else next((line for line in lines if len(line) > 10), "")
+
+
+def sampled(documents: Sequence[Document], characters: int) -> Iterator[Document]:
+    order = sorted(documents, key=lambda document: document.id)
+    random.Random(0).shuffle(order)
+    taken = 0
+    for document in order:
+        if taken and taken + len(document.text) > characters:
+            continue
+        taken += len(document.text)
+        yield document
+
+
+def at_budget(report: Report, budget: int = BUDGET) -> Scores:
+    """Each question's recall at this many retrieved tokens."""
+    tokens = np.column_stack([np.zeros(len(report.query_ids)), *(report.retrieved_tokens[k] for k in KS)])
+    recalls = np.column_stack([np.zeros(len(report.query_ids)), *(report.values(f"Recall@{k}") for k in KS)])
+    return np.array([np.interp(budget, x, y) for x, y in zip(tokens, recalls, strict=True)])
+
+
+def rows(reports: dict[str, Report]) -> Iterator[str]:
+    yield (
+        "| strategy | chunks | mean tokens | cut off | Recall@5 | tokens@5 | IoU@5 "
+        f"| Recall at {BUDGET:,} tokens | less {REFERENCE}'s |"
+    )
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    base = at_budget(reports[REFERENCE])
+    for name, report in reports.items():
+        even = at_budget(report)
+        columns = np.column_stack([report.values("Recall@5"), report.values("IoU@5"), even, even - base])
+        low, high = mean_intervals(columns)
+        mean = columns.mean(axis=0)
+        assert report.chunks is not None
+        chunks = report.chunks
+        cells = [f"{100 * m:.1f} [{100 * a:.1f}, {100 * b:.1f}]" for m, a, b in zip(mean, low, high, strict=True)]
+        difference = "–" if name == REFERENCE else f"{100 * mean[3]:+.1f} [{100 * low[3]:+.1f}, {100 * high[3]:+.1f}]"
+        if name != REFERENCE and low[3] * high[3] > 0:
+            difference = f"**{difference}**"
+        yield (
+            f"| {name} | {chunks.count:,} | {chunks.mean:.0f} | {chunks.truncated / max(1, chunks.count):.0%} "
+            f"| {cells[0]} | {report.mean_tokens(5):,.0f} | {100 * mean[1]:.1f} | {cells[2]} | {difference} |"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
+    parser.add_argument("--characters", type=int, default=300_000, help="about how many of each collection")
+    parser.add_argument("--only", action="append", choices=COLLECTIONS, help="this collection; may be repeated")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
+    options = parser.parse_args(arguments)
+    known = strategies()
+    wanted = {name: spec for name, spec in STRATEGIES.items() if spec.partition(":")[0] in known}
+    for collection in options.only or COLLECTIONS:
+        benchmark = benchmark_of(collection, options.shared, options.characters)
+        began = time.perf_counter()
+        reports = run_chunkers(
+            benchmark, [parse_chunker(spec) for spec in wanted.values()], ks=KS, cache=options.cache, progress=watch
+        )
+        print(f"\n### {collection}: {describe(benchmark)}\n")
+        print("\n".join(rows(dict(zip(wanted, reports, strict=True)))), flush=True)
+        print(f"{collection}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def describe(benchmark: Benchmark) -> str:
+    characters = sum(len(document.text) for document in benchmark.documents)
+    return f"{len(benchmark.documents)} documents, {characters:,} characters, {len(benchmark.queries)} questions"
+
+
+def watch(step: str, done: int, total: int) -> None:
+    if done == total:
+        print(f"  {step}: {total:,}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
