@@ -1,0 +1,89 @@
+"""Table 2 of the Dual Semantic Chunker's paper beside ours, with all-MiniLM-L6-v2 in place of stsb-mpnet-base-v2.
+
+    python -m integration_tests.benchmarks.dsc_table --shared ../shared
+
+Five corpora, 472 questions, exact search, k = 5, at most 100 tokens a chunk as there. Nothing is cached, so that
+the time is that of cutting with its embeddings. What the paper leaves open is read so:
+
+- DCG: the gain at rank i is the share of the chunk's tokens that are relevant, over log2(i + 1).
+- "F1": their results file holds the IoU under that name, so both are given.
+- Kamradt: the Chroma report's modified chunker with its mean-size search, 100 tokens the target.
+- Dual Semantic: sentences by our default splitter, or by spaCy's small English pipeline, as there, where installed.
+
+Lumber needs a large language model and has no row of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chunkcore.chunkers import parse_chunker
+from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.results import Report, Scores
+
+KS = (1, 2, 3, 4, 5)
+# The table's name and our strategy; a row of ours that the table lacks has its own name.
+STRATEGIES = {
+    "Fixed": "fixed_token:size=100",
+    "Recursive": "recursive:size=100",
+    "Kamradt": "kamradt_modified:size=100,goal=mean,piece_size=50,buffer=3",
+    "Cluster": "cluster_semantic:max_size=100",
+    "DSC": "dual_semantic:k=3.0,d=10,max_size=100,splitter=default",
+    "DSC, spaCy": "dual_semantic:k=3.0,d=10,max_size=100,splitter=spacy:en_core_web_sm",
+}
+
+
+def discounted_gain(report: Report) -> Scores:
+    """DCG@5 of each question, from what each further chunk adds to the relevant and to all retrieved tokens."""
+    tokens = np.column_stack([np.zeros(len(report.query_ids)), *(report.retrieved_tokens[k] for k in KS)])
+    relevant = np.column_stack([report.values(f"Precision@{k}") for k in KS]) * tokens[:, 1:]
+    gained = np.diff(relevant, axis=1, prepend=0)
+    added = np.diff(tokens, axis=1)
+    gains = np.divide(gained, added, out=np.zeros_like(gained), where=added > 0)
+    return np.asarray(gains @ (1 / np.log2(np.array(KS) + 1.0)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, help="the folder with data/chroma and reference/")
+    options = parser.parse_args(arguments)
+    with (options.shared / "reference/dsc_table2.csv").open(encoding="utf-8", newline="") as file:
+        theirs = {row["chunker"]: row for row in csv.DictReader(file)}
+    wanted = dict(STRATEGIES)
+    if importlib.util.find_spec("en_core_web_sm") is None:
+        print('en_core_web_sm is not installed: no row "DSC, spaCy"', file=sys.stderr)
+        del wanted["DSC, spaCy"]
+    benchmark = load_benchmark(options.shared / "data/chroma")
+    reports = run_chunkers(benchmark, [parse_chunker(spec) for spec in wanted.values()], ks=KS, progress=watch)
+    columns = ["DCG", "IoU@5", "F1@5", "P@5", "R@5", "seconds to cut", "mean tokens"]
+    print(f"| chunker | whose | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")
+    for name, row in theirs.items():
+        cells = [row["dcg"], row["f1"], "–", row["precision_at_5"], row["recall_at_5"], row["time_s"]]
+        print(f"| {name} | paper | {' | '.join(cells)} | {row['mean_tokens']} |")
+        for ours, report in zip(wanted, reports, strict=True):
+            if ours.partition(",")[0] == name:
+                print(f"| {ours} | ours | {' | '.join(values(report))} |")
+
+
+def values(report: Report) -> list[str]:
+    assert report.chunks is not None
+    means = [report.mean(f"{measure}@5") for measure in ("IoU", "F1", "Precision", "Recall")]
+    cells = [f"{value:.3f}" for value in (float(discounted_gain(report).mean()), *means)]
+    return [*cells, f"{report.seconds['chunk']:.1f}", f"{report.chunks.mean:.1f}"]
+
+
+def watch(step: str, done: int, total: int) -> None:
+    if done == total:
+        print(f"{step}: {total:,}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
