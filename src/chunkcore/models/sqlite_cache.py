@@ -1,0 +1,289 @@
+"""`SqliteCache`: a file of answers that several processes share. It may fail to help, never to let a run finish.
+
+A file that is damaged, of another program or of another version of this one is set aside (renamed) and a
+new one begun; where nothing can be written the run goes on with memory alone. Both are told by a
+`CacheWarning`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+__all__ = ["KEYS_AT_ONCE", "CacheWarning", "SqliteCache", "transaction"]
+
+C = TypeVar("C", bound="SqliteCache")
+T = TypeVar("T")
+
+KEYS_AT_ONCE = 500  # SQLite of old takes 999 parameters
+_MEMORY = ":memory:"
+
+
+class CacheWarning(UserWarning):
+    """A cache could not be used as asked; results are the same, the run is slower."""
+
+
+class _UnusableError(Exception):
+    """The file is a sound database, but not one of ours."""
+
+
+class SqliteCache:
+    """What the caches share: one file, threads and processes, damage and forks. Subclasses say what is in it.
+
+    Args:
+        path: the file, begun where there is none; None keeps everything in memory for this run.
+        wait_seconds: how long to wait for another process that is writing.
+
+    Attributes:
+        contents: what is kept, in warnings' words.
+        application: the number in the file's header that says that it is ours.
+        version: of the tables.
+        tables: by name the columns of each; the last holds a row a thing that is kept.
+    """
+
+    contents: ClassVar[str]
+    application: ClassVar[int]
+    version: ClassVar[int] = 1
+    tables: ClassVar[dict[str, str]]
+
+    def __init__(self, path: Path | str | None = None, *, wait_seconds: float = 30.0) -> None:
+        self.path = None if path is None else Path(path)
+        self._wait = wait_seconds
+        self._lock = threading.RLock()
+        self._disk: sqlite3.Connection | None = None
+        self._memory: sqlite3.Connection | None = None
+        self._open()
+
+    def __len__(self) -> int:
+        """How much is kept, of all models."""
+        with self._lock:
+            self._reopen_after_fork()
+            disk = self._on_disk(self._count) or 0
+            return disk + (self._count(self._memory) if self._memory is not None else 0)
+
+    def close(self) -> None:
+        """Let go of the file. Using the cache again opens it again."""
+        with self._lock:
+            for connection in (self._disk, self._memory):
+                if connection is not None:
+                    connection.close()
+            self._process = -1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle holds where the file is; what is in memory alone stays behind.
+        return partial(type(self), wait_seconds=self._wait), (self.path,)
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lookup(
+        self, keys: Sequence[bytes], select: Callable[[sqlite3.Connection, Sequence[bytes]], dict[bytes, T]]
+    ) -> dict[bytes, T]:
+        """What `select` finds of the keys on disk, and of the others in memory."""
+        with self._lock:
+            self._reopen_after_fork()
+            rows = self._on_disk(lambda disk: select(disk, keys)) or {}
+            missing = [key for key in keys if key not in rows]
+            if missing and self._memory is not None:
+                rows.update(select(self._memory, missing))
+        return rows
+
+    def _keep(self, insert: Callable[[sqlite3.Connection], bool]) -> None:
+        """Do what `insert` does on disk, or in memory where that cannot be."""
+        with self._lock:
+            self._reopen_after_fork()
+            if self._on_disk(insert, writes=True) is None:
+                if self._memory is None:
+                    self._memory = self._connect(_MEMORY)
+                insert(self._memory)
+
+    def _count(self, connection: sqlite3.Connection) -> int:
+        *_, table = self.tables
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
+
+    def _open(self) -> None:
+        self._process = os.getpid()
+        self._writable = True
+        self._disk = None
+        self._memory = None
+        if self.path is None:
+            self._memory = self._connect(_MEMORY)
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._disk = self._connect_or_replace(self.path)
+        except (OSError, ValueError, sqlite3.Error, _UnusableError) as error:
+            self._warn(f"cannot be used ({error})")
+
+    def _reopen_after_fork(self) -> None:
+        # SQLite's connections must not be used, or even closed, on the other side of a fork.
+        if self._process != os.getpid():
+            if self._process != -1:
+                _abandoned.extend([self._disk, self._memory])
+            self._open()
+
+    def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
+        try:
+            return self._connect(path)
+        except (sqlite3.DatabaseError, _UnusableError) as error:
+            if not _is_damage(error):
+                raise
+        with self._only_one_process(path):
+            # Another process may have replaced the file while this one waited.
+            try:
+                return self._connect(path)
+            except (sqlite3.DatabaseError, _UnusableError) as error:
+                if not _is_damage(error):
+                    raise
+                self._set_aside(path, error)
+            return self._connect(path)
+
+    def _connect(self, path: Path | str) -> sqlite3.Connection:
+        _check_header(path)
+        connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        # Look first: another program's database is to be left as it is.
+        self._check_identity(connection)
+        # A write-ahead log lets others read while one writes, and survives a killed process.
+        _retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"), self._wait)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        with transaction(connection):
+            if self._check_identity(connection) == "empty":
+                for table, columns in self.tables.items():
+                    connection.execute(f"CREATE TABLE {table} ({columns})")
+                connection.execute(f"PRAGMA application_id = {self.application}")
+                connection.execute(f"PRAGMA user_version = {self.version}")
+
+    def _check_identity(self, connection: sqlite3.Connection) -> Literal["ours", "empty"]:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables and application == 0:
+            return "empty"
+        if application != self.application:
+            raise _UnusableError("it is another program's database")
+        if version != self.version or not self.tables.keys() <= tables:
+            raise _UnusableError(f"it is of version {version}; expected {self.version}")
+        return "ours"
+
+    @contextmanager
+    def _only_one_process(self, path: Path) -> Iterator[None]:
+        """Hold a lock that works between processes on every system: an open transaction on a file beside."""
+        with closing(sqlite3.connect(f"{path}.lock", timeout=self._wait, isolation_level=None)) as lock:
+            lock.execute("BEGIN EXCLUSIVE")
+            yield
+
+    def _set_aside(self, path: Path, reason: Exception) -> None:
+        number = 1
+        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+            number += 1
+        path.replace(aside)
+        for log in ("-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                Path(f"{path}{log}").replace(f"{aside}{log}")
+        self._warn(f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun")
+
+    def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
+        """What `work` answers, or None where the disk cannot be used (any more)."""
+        for _ in range(2):
+            if self._disk is None or (writes and not self._writable):
+                return None
+            try:
+                return work(self._disk)
+            except sqlite3.DatabaseError as error:
+                self._recover(error, writes)
+        return None
+
+    def _recover(self, error: sqlite3.DatabaseError, writes: bool) -> None:
+        assert self._disk is not None
+        assert self.path is not None
+        if writes and not _is_damage(error):
+            self._writable = False  # a full disk can still be read
+            self._warn(f"cannot be written to ({error})")
+            return
+        self._disk.close()
+        self._disk = None
+        try:
+            if _is_damage(error):
+                with self._only_one_process(self.path):
+                    if not _is_sound(self.path):
+                        self._set_aside(self.path, error)
+                self._disk = self._connect_or_replace(self.path)
+                return
+        except (OSError, sqlite3.Error, _UnusableError) as second:
+            error = sqlite3.DatabaseError(f"{error}; {second}")
+        self._warn(f"cannot be used ({error})")
+
+    def _warn(self, what: str) -> None:
+        consequence = "" if "new one begun" in what else "; going on with memory alone"
+        warnings.warn(
+            f"the cache of {self.contents} {str(self.path)!r} {what}{consequence}", CacheWarning, stacklevel=4
+        )
+
+
+_abandoned: list[Any] = []
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether the file is at fault. sqlite3 has subclasses for all else: locked, full, read-only, not to be opened."""
+    return isinstance(error, _UnusableError) or type(error) is sqlite3.DatabaseError
+
+
+def _check_header(path: Path | str) -> None:
+    """SQLite takes a file of a few bytes for an empty database, and would write over it."""
+    if path == _MEMORY or not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        if file.read(16) not in (b"", b"SQLite format 3\0"):
+            raise _UnusableError("it is no database")
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _retry_while_locked(work: Callable[[], T], seconds: float) -> T:
+    """SQLite's own waiting does not cover the change to a write-ahead log."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of the block, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
