@@ -42,6 +42,7 @@ from chunkcore.evaluation.scoring import evaluate
 from chunkcore.index import DenseIndex, top_k
 from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, get_embedder
 from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
     "Aligner",
@@ -69,6 +70,7 @@ __all__ = [
     "FixedToken",
     "Kamradt",
     "KamradtModified",
+    "KeptChunk",
     "Mark",
     "Measure",
     "MissingExtraError",
@@ -85,6 +87,7 @@ __all__ = [
     "SizeError",
     "Span",
     "TokenCounter",
+    "UpdatePlan",
     "build_chunker",
     "compare",
     "dataset_path",
@@ -97,6 +100,7 @@ __all__ = [
     "load_dataset",
     "parse_chunker",
     "parse_measure",
+    "plan_update",
     "register",
     "run_chunkers",
     "strategies",

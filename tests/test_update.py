@@ -1,0 +1,204 @@
+"""An index that is updated by plan holds what one built anew holds, and the model sees nothing twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chunkcore import Chunk, Chunker, Document, FixedSentences, FixedToken, Recursive, Sentence, Span, plan_update
+from chunkcore.errors import DataError, SizeError
+from chunkcore.models import CachedEmbedder
+from chunkcore.update import UpdatePlan
+from tests.fakes import FakeEmbedder
+from tests.strategies import hard_text, prose
+from tests.test_chunker_promises import every_chunker
+
+# A word a chunk, so that a text reads as a list of chunks.
+WORDS = FixedSentences(sentences=1, splitter="regex: ")
+
+
+def plan(old: str, new: str, chunker: Chunker = WORDS) -> UpdatePlan:
+    return plan_update(chunker.chunk(Document("d", old)), Document("d", new), chunker)
+
+
+def texts(chunks: tuple[Chunk, ...]) -> list[str]:
+    return [chunk.text for chunk in chunks]
+
+
+def moves(planned: UpdatePlan) -> list[tuple[str, int, int]]:
+    return [(kept.new.text, kept.old.start, kept.new.start) for kept in planned.stay]
+
+
+def test_what_is_the_same_stays_what_is_not_goes_and_comes() -> None:
+    planned = plan("one two three", "one 2 three four")
+    assert moves(planned) == [("one", 0, 0), ("three", 8, 6)]
+    assert texts(planned.go) == ["two"]
+    assert texts(planned.come) == ["2", "four"]
+    assert [kept.new.text for kept in planned.moved] == ["three"]
+
+
+def test_nothing_is_to_do_where_nothing_changed() -> None:
+    planned = plan("one two two", "one two two")
+    assert (planned.go, planned.come, planned.moved, planned.to_embed) == ((), (), (), ())
+    assert len(planned.stay) == 3
+
+
+def test_a_document_that_is_new_or_emptied_comes_or_goes_as_a_whole() -> None:
+    assert texts(plan("", "one two").come) == ["one", "two"]
+    assert texts(plan("one two", " ").go) == ["one", "two"]
+
+
+def test_equal_chunks_stay_as_often_as_both_have_them() -> None:
+    fewer = plan("a b a a", "a a c")
+    assert len(fewer.stay) == 2
+    assert texts(fewer.go) == ["b", "a"]
+    assert texts(fewer.come) == ["c"]
+    more = plan("a b", "a a c a c b")
+    assert moves(more) == [("a", 0, 0), ("b", 2, 10)]
+    assert texts(more.come) == ["a", "c", "a", "c"]
+    assert texts(more.to_embed) == ["c"]  # the vector of "a" is known
+
+
+def test_of_equal_chunks_those_that_did_not_move_are_left_alone() -> None:
+    planned = plan("a b a", "c b a")
+    assert moves(planned) == [("b", 2, 2), ("a", 4, 4)]
+    assert planned.moved == ()
+    assert [chunk.start for chunk in planned.go] == [0]
+
+
+def test_old_chunks_can_come_in_any_order() -> None:
+    old, new = WORDS.chunk(Document("d", "a b a c")), Document("d", "a a b")
+    assert plan_update(reversed(old), new, WORDS) == plan_update(old, new, WORDS)
+
+
+def test_the_chunks_of_another_chunker_stay_where_they_are_the_same() -> None:
+    other = Sentence(size=1, splitter="regex: ", counter="words")
+    planned = plan_update(other.chunk(Document("d", "a b")), Document("d", "a c"), WORDS)
+    assert texts(tuple(kept.new for kept in planned.stay)) == ["a"]
+    assert texts(tuple(kept.new for kept in planned.moved)) == ["a"]  # its id is another
+
+
+def test_new_context_is_new_content() -> None:
+    (old,) = WORDS.chunk(Document("d", "a"))
+    planned = plan_update([replace(old, context="A title")], Document("d", "a"), WORDS)
+    assert (planned.stay, texts(planned.go), texts(planned.come)) == ((), ["a"], ["a"])
+
+
+def test_segments_are_part_of_the_content_wherever_the_chunk_stands() -> None:
+    def chunk(*starts: int, cut: int) -> Chunk:
+        spans = tuple(Span(start, start + 4) for start in starts)
+        first, second = spans
+        segments = ((first,), (Span(second.start, second.start + cut), Span(second.start + cut, second.end)))
+        return Chunk("d", 0, spans, "aaaa\nbbbb", 1, segments=segments)
+
+    class Fixed(FixedToken):
+        def chunk(self, document: Document) -> list[Chunk]:
+            return [chunk(3, 20, cut=2)]
+
+    assert len(plan_update([chunk(0, 9, cut=2)], Document("d", ""), Fixed()).stay) == 1
+    assert len(plan_update([chunk(0, 9, cut=1)], Document("d", ""), Fixed()).come) == 1
+
+
+def test_an_edit_reaches_as_far_as_the_strategy_lets_it() -> None:
+    paragraphs = [f"Paragraph {n} says what number {n} has to say, and not a word more." for n in range(40)]
+    old = "\n\n".join(paragraphs)
+    paragraphs[20] = f"Now, {paragraphs[20]}"
+    new = "\n\n".join(paragraphs)
+    for chunker in (Recursive(size=20), Sentence(size=20)):
+        planned = plan(old, new, chunker)
+        assert len(planned.go) <= 2
+        assert len(planned.stay) >= 36
+        assert len(planned.moved) >= 18
+    assert len(plan(old, new, FixedToken(size=20)).stay) < 30
+
+
+@pytest.mark.parametrize("chunks", [WORDS.chunk(Document("other", "a")), ["a"], [None]])
+def test_chunks_of_another_document_and_no_chunks_are_refused(chunks: list[Chunk]) -> None:
+    with pytest.raises(DataError, match="old_chunks are"):
+        plan_update(chunks, Document("d", "a"), WORDS)
+
+
+class Index:
+    """Vectors and what is said of them, by chunk id."""
+
+    def __init__(self) -> None:
+        self.model = FakeEmbedder(8)
+        self.rows: list[tuple[Chunk, list[float]]] = []
+
+    def add(self, chunks: list[Chunk]) -> None:
+        self.rows += [(chunk, self.model._vector(chunk.embedded_text).tolist()) for chunk in chunks]
+
+    def apply(self, planned: UpdatePlan) -> None:
+        """Follow a plan, by its word alone."""
+        vectors = {chunk.content_hash: vector for chunk, vector in self.rows}
+        for chunk in planned.go:
+            self.rows.remove((chunk, vectors[chunk.content_hash]))
+        for old, new in planned.moved:
+            self.rows[self.rows.index((old, vectors[old.content_hash]))] = (new, vectors[old.content_hash])
+        asked = self.model.embed_documents([chunk.embedded_text for chunk in planned.to_embed])
+        vectors |= {chunk.content_hash: row.tolist() for chunk, row in zip(planned.to_embed, asked, strict=True)}
+        self.rows += [(chunk, vectors[chunk.content_hash]) for chunk in planned.come]
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[str, str]:
+    """A text before and after: parts of it changed, moved, repeated or gone."""
+    parts = draw(st.lists(prose(max_sentences=4) | hard_text(max_parts=12), min_size=1, max_size=5))
+    after = draw(st.permutations(parts)) if draw(st.booleans()) else list(parts)
+    place = draw(st.integers(0, len(after)))
+    after[place : place + draw(st.integers(0, 2))] = draw(
+        st.lists(st.sampled_from(parts) | prose(max_sentences=3), max_size=2)
+    )
+    return "".join(parts), "".join(after)
+
+
+@every_chunker
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(texts=edits())
+def test_an_updated_index_is_one_built_anew(chunker: Chunker, texts: tuple[str, str]) -> None:
+    before, after = (Document("d", text) for text in texts)
+    try:
+        old, new = chunker.chunk(before), chunker.chunk(after)
+    except SizeError:
+        return
+    planned = plan_update(old, after, chunker)
+    assert sorted([*(kept.old.index for kept in planned.stay), *(chunk.index for chunk in planned.go)]) == [
+        *range(len(old))
+    ]
+    assert sorted([*(kept.new for kept in planned.stay), *planned.come], key=lambda chunk: chunk.index) == new
+    assert all(kept.old.content_hash == kept.new.content_hash for kept in planned.stay)
+    if not any(chunk.segments for chunk in [*old, *new]):
+        both = Counter(chunk.content_hash for chunk in old) & Counter(chunk.content_hash for chunk in new)
+        assert len(planned.stay) == both.total()
+
+    updated, anew = Index(), Index()
+    updated.add(old)
+    updated.apply(planned)
+    anew.add(new)
+    assert [row for row, _ in sorted(updated.rows, key=lambda row: row[0].index)] == new
+    for (_, vector), (_, expected) in zip(sorted(updated.rows, key=lambda row: row[0].index), anew.rows, strict=True):
+        np.testing.assert_allclose(vector, expected, atol=1e-6)
+    asked = updated.model.texts
+    assert not {*asked} & {chunk.embedded_text for chunk in old}
+    assert len(asked) == len({*asked})
+
+
+@every_chunker
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@given(texts=edits())
+def test_with_a_cache_a_strategy_embeds_nothing_twice(chunker: Chunker, texts: tuple[str, str]) -> None:
+    if not isinstance(getattr(chunker, "embedder", None), FakeEmbedder):
+        return
+    model = FakeEmbedder()
+    cached = replace(chunker, embedder=CachedEmbedder(model))
+    try:
+        old = cached.chunk(Document("d", texts[0]))
+        plan_update(old, Document("d", texts[1]), cached)
+    except SizeError:
+        return
+    assert len(model.texts) == len({*model.texts})
