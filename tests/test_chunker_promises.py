@@ -50,6 +50,15 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"k": -1.0, "d": 5, "min_size": 10, "max_size": 40, "counter": "words"},
         {"k": -1.0, "min_size": 5, "max_size": 30, "maximum": "pieces", "spread": "root"},
     ],
+    "single_linkage": [
+        {"position_weight": 0.1, "max_size": 40},
+        {"max_size": 30, "chunks": 4, "stop": 0.8, "counter": "words"},
+        {"max_size": None, "splitter": r"regex:(?<=[.?!])\s+"},
+    ],
+    "dbscan": [
+        {"position_weight": 0.2, "max_size": 40, "eps": 0.4},
+        {"max_size": None, "min_samples": 1, "counter": "words"},
+    ],
     "sentence": [
         {"size": 12, "overlap": 5},
         {"size": 9, "minimum": 4, "maximum": 120, "overlap_sentences": 2, "counter": "words"},
@@ -227,6 +236,10 @@ OTHER_VALUES: dict[str, Any] = {
     "d": 7,
     "spread": {"deviation": "root", "root": "deviation"},
     "piece_size": 3,
+    "position_weight": 0.75,
+    "stop": 0.25,
+    "eps": 0.15,
+    "min_samples": 4,
     "minimum": 3,
     "overlap_sentences": 3,
     "splitter": "spacy",

@@ -3,18 +3,21 @@
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.dbscan import Dbscan
 from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
+from chunkcore.chunkers.single_linkage import SingleLinkage
 from chunkcore.chunkers.spec import format_chunker, label, parse_chunker
 
 __all__ = [
     "Breakpoint",
     "Chunker",
     "ClusterSemantic",
+    "Dbscan",
     "Draft",
     "DraftingChunker",
     "DualSemantic",
@@ -24,6 +27,7 @@ __all__ = [
     "KamradtModified",
     "Recursive",
     "Sentence",
+    "SingleLinkage",
     "build_chunker",
     "format_chunker",
     "label",

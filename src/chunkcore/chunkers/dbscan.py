@@ -1,0 +1,107 @@
+"""`Dbscan`: sentences that have enough others near them make clusters, whatever their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import register
+from chunkcore.chunkers.joint_distance import SentenceClusters, Sentences, joint_distances, row_blocks
+from chunkcore.chunkers.semantic import Floats
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+
+__all__ = ["Dbscan"]
+
+_MOST_PAIRS = 20_000_000
+
+
+@register("dbscan")
+@dataclass(frozen=True, kw_only=True)
+class Dbscan(SentenceClusters):
+    """Clusters of sentences that need not be neighbours, found where sentences are dense.
+
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based
+    Semantic Chunker") and appendix A: DBSCAN (Ester et al., 1996), as scikit-learn has it, over the joint distance of
+    `SingleLinkage`. A sentence with at least `min_samples` sentences within `eps`, itself included, is a core; cores
+    within `eps` of each other are one cluster, together with what is within `eps` of one of them. A sentence of no
+    cluster (DBSCAN's noise) is a chunk by itself.
+
+    A chunk can have several spans, and chunks can interleave; they are ordered by where they begin. White space
+    between neighbouring sentences stays in the chunk when both sides do.
+
+    The paper bounds no size. Here the sentences of a cluster over `max_size` are packed in order into chunks that are
+    not, and a sentence over it is cut at words, else at graphemes, into parts that are clustered as sentences are.
+
+    Attributes:
+        splitter: see `SentenceChunker`; the paper uses spaCy.
+        embedder: see `SentenceChunker`.
+        position_weight: λ of the paper, 0 (meaning alone) to 1 (place alone).
+        max_size: of a chunk's own text, in the counter's unit; None for no maximum, as in the paper.
+        eps: how near sentences are neighbours; over 0. The paper tried 0.1 to 0.5.
+        min_samples: how many make a core; at least 1. The paper tried 1 to 5.
+
+    Cost: one call of the model for a text's distinct sentences; then O(n²·d) time and O(n·d + p) memory for n
+    sentences of d dimensions, p pairs of which are within `eps`, at most 20 million (about 0.7 GB).
+
+    Raises:
+        OptionError: an option is out of range.
+        DataError: a text has more than 20 million pairs of sentences within `eps`.
+        SizeError: one grapheme is over `max_size`.
+        ModelError: the model failed, or answered with something that is no answer, twice.
+        MissingExtraError: scikit-learn is not installed.
+    """
+
+    eps: float = 0.3
+    min_samples: int = 2
+
+    def _validate(self) -> None:
+        super()._validate()
+        if self.eps <= 0:
+            raise OptionError(f"eps is over 0, got {self.eps}")
+        if self.min_samples < 1:
+            raise OptionError(f"min_samples is at least 1, got {self.min_samples}")
+
+    def _clusters(self, sentences: Sentences) -> NDArray[np.int64]:
+        try:
+            from sklearn.cluster import DBSCAN  # type: ignore[import-untyped,unused-ignore]
+        except ImportError as error:
+            raise MissingExtraError.of("scikit-learn", "clustering", "cluster sentences with DBSCAN") from error
+        graph = _neighbours(sentences.unit, self.position_weight, self.eps)
+        found = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
+        labels: NDArray[np.int64] = np.array(found, dtype=np.int64)
+        noise = np.flatnonzero(labels < 0)
+        labels[noise] = len(labels) + noise
+        return labels
+
+
+def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
+    """The distances of at most `eps`, as a sparse matrix whose rows are sorted by distance.
+
+    Raises:
+        DataError: there are more than 20 million pairs.
+    """
+    from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
+
+    count, pairs = len(unit), 0
+    found: list[tuple[Floats, NDArray[np.int32]]] = []
+    ends = np.zeros(count + 1, dtype=np.int64)
+    for rows in row_blocks(count):
+        block = joint_distances(unit, position_weight, rows)
+        # Its own distance is 0 but for rounding, and a sentence is always near itself.
+        block[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
+        row, column = np.nonzero(block <= eps)
+        pairs += len(row)
+        if pairs > 2 * _MOST_PAIRS + count:
+            raise DataError(
+                f"dbscan: of the text's {count} sentences more than {_MOST_PAIRS:,} pairs are within eps={eps}, which "
+                "would take too much memory: lower eps, raise position_weight, or cut the text into documents first"
+            )
+        distances = block[row, column]
+        order = np.lexsort((distances, row))
+        found.append((distances[order], column[order].astype(np.int32)))
+        ends[rows.start + 1 : rows.stop + 1] = np.bincount(row, minlength=rows.stop - rows.start)
+    data, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return csr_array((data, columns, np.cumsum(ends)), shape=(count, count))

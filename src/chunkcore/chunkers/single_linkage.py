@@ -1,0 +1,183 @@
+"""`SingleLinkage`: the nearest sentences are joined first, as long as their cluster is not too large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import register
+from chunkcore.chunkers.joint_distance import SentenceClusters, Sentences, joint_distances, row_blocks
+from chunkcore.chunkers.semantic import Floats
+from chunkcore.errors import OptionError
+
+__all__ = ["SingleLinkage", "link"]
+
+_PAIRS_AT_ONCE = 2**20
+_SOME = 4096
+
+Labels = NDArray[np.int64]
+
+
+@register("single_linkage")
+@dataclass(frozen=True, kw_only=True)
+class SingleLinkage(SentenceClusters):
+    """Clusters of sentences that need not be neighbours, joined nearest first up to a size.
+
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based
+    Semantic Chunker") and appendix A. The distance of the sentences a and b of n is (equations 1 to 3)
+
+        position_weight · |a - b| / n + (1 - position_weight) · (1 - max(cosine of their vectors, 0))
+
+    Pairs are taken by their distance, of equal ones those that come first. Each joins the clusters of its two
+    sentences, unless the cluster would be over a limit; over `stop` no more are joined. So a sentence that is far from
+    all others is a chunk. With a `position_weight` of 1 and `chunks` the result is that of fixed_sentences.
+
+    A chunk can have several spans, and chunks can interleave; they are ordered by where they begin. White space
+    between neighbouring sentences stays in the chunk when both sides do.
+
+    The paper limits a cluster to as many sentences as the number of chunks asks for: see `chunks`. Here it is also
+    limited in tokens. A sentence over `max_size` is cut at words, else at graphemes, into parts that are
+    clustered as sentences are.
+
+    Attributes:
+        splitter: see `SentenceChunker`; the paper uses spaCy.
+        embedder: see `SentenceChunker`.
+        position_weight: λ of the paper, 0 (meaning alone) to 1 (place alone).
+        max_size: of a chunk's own text, in the counter's unit; None for no maximum.
+        stop: the distance over which no sentences are joined; at least 0.
+        chunks: no chunk has more than n / `chunks` of the n sentences (rounded up); None for no such limit.
+
+    Cost: one call of the model for a text's distinct sentences; then O(n²·d) time, once for each million of pairs that
+    are nearer than `stop` and might still be joined, and O(n·d) memory and about 100 MB for n sentences of d
+    dimensions. There is no n × n matrix.
+
+    Raises:
+        OptionError: an option is out of range.
+        SizeError: one grapheme is over `max_size`.
+        ModelError: the model failed, or answered with something that is no answer, twice.
+    """
+
+    stop: float = 0.5
+    chunks: int | None = None
+
+    def _validate(self) -> None:
+        super()._validate()
+        if self.stop < 0:
+            raise OptionError(f"stop is at least 0, got {self.stop}")
+        if self.chunks is not None and self.chunks < 1:
+            raise OptionError(f"chunks is at least 1, or null for no such limit, got {self.chunks}")
+
+    def _clusters(self, sentences: Sentences) -> Labels:
+        count = len(sentences.ranges)
+        limits = [count if self.chunks is None else -(-count // self.chunks)]
+        weights = [np.ones(count, dtype=np.int64)]
+        if self.max_size is not None:
+            limits.append(self.max_size + self._gap)
+            weights.append(sentences.sizes + self._gap)
+        return link(sentences.unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop)
+
+
+def link(
+    unit: Floats,
+    weights: Labels,
+    limits: Labels,
+    position_weight: float,
+    stop: float,
+    *,
+    pairs_at_once: int = _PAIRS_AT_ONCE,
+) -> Labels:
+    """Single-linkage clusters within limits: for each row the first row of its cluster.
+
+    Args:
+        unit: vectors at length 1, shape (n, d).
+        weights: what each row weighs, by one measure or several: shape (n, m).
+        limits: what the weights of a cluster may sum to, shape (m,).
+        position_weight: see `joint_distances`.
+        stop: the distance over which nothing is joined.
+        pairs_at_once: how many pairs are held; the answer does not depend on it.
+
+    >>> unit = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    >>> link(unit, np.ones((4, 1), dtype=np.int64), np.array([2]), 0.0, 0.5).tolist()
+    [0, 1, 0, 3]
+    """
+    clusters = _Clusters(weights, limits)
+    for left, right in _nearest_first(unit, position_weight, stop, clusters, pairs_at_once):
+        clusters.join(left, right)
+    return clusters.labels
+
+
+class _Clusters:
+    """Which rows are together so far."""
+
+    def __init__(self, weights: Labels, limits: Labels) -> None:
+        self.labels = np.arange(len(weights))
+        self._members = [[row] for row in range(len(weights))]
+        self._weights = weights.copy()
+        self._limits = limits
+
+    def joinable(self, left: Labels, right: Labels) -> NDArray[np.bool_]:
+        """Which pairs are not together and may be. What is not joinable now never will be: weights only grow."""
+        first, second = self.labels[left], self.labels[right]
+        apart: NDArray[np.bool_] = first != second
+        apart[apart] = (self._weights[first[apart]] + self._weights[second[apart]] <= self._limits).all(axis=1)
+        return apart
+
+    def join(self, left: Labels, right: Labels) -> None:
+        """Join the clusters of each pair in turn, where they may be."""
+        for start in range(0, len(left), _SOME):
+            some = slice(start, start + _SOME)
+            open_ = self.joinable(left[some], right[some])
+            for a, b in zip(left[some][open_].tolist(), right[some][open_].tolist(), strict=True):
+                self._join(int(self.labels[a]), int(self.labels[b]))
+
+    def _join(self, first: int, second: int) -> None:
+        together = self._weights[first] + self._weights[second]
+        if first == second or (together > self._limits).any():
+            return
+        keep, gone = min(first, second), max(first, second)
+        self.labels[self._members[gone]] = keep
+        self._members[keep] += self._members[gone]
+        self._members[gone] = []
+        self._weights[keep] = together
+
+
+def _nearest_first(
+    unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int
+) -> Iterator[tuple[Labels, Labels]]:
+    """Pairs of rows by distance, of equal ones by row and column, some at a time: those that are still joinable."""
+    after = -1.0, -1  # the last pair that was handed out: its distance, and its place row by row
+    while True:
+        distances, places, complete = _nearest(unit, position_weight, stop, clusters, most, after)
+        yield places // len(unit), places % len(unit)
+        if complete:
+            return
+        after = float(distances[-1]), int(places[-1])
+
+
+def _nearest(
+    unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int, after: tuple[float, int]
+) -> tuple[Floats, Labels, bool]:
+    """The `most` nearest joinable pairs after one, sorted, and whether these are all."""
+    count, complete = len(unit), True
+    distances, places = np.empty(0), np.empty(0, dtype=np.int64)
+    for rows in row_blocks(count):
+        block = joint_distances(unit, position_weight, rows, rows.start)
+        # Stable sorting keeps equal distances by place, because blocks come in that order.
+        near_rows, near_columns = np.nonzero(np.triu(block <= stop, 1) & (block >= after[0]))
+        new = block[near_rows, near_columns]
+        left, right = near_rows + rows.start, near_columns + rows.start
+        new_places = left * count + right
+        kept = ((new > after[0]) | (new_places > after[1])) & clusters.joinable(left, right)
+        distances = np.concatenate((distances, new[kept]))
+        places = np.concatenate((places, new_places[kept]))
+        if len(distances) > most:
+            order = np.argsort(distances, kind="stable")[:most]
+            distances, places, complete = distances[order], places[order], False
+            stop = float(distances[-1])
+    if complete:
+        order = np.argsort(distances, kind="stable")
+        distances, places = distances[order], places[order]
+    return distances, places, complete

@@ -1,0 +1,223 @@
+"""single_linkage joins the nearest sentences first, within its limits, by the joint distance of papers/001."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.fixed_sentences import FixedSentences
+from chunkcore.chunkers.joint_distance import joint_distances
+from chunkcore.chunkers.semantic import unit_rows
+from chunkcore.chunkers.single_linkage import SingleLinkage, link
+from chunkcore.document import Document
+from chunkcore.errors import ModelError, OptionError
+from tests.fakes import BROKEN, FakeEmbedder
+from tests.strategies import hard_text, prose
+from tests.test_breakpoint import REGEX, AngleEmbedder
+
+
+def linkage(**options) -> SingleLinkage:
+    return SingleLinkage(**{"embedder": AngleEmbedder(), "counter": "words", "splitter": REGEX, **options})
+
+
+def random_unit(seed: int, count: int, dimensions: int = 3) -> np.ndarray:
+    return unit_rows(np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32))
+
+
+# --- the joint distance -----------------------------------------------------------------------------------------
+
+
+def test_the_distance_is_that_of_equations_1_to_3():
+    """Four sentences at 0°, 60°, 90° and 180°: cosines to the first 0.5, 0 and -1, which counts as 0."""
+    unit = np.array([[np.cos(a), np.sin(a)] for a in np.radians([0, 60, 90, 180])])
+    for weight, expected in [(0.0, [0, 0.5, 1, 1]), (1.0, [0, 0.25, 0.5, 0.75]), (0.25, [0, 0.4375, 0.875, 0.9375])]:
+        assert joint_distances(unit, weight, slice(0, 1))[0] == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+def test_blocks_of_distances_are_those_of_the_whole_matrix(seed, count, weight):
+    unit = random_unit(seed, count)
+    whole = joint_distances(unit, weight, slice(0, count))
+    assert whole == pytest.approx(whole.T)
+    assert (whole >= 0).all()
+    assert (whole <= 1).all()
+    for row in range(count):
+        assert joint_distances(unit, weight, slice(row, row + 1), row)[0] == pytest.approx(whole[row, row:])
+
+
+# --- the linkage ------------------------------------------------------------------------------------------------
+
+
+def plain_program(distances: np.ndarray, weights: np.ndarray, limits: np.ndarray, stop: float) -> list[set[int]]:
+    """Appendix A: every pair by distance; a merge that exceeds a limit is not done; over the threshold none is."""
+    count = len(distances)
+    clusters = [{row} for row in range(count)]
+    pairs = sorted((distances[a, b], a, b) for a in range(count) for b in range(a + 1, count))
+    for distance, a, b in pairs:
+        if distance > stop:
+            break
+        first = next(each for each in clusters if a in each)
+        second = next(each for each in clusters if b in each)
+        if first is not second and (weights[list(first | second)].sum(axis=0) <= limits).all():
+            clusters.remove(second)
+            first |= second
+    return sorted(clusters, key=min)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 25),
+    st.sampled_from([0.0, 0.3, 0.9]),
+    st.sampled_from([0.2, 0.5, 2.0]),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
+    seed, count, weight, stop, at_once, ties
+):
+    unit = random_unit(seed, count)
+    if ties:
+        unit = unit[np.random.default_rng(seed).integers(0, min(3, count), count)]
+    weights = np.random.default_rng(seed).integers(1, 5, (count, 2))
+    limits = np.array([9, 12])
+    distances = joint_distances(unit, weight, slice(0, count))
+    expected = plain_program(distances, weights, limits, stop)
+    for most in (at_once, 10**6):
+        labels = link(unit, weights, limits, weight, stop, pairs_at_once=most)
+        assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
+
+
+def test_one_near_sentence_links_two_that_are_far_from_each_other():
+    """0° and 80° are 0.83 apart, each less than 0.24 from 40°."""
+    assert linkage(position_weight=0.0).split_text("0. 80. 40.") == ["0. 80. 40."]
+    assert linkage(position_weight=0.0).split_text("0. 80.") == ["0.", "80."]
+
+
+def test_clusters_need_not_be_contiguous_and_are_ordered_by_their_start():
+    chunks = linkage(position_weight=0.1).chunk(Document("d", "0. 90. 1. 2. 91. 180."))
+    assert [chunk.text for chunk in chunks] == ["0.\n1. 2.", "90.\n91.", "180."]
+    assert [[(span.start, span.end) for span in chunk.spans] for chunk in chunks] == [
+        [(0, 2), (7, 12)],
+        [(3, 6), (13, 16)],
+        [(17, 21)],
+    ]
+
+
+def test_a_merge_over_the_limit_is_not_done_and_a_later_one_that_fits_is():
+    """All are alike, so the nearest are the next: 1 + 2 words, which the 4 cannot join, but the 1 can."""
+    text = "0. 0 0. 0 0 0 0. 0."
+    assert linkage(max_size=4).split_text(text) == ["0. 0 0.\n0.", "0 0 0 0."]
+    assert linkage(max_size=3).split_text("0. 0 0. 0 0. 0.") == ["0. 0 0.", "0 0. 0."]
+
+
+def test_the_number_of_chunks_limits_the_sentences_of_each():
+    text = "0. 0. 0. 0. 0. 0. 0."
+    assert linkage(chunks=3).split_text(text) == ["0. 0. 0.", "0. 0. 0.", "0."]
+    assert linkage(chunks=100).split_text(text) == ["0."] * 7
+
+
+@given(prose(max_sentences=30), st.integers(1, 12))
+def test_by_position_alone_the_chunks_are_those_of_fixed_sentences(text, chunks):
+    """Section 2: with λ = 1 it mirrors the fixed-size chunker."""
+    options = {"chunks": chunks, "position_weight": 1.0, "max_size": None, "embedder": FakeEmbedder()}
+    count = len(FixedSentences(sentences=1, splitter=REGEX).spans(text))
+    size = -(-count // chunks)
+    assert linkage(**options, stop=1.0).spans(text) == FixedSentences(sentences=size, splitter=REGEX).spans(text)
+
+
+def test_over_the_stopping_distance_nothing_is_joined():
+    """60° apart, next to each other, of two: 0.5 · 0.5 + 0.5 · 0.5."""
+    assert linkage(stop=0.51).split_text("0. 60.") == ["0. 60."]
+    assert linkage(stop=0.49).split_text("0. 60.") == ["0.", "60."]
+    assert linkage(position_weight=1.0, stop=0.5).split_text("0. 60.") == ["0. 60."]  # at it something is
+
+
+def test_the_maximum_is_of_the_joined_text():
+    """Two far parts of three characters are seven with the line end between them."""
+    options = {"counter": "characters", "position_weight": 0.0}
+    assert linkage(max_size=7, **options).split_text("10. 90. 10.") == ["10.\n10.", "90."]
+    assert linkage(max_size=6, **options).split_text("10. 90. 10.") == ["10.", "90.", "10."]
+
+
+def test_white_space_that_makes_a_chunk_too_large_parts_it():
+    assert linkage(max_size=7, counter="characters").split_text("10. 10.") == ["10. 10."]
+    assert linkage(max_size=7, counter="characters").split_text("10.     10.") == ["10.", "10."]
+
+
+def test_a_sentence_over_the_maximum_is_clustered_in_parts():
+    assert linkage(max_size=3).split_text("1 2 3 4 5. 180.") == ["1 2 3", "4 5.", "180."]
+
+
+@given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([0.0, 0.6]))
+def test_no_chunk_is_over_the_maximum_and_no_sentence_is_in_two(text, counter, most, weight):
+    strategy = linkage(counter=counter, max_size=most, position_weight=weight, embedder=FakeEmbedder())
+    chunks = strategy.chunk(Document("d", text))
+    assert strategy.hard_maximum == most
+    assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
+    spans = sorted(span for chunk in chunks for span in chunk.spans)
+    assert all(left.end <= right.start for left, right in pairwise(spans))
+    assert "".join("".join(span.slice(text) for span in spans).split()) == "".join(text.split())
+
+
+def test_memory_is_far_from_that_of_the_matrix():
+    """Four thousand sentences, all near each other: eight million pairs."""
+    unit = unit_rows(np.random.default_rng(1).random((4000, 4)).astype(np.float32))
+    tracemalloc.start()
+    link(unit, np.ones((4000, 1), dtype=np.int64), np.array([2]), 0.1, 0.5, pairs_at_once=100_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4000**2 * 8 / 4
+
+
+# --- the model, and options -------------------------------------------------------------------------------------
+
+
+def test_the_model_is_asked_once_and_for_distinct_sentences_only():
+    model = FakeEmbedder()
+    linkage(embedder=model).spans("Cats sat. Dogs ran. Cats sat.")
+    assert model.calls == 1
+    assert model.texts == ["Cats sat.", "Dogs ran."]
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "One sentence."])
+def test_one_sentence_needs_no_model(text):
+    model = FakeEmbedder()
+    assert linkage(embedder=model).split_text(text) == ([text] if text.strip() else [])
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_model_that_answers_nonsense_is_an_error(broken):
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        linkage(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
+
+
+def test_the_stopping_distance_is_the_papers():
+    assert SingleLinkage().stop == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"position_weight": 1.5}, "position_weight is at least 0 and at most 1, got 1.5"),
+        ({"stop": -0.1}, "stop is at least 0, got -0.1"),
+        ({"max_size": 0}, "max_size is at least 1, or null for none, got 0"),
+        ({"chunks": 0}, "chunks is at least 1, or null for no such limit, got 0"),
+        ({"embedder": ""}, "embedder is the name of a model"),
+        ({"splitter": "regex:("}, "no regular expression"),
+    ],
+)
+def test_options_out_of_range_are_told(options, message):
+    with pytest.raises(OptionError, match=message):
+        linkage(**options)
+
+
+def test_a_configuration_round_trips_without_loading_a_model():
+    first = SingleLinkage(embedder="no/such-model", chunks=4)
+    assert Chunker.from_dict(first.to_dict()) == first
