@@ -65,7 +65,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
     ],
     "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"}],
-    "cluster_semantic": [{"max_size": 40, "piece_size": 10}, {"max_size": 6, "piece_size": 2, "counter": "words"}],
+    "cluster_semantic": [
+        {"max_size": 40, "piece_size": 10},
+        {"max_size": 6, "piece_size": 2, "counter": "words", "mean": 0.3},
+    ],
 }
 
 
@@ -236,6 +239,7 @@ OTHER_VALUES: dict[str, Any] = {
     "d": 7,
     "spread": {"deviation": "root", "root": "deviation"},
     "piece_size": 3,
+    "mean": -0.5,
     "position_weight": 0.75,
     "stop": 0.25,
     "eps": 0.15,

@@ -14,9 +14,9 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder, NanEmbedder
-from tests.strategies import hard_text
+from tests.strategies import hard_text, prose
 
 # --- the objective, as the report states it, on the whole n × n matrix ----------------------------------------
 
@@ -139,6 +139,87 @@ def test_pieces_that_are_all_alike_are_kept_together():
     assert optimal_segmentation(vectors, 4).tolist() == [2, 4, 4]
 
 
+# --- a frozen mean --------------------------------------------------------------------------------------------
+
+
+def settled(vectors: np.ndarray, most: int, mean: float) -> set[int]:
+    """The cuts that the best segmentations up to each of the last `most` rows have in common."""
+    count = len(vectors)
+    return set.intersection(
+        *(
+            {0, *np.cumsum(optimal_segmentation(vectors[:end], most, mean=mean)).tolist()}
+            for end in range(max(0, count - most + 1), count + 1)
+        )
+    )
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 60),
+    st.integers(0, 40),
+    st.integers(1, 9),
+    st.floats(-0.3, 0.6),
+    st.booleans(),
+)
+def test_with_a_frozen_mean_what_is_appended_moves_no_settled_boundary(seed, count, more, most, mean, repeats):
+    vectors = random_vectors(seed, count + more, 4, repeats)
+    cuts = [0, *np.cumsum(optimal_segmentation(vectors, most, mean=mean)).tolist()]
+    assert settled(vectors[:count], most, mean) <= set(cuts)
+    last = max(cut for cut in cuts if cut <= count)
+    assert count - last < most
+    up_to_it = np.cumsum(optimal_segmentation(vectors[:last], most, mean=mean)).tolist()
+    assert [cut for cut in cuts if 0 < cut <= last] == up_to_it
+
+
+@given(st.lists(prose(), min_size=2, max_size=8).map("\n\n".join), prose() | hard_text())
+def test_text_that_is_appended_moves_no_settled_boundary(before, after):
+    frozen = chunker(max_size=20, piece_size=5, mean=0.2)
+    pieces = frozen._splitter.spans(before)[:-1]  # the last one can grow
+    assert frozen._splitter.spans(before + after)[: len(pieces)] == pieces
+    if not pieces:
+        return
+    vectors = FakeEmbedder().embed_documents([before[span.start : span.end] for ((span),) in pieces])
+    starts = {pieces[cut][0].start for cut in settled(vectors, 4, 0.2) if cut < len(pieces)}
+    assert starts <= {span.start for ((span),) in frozen.spans(before + after)}
+
+
+def test_without_one_it_can_move_them_all():
+    """The pieces of the start are 0.5 alike: over the mean of strangers, under that of what is all the same."""
+    angle = np.array([[1, 0, 0], [0.5, np.sqrt(0.75), 0], [1, 0, 0], [0.5, np.sqrt(0.75), 0]], dtype=np.float32)
+    strangers, same = np.tile(np.eye(3, dtype=np.float32), (4, 1)), np.tile(angle[:1], (12, 1))
+    first = [optimal_segmentation(np.vstack((angle, more)), 2)[:4].tolist() for more in (strangers, same)]
+    assert first[0][:2] == [2, 2]
+    assert first[1][0] == 1
+    frozen = [optimal_segmentation(np.vstack((angle, more)), 2, mean=0.3)[:2].tolist() for more in (strangers, same)]
+    assert frozen == [[2, 2], [2, 2]]
+
+
+def test_the_mean_to_freeze_is_that_over_the_pairs_of_all_documents():
+    first, second = Document("a", ANIMALS + MONEY), Document("b", MONEY)
+    model = chunker()
+    means, weights = [], []
+    for document in (first, second):
+        vectors = FakeEmbedder().embed_documents(model._splitter.split_text(document.text))
+        means.append(mean_pair_similarity(vectors))
+        weights.append(len(vectors) * (len(vectors) - 1))
+    assert weights[0] != weights[1]
+    assert model.freeze_mean([first, Document("c", "")]).mean == pytest.approx(means[0])
+    assert model.freeze_mean([first, second]).mean == pytest.approx(np.average(means, weights=weights))
+    frozen = model.freeze_mean([first])
+    assert frozen.spans(first.text) == model.spans(first.text)
+    assert Chunker.from_dict({**frozen.to_dict(), "embedder": FakeEmbedder()}).spans(first.text) == model.spans(
+        first.text
+    )
+
+
+@pytest.mark.parametrize("documents", [[], [Document("a", "")], [Document("a", "One. "), Document("b", "Two.")]])
+def test_there_is_no_mean_without_pairs(documents):
+    with pytest.raises(DataError, match="no document has two pieces"):
+        chunker().freeze_mean(documents)
+    with pytest.raises(DataError, match="expected a chunkcore Document"):
+        chunker().freeze_mean(["text"])
+
+
 def test_memory_is_far_from_that_of_the_matrix():
     vectors = random_vectors(3, 20_000, 16)
     tracemalloc.start()
@@ -246,6 +327,8 @@ def test_a_model_that_fails_once_is_asked_again():
         ({"max_size": "60"}, "max_size"),
         ({"maximum": "tokens"}, "maximum"),
         ({"separators": ()}, "separators"),
+        ({"mean": 1.01}, "mean is -1 to 1, or null for that of each text; got 1.01"),
+        ({"mean": "low"}, "mean"),
     ],
 )
 def test_options_out_of_range_are_told(options, message):

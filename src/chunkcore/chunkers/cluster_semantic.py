@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import add
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.document import Span
-from chunkcore.errors import OptionError
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
@@ -47,18 +47,39 @@ class ClusterSemantic(Chunker):
     The report's code has a fault that this has not: where no pair near the start of a text is above the
     mean, it joins all pieces up to the first such pair, maximum or not.
 
+    The mean is of the whole text, so that text which is appended can move any boundary: a limit that the
+    report names. With a `mean` that is given (see `freeze_mean`) no more than the end can change the choice.
+    Appending leaves all pieces but the last as they are, where any separator occurred. Of these the longer
+    text's chunks are, up to some cut in the last ``max_size // piece_size``, the best segmentation up to that
+    cut; so the boundaries stay that the best segmentations up to each of those cuts have in common. That is
+    nearly always all but the last few, yet how few is not promised: where two segmentations are almost
+    equally good, the end can decide between them far back.
+
+    White space between pieces stays in the chunk when both sides do, and is dropped between chunks.
+    The report's code has a fault that this has not: where no pair near the start of a text is above the
+    mean, it joins all pieces up to the first such pair, maximum or not.
+
+    The mean is of the whole text, so that text which is appended can move any boundary: a limit that the
+    report names. With a `mean` that is given (see `freeze_mean`) the chunks of a longer text are, up to a cut
+    in the last ``max_size // piece_size`` pieces of the shorter one (its last piece aside, which can grow),
+    those of the text up to that cut. So the boundaries stay that the shorter text's segmentations up to each
+    of those pieces have in common. That is nearly always all but the last few, yet no number of chunks is
+    promised: where segmentations are almost equally good, a change at the end can turn the choice far back.
+
     Attributes:
         max_size: of a chunk, in the counter's unit, as a number of pieces.
         piece_size: of a piece, in the counter's unit.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of what follows them.
         maximum: "pieces", as told above, or "text": no chunk's own text is over `max_size` either.
+        mean: the similarity from which on pieces gain by being together, -1 to 1; None for the mean of each text.
 
     Cost: one call of the model for a text's distinct pieces; then O(n·w·d) time and O(n·d) memory for n
     pieces, w pieces a chunk and d dimensions.
 
     Raises:
-        OptionError: piece_size is under 1 or over max_size; the embedder is neither a name nor an `Embedder`.
+        OptionError: piece_size is under 1 or over max_size; the embedder is neither a name nor an `Embedder`; the
+            mean is no cosine similarity.
         SizeError: with ``maximum="text"``, one grapheme is over `piece_size`.
         ModelError: the model failed, or answered with something that is no answer, twice.
     """
@@ -68,12 +89,15 @@ class ClusterSemantic(Chunker):
     embedder: Embedder | str = DEFAULT_MODEL
     separators: tuple[str, ...] = _SEPARATORS
     maximum: Literal["pieces", "text"] = "pieces"
+    mean: float | None = None
 
     def _validate(self) -> None:
         if not 1 <= self.piece_size <= self.max_size:
             raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
         if isinstance(self.embedder, str) and not self.embedder.strip():
             raise OptionError("embedder is the name of a model, got an empty one")
+        if self.mean is not None and not -1 <= self.mean <= 1:
+            raise OptionError(f"mean is -1 to 1, or null for that of each text; got {self.mean}")
         _ = self._splitter  # which checks the separators
 
     @property
@@ -99,6 +123,26 @@ class ClusterSemantic(Chunker):
             return replace(self, embedder=get_embedder(self.embedder)).fingerprint
         return super().fingerprint
 
+    def freeze_mean(self, documents: Iterable[Document]) -> ClusterSemantic:
+        """The same chunker with its `mean` set to that over all pairs of pieces of one document, in all the documents.
+
+        Each document's pieces are embedded in one call; memory holds one document's vectors.
+
+        Raises:
+            DataError: not a `Document`, or none has two pieces.
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        total, pairs = 0.0, 0
+        for document in documents:
+            texts = [piece.text for piece in self._splitter.chunk(document)]
+            more = len(texts) * (len(texts) - 1)
+            if more:
+                total += mean_pair_similarity(embed(get_embedder(self.embedder), texts)) * more
+                pairs += more
+        if not pairs:
+            raise DataError("no document has two pieces whose similarity could be taken; give longer documents")
+        return replace(self, mean=min(1.0, max(-1.0, total / pairs)))
+
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         found = self._splitter.ranges(source)
         pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
@@ -106,7 +150,7 @@ class ClusterSemantic(Chunker):
             vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in found])
             most = min(self.max_size // self.piece_size, len(pieces))
             fits = None if self.maximum == "pieces" else self._fitting(source, pieces, most)
-            lasts = np.cumsum(optimal_segmentation(vectors, most, fits=fits)) - 1
+            lasts = np.cumsum(optimal_segmentation(vectors, most, mean=self.mean, fits=fits)) - 1
             firsts = np.concatenate(([0], lasts[:-1] + 1))
             pieces = np.column_stack((pieces[firsts, 0], pieces[lasts, 1]))
         return [(Span(start, end),) for start, end in pieces.tolist()]
@@ -140,13 +184,19 @@ def mean_pair_similarity(vectors: Vectors) -> float:
 
 
 def optimal_segmentation(
-    vectors: Vectors, max_pieces: int, *, fits: NDArray[np.bool_] | None = None, block_rows: int = _BLOCK_ROWS
+    vectors: Vectors,
+    max_pieces: int,
+    *,
+    mean: float | None = None,
+    fits: NDArray[np.bool_] | None = None,
+    block_rows: int = _BLOCK_ROWS,
 ) -> NDArray[np.int64]:
     """Into how many rows at a time to cut, for the greatest sum of centred cosine similarities inside.
 
     Args:
         vectors: one row a piece, shape (n, d); need not be of length 1. A row of zeros is similar to none.
         max_pieces: the most rows that may go together.
+        mean: what each similarity counts less; None for the mean over all pairs.
         fits: shape (n, min(max_pieces, n)): whether a chunk may end with a row and be of 1, 2, … rows; one of
             a single row always may. None: all may.
         block_rows: how many rows are worked on at once; for large `max_pieces` as few as 256. It does not
@@ -166,7 +216,8 @@ def optimal_segmentation(
     # best[s - 1]: the best sum of what precedes a chunk of s pieces, less one number for a whole block of rows,
     # so that sums stay small on long texts. Plain lists: at some eight pieces a chunk they are faster than arrays.
     best = [0.0] + [-np.inf] * (width - 1)
-    for sums in _window_sums(vectors, width, block_rows):
+    centre = mean_pair_similarity(vectors) if mean is None else mean
+    for sums in _window_sums(vectors, width, centre, block_rows):
         if fits is not None:
             sums[~fits[len(sizes) : len(sizes) + len(sums)]] = -np.inf
         for row in sums:
@@ -192,13 +243,12 @@ def _walk_back(sizes: list[int]) -> NDArray[np.int64]:
     return np.array(found[::-1], dtype=np.int64)
 
 
-def _window_sums(vectors: Vectors, width: int, block_rows: int) -> Iterator[NDArray[np.float64]]:
+def _window_sums(vectors: Vectors, width: int, mean: float, block_rows: int) -> Iterator[NDArray[np.float64]]:
     """For each row i, in blocks: the sums over pairs of rows inside the windows that end at i.
 
     Column s - 1 is the window of s rows, and ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``.
     Windows that begin before the first row have sums too; nothing leads to them.
     """
-    mean = mean_pair_similarity(vectors)
     rows = min(block_rows, max(256, 2**22 // width))
     before = np.zeros((1, width))
     for start in range(0, len(vectors), rows):
