@@ -5,6 +5,7 @@
     ├── DataError (ValueError)         a document, a benchmark or another input file is wrong
     ├── SizeError (ValueError)         one grapheme is over the stated maximum: nothing can be cut
     ├── ModelError (RuntimeError)      a model answered with something that is no answer
+    │   └── NoAnswerError              a language model gave no valid answer to one question, however often asked
     └── MissingExtraError (ImportError) a package that is not installed is needed
 
 Each message says what was expected, what was seen and what to do about it.
@@ -17,6 +18,7 @@ __all__ = [
     "DataError",
     "MissingExtraError",
     "ModelError",
+    "NoAnswerError",
     "OptionError",
     "SizeError",
 ]
@@ -40,6 +42,10 @@ class SizeError(ChunkcoreError, ValueError):
 
 class ModelError(ChunkcoreError, RuntimeError):
     """A model answered with NaN, the wrong shape, or not at all."""
+
+
+class NoAnswerError(ModelError):
+    """One question has no valid answer: the model refused, kept to no format, or took too long, each time."""
 
 
 class MissingExtraError(ChunkcoreError, ImportError):

@@ -1,0 +1,28 @@
+"""Language models: endpoints and functions as an `LLM`, how they are asked, what is kept, what it costs."""
+
+from chunkcore.models.llm.answers import BadAnswerError
+from chunkcore.models.llm.asking import Estimator, Question, ask
+from chunkcore.models.llm.base import LLM, Message, Reply
+from chunkcore.models.llm.cache import CachedLLM, LLMCache
+from chunkcore.models.llm.endpoint import OpenAILLM
+from chunkcore.models.llm.function import CallableLLM
+from chunkcore.models.llm.loading import check_llm, get_llm
+from chunkcore.models.llm.usage import Prices, Usage
+
+__all__ = [
+    "LLM",
+    "BadAnswerError",
+    "CachedLLM",
+    "CallableLLM",
+    "Estimator",
+    "LLMCache",
+    "Message",
+    "OpenAILLM",
+    "Prices",
+    "Question",
+    "Reply",
+    "Usage",
+    "ask",
+    "check_llm",
+    "get_llm",
+]

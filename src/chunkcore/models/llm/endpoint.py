@@ -1,0 +1,248 @@
+"""`OpenAILLM`: whatever speaks OpenAI's chat protocol: llama.cpp, vLLM, Ollama, and the services."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+
+from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
+from chunkcore.models.llm.answers import BadAnswerError
+from chunkcore.models.llm.base import Message, Reply
+from chunkcore.models.llm.metered import MeteredLLM
+
+__all__ = ["OpenAILLM"]
+
+_OPENAI = "api.openai.com"
+_KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+_SHOWN = 300  # characters of an endpoint's message that an error repeats
+_FORMAT_REFUSED = (400, 404, 415, 422, 501)  # what endpoints answer that know no response_format
+
+
+class OpenAILLM(MeteredLLM):
+    """A model behind an endpoint of OpenAI's chat protocol. There is no default endpoint.
+
+    Answers are held to a JSON schema where the endpoint can do that; one that refuses the schema is asked
+    without it from then on. Time-outs, 429 (after its Retry-After) and 500 to 599 are tried again by the
+    openai package, `tries` in all.
+
+    The key is read from the environment for each client, is sent to this endpoint alone, and stands in no
+    name, repr, fingerprint, pickle, cache or error.
+
+    Args:
+        model: the name that the endpoint knows it by.
+        base_url: such as ``http://localhost:8080/v1``.
+        key: the environment variable that holds the endpoint's key, named like GROQ_API_KEY; "" for none. None:
+            OPENAI_API_KEY for api.openai.com, none for any other.
+        temperature: 0 for the most repeatable answers; None leaves it to the endpoint.
+        max_tokens: of an answer; None leaves it to the endpoint.
+        timeout: seconds that one try may take.
+        tries: how often a question is sent where the endpoint fails or is busy; at least 1.
+        concurrency: questions at the same time, of all threads.
+
+    Raises:
+        OptionError: an argument is out of range, or the URL is none or holds a password.
+
+    >>> OpenAILLM("qwen3:8b", "http://localhost:11434/v1", concurrency=2).name
+    'openai:qwen3:8b@http://localhost:11434/v1#concurrency=2'
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        *,
+        key: str | None = None,
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        timeout: float = 120.0,
+        tries: int = 3,
+        concurrency: int = 4,
+    ) -> None:
+        url = _checked_url(base_url)
+        if not isinstance(model, str) or not model.strip():
+            raise OptionError(f"an endpoint's model has a name, got {model!r}")
+        if key and not _KEY_NAME.fullmatch(key):
+            raise OptionError(f"key names an environment variable that ends in _API_KEY, not the key itself: {key!r}")
+        if temperature is not None and not 0 <= temperature < float("inf"):
+            raise OptionError(f"temperature is at least 0, or none for the endpoint's own, got {temperature}")
+        if max_tokens is not None and max_tokens < 1:
+            raise OptionError(f"max_tokens is at least 1, or none for the endpoint's own, got {max_tokens}")
+        if not 0 < timeout < float("inf"):
+            raise OptionError(f"timeout is over 0 seconds, got {timeout}")
+        if tries < 1:
+            raise OptionError(f"tries is at least 1, got {tries}")
+        settings = {
+            "key": key,
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "timeout": timeout,
+            "tries": tries,
+            "concurrency": concurrency,
+        }
+        shown = {option: value for option, value in settings.items() if value != _DEFAULTS[option]}
+        fragment = "&".join(f"{option}={'none' if value is None else value}" for option, value in shown.items())
+        name = f"openai:{model}@{url}" + (f"#{fragment}" if fragment else "")
+        identity = json.dumps([model, url, temperature, max_tokens])
+        fingerprint = f"openai:{blake2b(identity.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+        super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
+        self.model = model
+        self.base_url = url
+        self._settings = settings
+        host = urlsplit(url).hostname
+        self._key_name = key if key is not None else "OPENAI_API_KEY" if host == _OPENAI else ""
+        self._limit_name = "max_completion_tokens" if host == _OPENAI else "max_tokens"
+        self._takes_schema = True
+        self._client: Any = None
+        self._client_of = 0
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._settings), (self.model, self.base_url)  # type: ignore[arg-type]
+
+    def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        openai = _package()
+        client = self._connected(openai)
+        if schema is None or not self._takes_schema:
+            return self._ask(openai, client, messages, {})
+        held = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+        try:
+            return self._ask(openai, client, messages, {"response_format": held})
+        except _RefusedError:
+            reply = self._ask(openai, client, messages, {})
+            self._takes_schema = False  # it answers without: the schema was what it refused
+            return reply
+
+    def _ask(self, openai: Any, client: Any, messages: Sequence[Message], extra: dict[str, Any]) -> Reply:
+        request: dict[str, Any] = {"model": self.model, "messages": list(messages), **extra}
+        if self._settings["temperature"] is not None:
+            request["temperature"] = self._settings["temperature"]
+        if self._settings["max_tokens"] is not None:
+            request[self._limit_name] = self._settings["max_tokens"]
+        try:
+            answer = client.chat.completions.create(**request)
+        except openai.APITimeoutError:
+            raise NoAnswerError(f"{self._where} gave no answer in {self._settings['timeout']} s{self._times}") from None
+        except openai.APIStatusError as error:
+            raise self._error(error, bool(extra)) from None
+        except openai.APIConnectionError as error:
+            reason = self._clean(str(error.__cause__ or error))
+            raise ModelError(f"{self._where} cannot be reached ({reason}): is it running at this address?") from None
+        except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
+            raise BadAnswerError(
+                f"expected a JSON response, got one that cannot be read ({self._clean(error)})"
+            ) from None
+        return _read(answer)
+
+    def _error(self, error: Any, held: bool) -> Exception:
+        """What an HTTP error of the endpoint means."""
+        status = int(error.status_code)
+        told = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
+        code = str(getattr(error, "code", "") or "")
+        if code == "content_filter":
+            return NoAnswerError(told)
+        if (status == 429 and code != "insufficient_quota") or status in (408, 409) or status >= 500:
+            return _RefusedError(told) if held and status in _FORMAT_REFUSED else NoAnswerError(told)
+        if held and status in _FORMAT_REFUSED:
+            return _RefusedError(told)
+        if status in (401, 403):
+            named = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
+            return ModelError(f"{told} (it was sent {named})")
+        return ModelError(told)
+
+    def _connected(self, openai: Any) -> Any:
+        with self._lock:
+            # Connections must not be shared with the other side of a fork.
+            if self._client is None or self._client_of != os.getpid():
+                self._client = openai.OpenAI(
+                    api_key=self._key() or "none",
+                    base_url=self.base_url,
+                    timeout=self._settings["timeout"],
+                    max_retries=int(self._settings["tries"] or 1) - 1,
+                )
+                self._client_of = os.getpid()
+            return self._client
+
+    def _key(self) -> str:
+        if not self._key_name:
+            return ""
+        key = os.environ.get(self._key_name, "")
+        if not key:
+            raise ModelError(f"the environment variable {self._key_name} is to hold the key of {self._where}; set it")
+        return key
+
+    @property
+    def _where(self) -> str:
+        return f"the model {self.model!r} at {self.base_url}"
+
+    @property
+    def _times(self) -> str:
+        tries = self._settings["tries"]
+        return f", {tries} times" if tries != 1 else ""
+
+    def _clean(self, message: object) -> str:
+        """What an endpoint says, in one short line, without the key that it may repeat."""
+        text = " ".join(str(message).split())
+        key = os.environ.get(self._key_name, "") if self._key_name else ""
+        return (text.replace(key, "[key]") if key else text)[:_SHOWN]
+
+
+_DEFAULTS = dict(OpenAILLM.__init__.__kwdefaults__ or {})
+
+
+class _RefusedError(ModelError):
+    """A request with a schema was refused: maybe for the schema."""
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except (ValueError, AttributeError) as error:
+        raise OptionError(f"base_url is no URL: {url!r} ({error})") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise OptionError(f"base_url begins with http:// or https:// and a host, got {url!r}")
+    if parts.username is not None or parts.password is not None:
+        raise OptionError("base_url holds a name or password; put the key into an environment variable instead")
+    if parts.query or parts.fragment:
+        raise OptionError(f"base_url has neither ? nor #, got {url!r}")
+    return url.rstrip("/")
+
+
+def _package() -> Any:
+    try:
+        return import_module("openai")
+    except ImportError as error:
+        raise MissingExtraError.of("openai", "llm", "ask a model behind an endpoint") from error
+
+
+def _read(answer: Any) -> Reply:
+    """A reply from the package's object, which may be of any shape: endpoints answer what they like."""
+    try:
+        choice = answer.choices[0]
+        message = choice.message
+        text, refusal = message.content, getattr(message, "refusal", None)
+    except (AttributeError, IndexError, TypeError):
+        raise BadAnswerError(f"expected a chat completion, got {type(answer).__name__} without one") from None
+    finish = str(getattr(choice, "finish_reason", "") or "")
+    usage = getattr(answer, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    return Reply(
+        text=text if isinstance(text, str) else str(refusal or ""),
+        finish="refusal" if refusal or finish == "content_filter" else "length" if finish == "length" else "stop",
+        input_tokens=_number(usage, "prompt_tokens"),
+        output_tokens=_number(usage, "completion_tokens"),
+        cached_tokens=_number(details, "cached_tokens") or 0,
+    )
+
+
+def _number(holder: Any, name: str) -> int | None:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
