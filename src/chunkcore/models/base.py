@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Embedder", "TokenCountingEmbedder", "Vectors", "is_symmetric"]
+__all__ = ["Embedder", "TextTokens", "TokenCountingEmbedder", "TokenEmbedder", "Vectors", "is_symmetric"]
 
 Vectors = NDArray[np.float32]
 
@@ -49,6 +49,37 @@ class TokenCountingEmbedder(Embedder, Protocol):
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Tokens of each document before truncation, with those that the model puts around a text: int64."""
+        ...
+
+
+class TextTokens(NamedTuple):
+    """A whole document as a model reads it, however long it is.
+
+    Attributes:
+        ids: the model's tokens, those included that it puts around a document: int64, shape (n,).
+        starts: the code point of the document at which each begins: int64, shape (n,), ascending.
+        ends: the code point after its last. What stands around the document is empty: at 0, or at its end.
+        before: how many tokens stand before the document's own.
+        after: how many stand after them.
+    """
+
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    before: int
+    after: int
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder whose vectors are means of token vectors, and which gives those: what late chunking needs."""
+
+    def tokenize(self, text: str) -> TextTokens:
+        """The document's tokens, none cut off."""
+        ...
+
+    def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> Sequence[Vectors]:
+        """For each sequence of token ids, of at most `max_tokens`, a row a token: float32, (tokens, dimensions)."""
         ...
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import ChunkcoreError, ModelError
-from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.base import Embedder, TokenEmbedder, Vectors
 from chunkcore.models.batching import distinct
 
-__all__ = ["check_vectors", "embed"]
+__all__ = ["check_vectors", "embed", "embed_tokens"]
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
@@ -45,7 +46,46 @@ def _ask(embedder: Embedder, texts: Sequence[str], queries: bool) -> Vectors:
     return check_vectors(answer, len(texts), model=embedder.name)
 
 
-def check_vectors(answer: Any, count: int, *, model: str) -> Vectors:
+def embed_tokens(embedder: TokenEmbedder, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
+    """For each sequence of token ids one checked row a token. A model that fails is asked once more.
+
+    Raises:
+        ModelError: the second answer was no better.
+    """
+    try:
+        return _ask_tokens(embedder, windows)
+    except ModelError:
+        return _ask_tokens(embedder, windows)
+
+
+def _ask_tokens(embedder: TokenEmbedder, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
+    try:
+        answer = list(embedder.embed_tokens(windows))
+    except ChunkcoreError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"the model {embedder.name!r} failed on {len(windows)} sequences of tokens: {type(error).__name__}: {error}"
+        ) from error
+    if len(answer) != len(windows):
+        raise ModelError(
+            f"the model {embedder.name!r} was given {len(windows)} sequences of tokens and answered with "
+            f"{len(answer)}; expected one matrix a sequence"
+        )
+    checked = [
+        check_vectors(rows, len(ids), model=embedder.name, what="tokens")
+        for rows, ids in zip(answer, windows, strict=True)
+    ]
+    widths = sorted({rows.shape[1] for rows in checked})
+    if len(widths) > 1:
+        raise ModelError(
+            f"the model {embedder.name!r} answered with token vectors of {' and '.join(map(str, widths))} dimensions; "
+            "expected the same for every token"
+        )
+    return checked
+
+
+def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
     """The answer as a float32 array of `count` rows; lists of numbers and other float types are converted.
 
     Raises:
@@ -71,8 +111,8 @@ def check_vectors(answer: Any, count: int, *, model: str) -> Vectors:
         )
     if len(array) != count:
         raise ModelError(
-            f"the model {model!r} was given {count} texts and answered with {len(array)} vectors; "
-            "expected one vector a text"
+            f"the model {model!r} was given {count} {what} and answered with {len(array)} vectors; "
+            f"expected one vector a {what[:-1]}"
         )
     with np.errstate(over="ignore"):
         vectors = np.ascontiguousarray(array, dtype=np.float32)
@@ -80,7 +120,7 @@ def check_vectors(answer: Any, count: int, *, model: str) -> Vectors:
     if not finite.all():
         raise ModelError(
             f"the model {model!r} answered with NaN or infinity in {count - int(finite.sum())} of {count} vectors, "
-            f"first for text {int(np.argmin(finite))}; expected finite numbers"
+            f"first for {what[:-1]} {int(np.argmin(finite))}; expected finite numbers"
         )
     return vectors
 

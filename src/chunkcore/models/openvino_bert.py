@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.models.base import Vectors
+from chunkcore.models.base import TextTokens, Vectors
 from chunkcore.models.batching import encodable, sorted_batches
 from chunkcore.models.bert_folder import BertFolder, read_bert_folder
 from chunkcore.models.model_files import folder_fingerprint
 from chunkcore.models.openvino_graph import Weights, build_graph, import_openvino
+from chunkcore.models.text_tokens import text_tokens
 
 __all__ = ["OpenVinoEmbedder"]
 
@@ -48,7 +49,7 @@ class OpenVinoEmbedder:
         self.symmetric = self._folder.document_prompt == self._folder.query_prompt
         self.dimensions = self._folder.hidden
         self._tokenizer = self._load_tokenizer(truncate=True)
-        self._request = _compile(self._folder)
+        self._request = _compile(self._folder, pooled=True)
         # One request, one user at a time: it spreads each batch over all cores by itself.
         self._lock = threading.Lock()
 
@@ -73,6 +74,41 @@ class OpenVinoEmbedder:
         """Tokens of each document before truncation, with those around it and the prompt: int64."""
         ready = self._ready(texts, self._folder.document_prompt)
         return np.array([len(each.ids) for each in self._counter.encode_batch_fast(ready)], dtype=np.int64)
+
+    def tokenize(self, text: str) -> TextTokens:
+        """The document's tokens, none cut off, with the code points that each stands for."""
+        (ready,) = encodable([text])
+        found = self._counter.encode(self._ready([ready], self._folder.document_prompt)[0])
+        return text_tokens(
+            ready,
+            found.ids,
+            found.offsets,
+            found.special_tokens_mask,
+            prompt=self._folder.document_prompt,
+            lowercase=self._folder.lowercase,
+        )
+
+    def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
+        """For each sequence of token ids, at most `max_tokens`, a row a token: float32, shape (tokens, dimensions).
+
+        Raises:
+            OptionError: the model's vector of a text is its first token's, and no mean.
+        """
+        if self._folder.pooling != "mean":
+            raise OptionError(
+                f"{self.name}: its vector of a text is its first token's, with which a mean of tokens cannot be "
+                "compared; choose a model that pools by mean"
+            )
+        found: list[Vectors] = [np.empty((0, self.dimensions), dtype=np.float32)] * len(windows)
+        for batch in sorted_batches([len(each) for each in windows], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
+            rows = self._infer([windows[i] for i in batch], self._token_request)
+            for row, i in enumerate(batch.tolist()):
+                found[i] = rows[row, : len(windows[i])].copy()
+        return found
+
+    @cached_property
+    def _token_request(self) -> Any:
+        return _compile(self._folder, pooled=False)
 
     @cached_property
     def _counter(self) -> Any:
@@ -102,7 +138,7 @@ class OpenVinoEmbedder:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = self._tokens(self._ready(texts, prompt))
         for batch in sorted_batches([len(each) for each in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
-            vectors[batch] = self._infer([tokens[i] for i in batch])
+            vectors[batch] = self._infer([tokens[i] for i in batch], self._request)
         return vectors
 
     def _tokens(self, texts: list[str]) -> list[NDArray[np.int32]]:
@@ -113,7 +149,7 @@ class OpenVinoEmbedder:
             found.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
         return found
 
-    def _infer(self, tokens: list[NDArray[np.int32]]) -> Vectors:
+    def _infer(self, tokens: Sequence[NDArray[np.int32] | NDArray[np.int64]], request: Any) -> Vectors:
         width = max(len(each) for each in tokens)
         ids = np.zeros((len(tokens), width), dtype=np.int32)
         mask = np.zeros((len(tokens), width), dtype=np.float32)
@@ -121,12 +157,12 @@ class OpenVinoEmbedder:
             ids[row, : len(each)] = each
             mask[row, : len(each)] = 1
         with self._lock:
-            self._request.infer([ids, mask])
-            answer: Vectors = self._request.get_output_tensor(0).data.copy()
+            request.infer([ids, mask])
+            answer: Vectors = request.get_output_tensor(0).data.copy()
         return answer
 
 
-def _compile(folder: BertFolder) -> Any:
+def _compile(folder: BertFolder, *, pooled: bool) -> Any:
     try:
         openvino = import_openvino()
     except ImportError as error:
@@ -135,7 +171,7 @@ def _compile(folder: BertFolder) -> Any:
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     weights = _weights(folder)
     try:
-        graph = build_graph(folder, weights)
+        graph = build_graph(folder, weights, pooled=pooled)
         return openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]

@@ -1,7 +1,8 @@
 """Builds a BERT sentence encoder as an OpenVINO graph, straight from its safetensors file.
 
 Devlin et al., 2019 (BERT); Reimers and Gurevych, 2019 (pooling). The graph takes token ids (texts, tokens;
-int32) and their mask (the same shape; float32; 1 for a token, 0 for padding) and gives one float32 row a text.
+int32) and their mask (the same shape; float32; 1 for a token, 0 for padding) and gives one float32 row a text,
+or one a token.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ __all__ = ["build_graph", "import_openvino"]
 Weights = Callable[[str], NDArray[np.float32]]
 
 
-def build_graph(folder: BertFolder, weights: Weights) -> Any:
+def build_graph(folder: BertFolder, weights: Weights, *, pooled: bool = True) -> Any:
     """The encoder as an `openvino.Model`.
 
     Args:
         folder: what is to be built.
         weights: a tensor of the model by its name.
+        pooled: one row a text; else one a token, shape (texts, tokens, hidden).
     """
-    return _Graph(folder, weights).model()
+    return _Graph(folder, weights).model(pooled=pooled)
 
 
 def import_openvino() -> Any:
@@ -50,7 +52,7 @@ def import_openvino() -> Any:
 
 
 class _Graph:
-    """One building of the graph: `x` is always the hidden state, (texts, tokens, hidden)."""
+    """One building of the graph: `x` is the hidden state, (texts, tokens, hidden), until it is pooled."""
 
     def __init__(self, folder: BertFolder, weights: Weights) -> None:
         # By name, because openvino has no types for a checker to find.
@@ -59,7 +61,7 @@ class _Graph:
         self.folder = folder
         self.weights = weights
 
-    def model(self) -> Any:
+    def model(self, *, pooled: bool) -> Any:
         ids = self.op.parameter([-1, -1], np.int32, name="ids")
         mask = self.op.parameter([-1, -1], np.float32, name="mask")
         x = self.embeddings(ids)
@@ -68,10 +70,11 @@ class _Graph:
         bias = self.op.unsqueeze(self.op.multiply(hidden, self.number(1e9)), self.integers(1, 2))
         for layer in range(self.folder.layers):
             x = self.layer(x, bias, f"encoder.layer.{layer}.")
-        pooled = self.pooled(x, mask)
-        if self.folder.normalize:
-            pooled = self.op.normalize_l2(pooled, self.integers(1), 1e-12, "max")
-        return self.openvino.Model([pooled], [ids, mask], "bert")
+        if pooled:
+            x = self.pooled(x, mask)
+            if self.folder.normalize:
+                x = self.op.normalize_l2(x, self.integers(1), 1e-12, "max")
+        return self.openvino.Model([x], [ids, mask], "bert")
 
     def embeddings(self, ids: Any) -> Any:
         length = self.op.gather(self.op.shape_of(ids), self.integer(1), self.integer(0))

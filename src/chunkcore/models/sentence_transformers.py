@@ -14,13 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.models.base import Vectors
-from chunkcore.models.batching import encodable
+from chunkcore.models.base import TextTokens, Vectors
+from chunkcore.models.batching import encodable, sorted_batches
 from chunkcore.models.model_files import fetch, folder_fingerprint
+from chunkcore.models.text_tokens import text_tokens
 
 __all__ = ["SentenceTransformersEmbedder"]
 
 _BATCH_TEXTS = 32
+_BATCH_TOKENS = 8192
+# Means, but for a factor, which a cosine does not see.
+_MEANS = ("mean", "mean_sqrt_len_tokens")
 
 
 class SentenceTransformersEmbedder:
@@ -74,6 +78,80 @@ class SentenceTransformersEmbedder:
         with self._lock:
             encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+
+    def tokenize(self, text: str) -> TextTokens:
+        """The document's tokens, none cut off, with the code points that each stands for.
+
+        Raises:
+            OptionError: the model's tokenizer does not tell where its tokens stand.
+        """
+        (ready,) = encodable([text])
+        prompt = _prompt(self._model, "document", "passage", "corpus")
+        if not getattr(self._model.tokenizer, "is_fast", False):
+            raise OptionError(
+                f"{self.name}: its tokenizer does not tell where its tokens stand in a text; choose a model with a "
+                "fast tokenizer"
+            )
+        with self._lock:
+            found = self._model.tokenizer(
+                prompt + ready,
+                truncation=False,
+                padding=False,
+                verbose=False,
+                return_offsets_mapping=True,
+                return_special_tokens_mask=True,
+            )
+        return text_tokens(
+            ready, found["input_ids"], found["offset_mapping"], found["special_tokens_mask"], prompt=prompt
+        )
+
+    def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
+        """For each sequence of token ids, at most `max_tokens`, a row a token: float32, shape (tokens, dimensions).
+
+        Raises:
+            OptionError: the model's vector of a text is no mean of token vectors.
+        """
+        self._check_means()
+        found: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
+        for batch in sorted_batches([len(each) for each in windows], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
+            rows = self._infer([windows[i] for i in batch])
+            for row, i in enumerate(batch.tolist()):
+                found[i] = rows[row, : len(windows[i])].copy()
+        return found
+
+    def _check_means(self) -> None:
+        kinds = [type(module).__name__ for module in self._model]
+        if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+            raise OptionError(
+                f"{self.name}: its modules are {', '.join(kinds)}; token vectors with context need Transformer, "
+                "Pooling and maybe Normalize: choose such a model"
+            )
+        pooling = self._model[1]
+        mode = getattr(pooling, "pooling_mode", None) or pooling.get_pooling_mode_str()
+        if mode not in _MEANS or not getattr(pooling, "include_prompt", True):
+            raise OptionError(
+                f"{self.name}: its vector of a text is no mean of all token vectors (pooling {mode}), so that one of "
+                "a chunk's tokens cannot be compared with it; choose a model that pools by mean"
+            )
+
+    def _infer(self, windows: list[NDArray[np.int64]]) -> Vectors:
+        import torch
+
+        padding = self._model.tokenizer.pad_token_id or 0
+        shape = (len(windows), max(len(each) for each in windows))
+        ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        for row, each in enumerate(windows):
+            ids[row, : len(each)] = each
+            mask[row, : len(each)] = 1
+        place = self._model.device
+        features = {
+            "input_ids": torch.from_numpy(ids).to(place),
+            "attention_mask": torch.from_numpy(mask).to(place),
+        }
+        with self._lock, torch.inference_mode():
+            answer = self._model[0](features)["token_embeddings"]
+        vectors: Vectors = answer.float().cpu().numpy()
+        return vectors
 
     def _embed(self, encode: Callable[..., Any], texts: Sequence[str]) -> Vectors:
         # It sorts by length itself, within one call: so all texts in one call, and for none one to learn the width.

@@ -1,0 +1,253 @@
+"""Late chunking: a document is read once, whole, and a chunk's vector is the mean of its tokens' vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.models.base import Embedder, TextTokens, Vectors
+from chunkcore.models.cache import EmbeddingCache, text_key
+from chunkcore.models.checks import embed, embed_tokens
+from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.models.token_embedder import get_token_embedder
+from chunkcore.spans import Ranges, as_ranges, union_ranges
+
+__all__ = ["LateEmbedder"]
+
+_LONGEST = 8192  # tokens at once, of a model that states no limit
+_AT_ONCE = 8192  # tokens that the model is given in one call
+
+
+class LateEmbedder:
+    """Vectors of chunks in the context of their whole document.
+
+    Late chunking (Günther et al., "Late Chunking", 2024; papers/004, "Late Chunking"): the model reads the document
+    first and is cut into chunks afterwards, so that a chunk's tokens know what stands around it. A document longer
+    than the model reads is read in macro-windows that overlap; of a token in two windows the vector is taken
+    from the one in which it stands farther from an edge.
+
+    A token belongs to every chunk that has a character of it. What the model puts around a document counts with
+    the document's first and last token, so that a chunk which is the whole of a short document has the very vector
+    that the model gives to its text. Chunks come from any strategy; of one of several spans each token counts once.
+    A chunk's `context`, and a text that a model wrote for it, are not read: its spans are. A chunk in which the
+    model sees no token has a vector of zeros, which is similar to nothing.
+
+    Questions are embedded as ever: `DenseIndex(chunks, late.embed_chunks(documents, chunks), embedder)`.
+
+    Args:
+        embedder: a model with token vectors, by its name or as an object.
+        window: tokens that the model is given at once, those included that it puts around a text; by default as many
+            as it reads (8,192 where it states no limit).
+        overlap: the document's tokens that neighbouring windows share; by default half a window.
+        cache: of chunks' vectors, by the document's text and the spans; by default the embedder's own, if it has one.
+
+    Cost: one pass of the model over each document, ``window / (window - overlap)`` times its tokens. Time grows
+    linearly with the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
+
+    Raises:
+        OptionError: the model has no token vectors with context (see `get_token_embedder`); or the window is over
+            its limit, or has no room for the overlap.
+        ModelError: the model failed, or answered with something that is no answer, twice.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder | str = DEFAULT_MODEL,
+        *,
+        window: int | None = None,
+        overlap: int | None = None,
+        cache: EmbeddingCache | None = None,
+    ) -> None:
+        self.embedder = get_token_embedder(embedder)
+        self.cache = cache if cache is not None else _own_cache(embedder)
+        limit = self.embedder.max_tokens
+        if window is not None and limit is not None and window > limit:
+            raise OptionError(f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}")
+        self.window = window if window is not None else limit or _LONGEST
+        around = self.embedder.tokenize("a")
+        room = self.window - around.before - around.after
+        if room < 1:
+            raise OptionError(
+                f"window is at least {self.window - room + 1}: the tokens that {self.embedder.name} puts around a "
+                f"text, and one of the text; got {self.window}"
+            )
+        self.overlap = room // 2 if overlap is None else overlap
+        if not 0 <= self.overlap < room:
+            raise OptionError(f"overlap is at least 0 and less than the window's room ({room} tokens), got {overlap}")
+
+    def embed_chunks(
+        self,
+        documents: Iterable[Document],
+        chunks: Sequence[Chunk],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Vectors:
+        """One row a chunk: float32, shape (len(chunks), dimensions).
+
+        Args:
+            documents: those that the chunks were cut from; others are not read.
+            chunks: of any strategies, in any order. Each document is read once for all of its chunks.
+            progress: called after each document with the chunks that have a vector, and with those that are to have.
+
+        Raises:
+            DataError: a chunk's document is missing, or shorter than the chunk's spans say.
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        rows: dict[str, list[int]] = {}
+        for row, chunk in enumerate(chunks):
+            rows.setdefault(chunk.document_id, []).append(row)
+        vectors: Vectors | None = None
+        done = 0
+        for document in documents:
+            own = rows.pop(document.id, [])
+            if not own:
+                continue
+            found = self.embed_spans(document.text, [chunks[row].spans for row in own])
+            if vectors is None:
+                vectors = np.zeros((len(chunks), found.shape[1]), dtype=np.float32)
+            vectors[own] = found
+            done += len(own)
+            if progress is not None:
+                progress(done, len(chunks))
+        if rows:
+            raise DataError(
+                f"{len(rows)} documents that chunks were cut from are missing, such as {min(rows)!r}: "
+                "give the documents with those ids"
+            )
+        return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
+
+    def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
+        """One row for each group of spans of the text, as a chunk of these spans has: float32.
+
+        Raises:
+            DataError: a span ends after the text.
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        for spans in groups:
+            if spans and max(span.end for span in spans) > len(text):
+                raise DataError(
+                    f"the spans {spans} end after the text, at {len(text)}: give the text they were cut from"
+                )
+        if not groups:
+            return np.empty((0, 0), dtype=np.float32)
+        if self.cache is None:
+            return self._read(text, groups)
+        return self._cached(self.cache, text, groups)
+
+    def _cached(self, cache: EmbeddingCache, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
+        model = f"{self.embedder.fingerprint}:late"
+        before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"
+        keys = [text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late") for spans in groups]
+        found, vectors = cache.fetch(model, keys)
+        missing = np.flatnonzero(~found).tolist()
+        if missing:
+            fresh = self._read(text, [groups[i] for i in missing])
+            cache.store(model, [keys[i] for i in missing], fresh)
+            if len(missing) == len(groups):
+                return fresh
+            vectors[missing] = fresh
+        return vectors
+
+    def _read(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
+        tokens = self.embedder.tokenize(text)
+        if len(tokens.ids) == tokens.before + tokens.after:
+            return np.zeros((len(groups), embed(self.embedder, ["a"]).shape[1]), dtype=np.float32)
+        ranges, owners = _token_ranges(tokens, groups)
+        counts = np.bincount(owners, ranges[:, 1] - ranges[:, 0], minlength=len(groups))
+        sums = _sums(self._rows(tokens), ranges, owners, len(groups))
+        return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+
+    def _rows(self, tokens: TextTokens) -> Iterator[tuple[int, Vectors]]:
+        """The vectors of all tokens in order, some at a time, each time with the number of the first of them."""
+        total = len(tokens.ids)
+        windows = _windows(total, tokens.before, tokens.after, self.window, self.overlap)
+        some = max(1, _AT_ONCE // self.window)
+        head, tail = tokens.ids[: tokens.before], tokens.ids[total - tokens.after :]
+        for place in range(0, len(windows), some):
+            batch = windows[place : place + some]
+            asked = [np.concatenate((head, tokens.ids[each.start : each.end], tail)) for each in batch]
+            answers = embed_tokens(self.embedder, asked)
+            shifts = [tokens.before - each.start for each in batch]
+            kept = [
+                rows[each.first + shift : each.last + shift]
+                for each, shift, rows in zip(batch, shifts, answers, strict=True)
+            ]
+            yield batch[0].first, np.concatenate(kept)
+
+
+class _Window(NamedTuple):
+    """The tokens that are read together, and those whose vectors are taken from it."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def _windows(total: int, before: int, after: int, window: int, overlap: int) -> list[_Window]:
+    """Windows over a document's own tokens, which are all tokens but those around it.
+
+    >>> _windows(12, before=1, after=1, window=8, overlap=2)
+    [_Window(start=1, end=7, first=0, last=6), _Window(start=5, end=11, first=6, last=12)]
+    """
+    room = window - before - after
+    stop = total - after
+    starts = list(range(before, max(before + 1, stop - overlap), room - overlap))
+    starts[-1] = max(before, stop - room)  # the last one is moved back until it is full
+    ends = [min(start + room, stop) for start in starts]
+    shared = zip(starts[1:], ends, strict=False)
+    edges = [0, *(start + (end - start + 1) // 2 for start, end in shared), total]
+    return [_Window(*each) for each in zip(starts, ends, edges, edges[1:], strict=False)]
+
+
+def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tuple[Ranges, NDArray[np.int64]]:
+    """The tokens of each group as ranges of their numbers, sorted by where they begin, and whose each range is."""
+    last = len(tokens.ids) - tokens.after
+    starts, ends = tokens.starts.copy(), tokens.ends.copy()
+    starts[: tokens.before], ends[: tokens.before] = starts[tokens.before], ends[tokens.before]
+    starts[last:], ends[last:] = starts[last - 1], ends[last - 1]
+    found: list[Ranges] = []
+    owners: list[int] = []
+    for owner, spans in enumerate(groups):
+        places = as_ranges(spans)
+        first = np.searchsorted(ends, places[:, 0], side="right")
+        after = np.searchsorted(starts, places[:, 1], side="left")
+        own = union_ranges(np.column_stack((first, np.maximum(first, after))))
+        found.append(own)
+        owners += [owner] * len(own)
+    ranges = np.concatenate(found)
+    order = np.argsort(ranges[:, 0], kind="stable")
+    return ranges[order], np.array(owners, dtype=np.int64)[order]
+
+
+def _sums(
+    rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: NDArray[np.int64], count: int
+) -> NDArray[np.float64]:
+    """For each owner the sum of the rows in its ranges, from rows that come some at a time, in order."""
+    reach = np.maximum.accumulate(ranges[:, 1]) if len(ranges) else ranges[:, 1]
+    sums: NDArray[np.float64] | None = None
+    for start, vectors in rows:
+        running = np.zeros((len(vectors) + 1, vectors.shape[1]))
+        np.cumsum(vectors, axis=0, dtype=np.float64, out=running[1:])
+        if sums is None:
+            sums = np.zeros((count, vectors.shape[1]))
+        here = slice(np.searchsorted(reach, start, side="right"), np.searchsorted(ranges[:, 0], start + len(vectors)))
+        inside = np.clip(ranges[here] - start, 0, len(vectors))
+        np.add.at(sums, owners[here], running[inside[:, 1]] - running[inside[:, 0]])
+    assert sums is not None  # a text has at least one window
+    return sums
+
+
+def _own_cache(embedder: object) -> EmbeddingCache | None:
+    """The cache of an embedder that has one, or of the one behind it."""
+    while embedder is not None and not isinstance(embedder, str):
+        cache = getattr(embedder, "cache", None)
+        if isinstance(cache, EmbeddingCache):
+            return cache
+        embedder = getattr(embedder, "embedder", None)
+    return None

@@ -1,0 +1,360 @@
+"""Late chunking: whose tokens make a chunk's vector, what each token has seen, and which models are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import parse_chunker
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.index import DenseIndex
+from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
+from chunkcore.models.base import TextTokens, Vectors
+from chunkcore.models.text_tokens import text_tokens
+from tests.fakes import _WORD, FakeEmbedder, _word_vector
+from tests.strategies import hard_text, text_with_spans
+
+Ids = np.ndarray
+
+
+class FakeTokenEmbedder(FakeEmbedder):
+    """Words are tokens; a token's vector is its word's and a tenth of every other that the model was given with it.
+
+    One token stands before a text and one after it, and a text's vector is the mean of all its tokens' vectors.
+    """
+
+    def __init__(self, dimensions: int = 16, *, max_tokens: int | None = 12, context: float = 0.1) -> None:
+        super().__init__(dimensions, name="fake-tokens", max_tokens=max_tokens)
+        self.context = context
+        self.words = ["<", ">"]
+        self.windows: list[list[str]] = []
+        self.token_calls: list[int] = []
+
+    def tokenize(self, text: str) -> TextTokens:
+        found = list(_WORD.finditer(text))
+        ids = [0, *(self._id(match.group()) for match in found), 1]
+        starts = np.array([0, *(match.start() for match in found), len(text)], dtype=np.int64)
+        ends = np.array([0, *(match.end() for match in found), len(text)], dtype=np.int64)
+        return TextTokens(np.array(ids, dtype=np.int64), starts, ends, 1, 1)
+
+    def _id(self, word: str) -> int:
+        if word not in self.words:
+            self.words.append(word)
+        return self.words.index(word)
+
+    def embed_tokens(self, windows: Sequence[Ids]) -> list[Vectors]:
+        self.token_calls.append(sum(map(len, windows)))
+        answer = []
+        for ids in windows:
+            assert self.max_tokens is None or len(ids) <= self.max_tokens
+            words = [self.words[i] for i in ids]
+            self.windows.append(words)
+            alone = np.array([_word_vector(word, self.dimensions) for word in words])
+            answer.append((alone + self.context * alone.sum(axis=0)).astype(np.float32))
+        return answer
+
+    def _vector(self, text: str) -> np.ndarray:
+        (rows,) = self.embed_tokens([self.tokenize(text).ids[: self.max_tokens]])
+        return rows.mean(axis=0)
+
+
+def chunk(text: str, *spans: tuple[int, int], document: str = "d", index: int = 0) -> Chunk:
+    return Chunk(document, index, tuple(Span(*span) for span in spans), text, 0)
+
+
+def test_a_chunks_vector_is_the_mean_of_its_own_tokens_read_with_all_others() -> None:
+    model = FakeTokenEmbedder()
+    late = LateEmbedder(model)
+    model.windows.clear()
+    text = "one two three four"
+    found = late.embed_spans(text, [(Span(4, 7),), (Span(4, 13),), (Span(0, 3), Span(14, 18))])
+    assert model.windows == [["<", "one", "two", "three", "four", ">"]]
+    words = {word: _word_vector(word, 16) for word in ["<", "one", "two", "three", "four", ">"]}
+    everything = 0.1 * sum(words.values())
+    np.testing.assert_allclose(found[0], words["two"] + everything, rtol=1e-5)
+    np.testing.assert_allclose(found[1], (words["two"] + words["three"]) / 2 + everything, rtol=1e-5)
+    # What stands around the text counts with its first and its last word.
+    ends = sum(words[word] for word in ["<", "one", "four", ">"])
+    np.testing.assert_allclose(found[2], ends / 4 + everything, rtol=1e-5)
+
+
+def test_a_chunk_that_is_all_of_a_short_document_has_the_models_own_vector() -> None:
+    model = FakeTokenEmbedder()
+    text = " The fox naps, then wakes. "
+    (late,) = LateEmbedder(model).embed_spans(text, [(Span(0, len(text)),)])
+    np.testing.assert_allclose(late, model.embed_documents([text])[0], rtol=1e-5)
+
+
+def test_a_token_counts_with_every_chunk_that_has_a_character_of_it() -> None:
+    late = LateEmbedder(FakeTokenEmbedder())
+    halves = late.embed_spans("alpha beta", [(Span(0, 8),), (Span(8, 10),), (Span(6, 10),)])
+    np.testing.assert_allclose(halves[1], halves[2], rtol=1e-6)
+    assert not np.allclose(halves[0], halves[1])
+    # A word that two spans of one chunk share counts once.
+    split, whole = late.embed_spans("alpha beta gamma", [(Span(0, 7), Span(8, 10)), (Span(0, 10),)])
+    np.testing.assert_allclose(split, whole, rtol=1e-6)
+
+
+def test_a_chunk_without_a_token_is_similar_to_nothing() -> None:
+    late = LateEmbedder(FakeTokenEmbedder())
+    gap, word = late.embed_spans("one   two", [(Span(4, 5),), (Span(0, 3),)])
+    assert not gap.any()
+    assert word.any()
+    assert late.embed_spans(" \n ", [(Span(0, 3),)]).tolist() == [[0.0] * 16]
+    assert late.embed_spans("one", []).shape == (0, 0)
+
+
+def reference(late: LateEmbedder, model: FakeTokenEmbedder, text: str, span: Span) -> np.ndarray:
+    """The definition, token by token: each vector from the window in which the token is farthest from an edge."""
+    tokens = model.tokenize(text)
+    room = late.window - 2
+    own = len(tokens.ids) - 2
+    starts = [*range(0, max(1, own - late.overlap), room - late.overlap)]
+    starts[-1] = max(0, own - room)
+    total, count = np.zeros(model.dimensions), 0
+    for token in range(own):
+        if tokens.starts[token + 1] >= span.end or tokens.ends[token + 1] <= span.start:
+            continue
+        holding = [start for start in starts if start <= token < start + room]
+        depths = [
+            min(
+                token - start + 0.75 if start else np.inf,
+                min(start + room, own) - token if start + room < own else np.inf,
+            )
+            for start in holding
+        ]
+        start = holding[int(np.argmax(depths))]
+        ids = [0, *tokens.ids[start + 1 : min(start + room, own) + 1], 1]
+        (rows,) = model.embed_tokens([np.array(ids)])
+        total += rows[token - start + 1]
+        count += 1
+        if token == 0:
+            total, count = total + rows[0], count + 1
+        if token == own - 1:
+            total, count = total + rows[-1], count + 1
+    return total / max(count, 1)
+
+
+@given(
+    st.integers(1, 40), st.integers(4, 12).flatmap(lambda w: st.tuples(st.just(w), st.integers(0, w - 3))), st.data()
+)
+@settings(deadline=None)
+def test_long_documents_are_read_in_windows_and_every_token_deep_inside_one(
+    words: int, sizes: tuple[int, int], data: st.DataObject
+) -> None:
+    model = FakeTokenEmbedder()
+    late = LateEmbedder(model, window=sizes[0], overlap=sizes[1])
+    text = " ".join(f"w{number}" for number in range(words))
+    begin = data.draw(st.integers(0, len(text) - 1))
+    span = Span(begin, data.draw(st.integers(begin + 1, len(text))))
+    (found,) = late.embed_spans(text, [(span,)])
+    np.testing.assert_allclose(found, reference(late, model, text, span), rtol=1e-4, atol=1e-5)
+
+
+@given(text_with_spans(), st.integers(4, 12))
+@settings(deadline=None)
+def test_any_text_and_any_spans_have_finite_vectors(text_and_spans: tuple[str, list[Span]], window: int) -> None:
+    text, spans = text_and_spans
+    late = LateEmbedder(FakeTokenEmbedder(), window=window)
+    found = late.embed_spans(text, [(span,) for span in spans])
+    assert len(found) == len(spans)
+    assert np.isfinite(found).all()
+    for span, row in zip(spans, found, strict=True):
+        assert row.any() == any(match.start() < span.end and match.end() > span.start for match in _WORD.finditer(text))
+
+
+@given(hard_text(max_parts=20))
+@settings(deadline=None, max_examples=25)
+def test_chunks_of_any_strategy_have_vectors(text: str) -> None:
+    documents = [Document("a", text), Document("b", "The fox naps. A crow watches.")]
+    late = LateEmbedder(FakeTokenEmbedder())
+    for spec in ("fixed_token:size=5,overlap=2", "recursive:size=9", "sentence:size=40", "fixed_sentences"):
+        chunks = list(parse_chunker(spec).chunk_many(documents))
+        found = late.embed_chunks(documents, chunks)
+        assert found.shape == (len(chunks), 16)
+        apart = [late.embed_chunks(documents, [each])[0] for each in chunks]
+        np.testing.assert_allclose(found, apart, rtol=1e-5)
+
+
+def test_chunks_come_in_any_order_and_each_document_is_read_once() -> None:
+    model = FakeTokenEmbedder(max_tokens=None)
+    late = LateEmbedder(model)
+    model.windows.clear()
+    documents = [Document("a", "one two"), Document("unused", "zero"), Document("b", "three four")]
+    chunks = [
+        chunk("four", (6, 10), document="b"),
+        chunk("one", (0, 3), document="a"),
+        chunk("t", (4, 7), document="a"),
+    ]
+    told: list[tuple[int, int]] = []
+    found = late.embed_chunks(documents, chunks, progress=lambda done, total: told.append((done, total)))
+    assert model.windows == [["<", "one", "two", ">"], ["<", "three", "four", ">"]]
+    np.testing.assert_allclose(found[0], late.embed_spans("three four", [(Span(6, 10),)])[0])
+    np.testing.assert_allclose(found[2], late.embed_spans("one two", [(Span(4, 7),)])[0])
+    assert told == [(2, 3), (3, 3)]
+    assert late.embed_chunks(documents, []).shape == (0, 0)
+
+
+def test_an_index_of_late_vectors_finds_what_its_context_is_about() -> None:
+    model = FakeTokenEmbedder(64, max_tokens=None, context=0.3)
+    documents = [Document("a", "Berlin is large. It has canals."), Document("b", "Oslo is cold. It has hills.")]
+    chunks = list(parse_chunker("fixed_sentences:sentences=1").chunk_many(documents))
+    late = LateEmbedder(model)
+    index = DenseIndex(chunks, late.embed_chunks(documents, chunks), model)
+    best = [piece.document_id for piece in index.retrieve("Berlin", 2)]
+    assert best == ["a", "a"]  # "It has canals." does not say so itself
+
+
+def test_memory_stays_bounded_because_the_model_is_given_a_part_at_a_time() -> None:
+    model = FakeTokenEmbedder(4, max_tokens=500)
+    text = "word " * 30_000
+    late = LateEmbedder(model, overlap=0)
+    model.token_calls.clear()
+    late.embed_spans(text, [(Span(0, 100),)])
+    assert max(model.token_calls) <= 8192
+    assert sum(model.token_calls) < 30_000 * 500 / 498 + 1000
+
+
+def test_half_a_window_of_overlap_reads_each_token_twice() -> None:
+    model = FakeTokenEmbedder(4, max_tokens=102)
+    late = LateEmbedder(model)
+    model.token_calls.clear()
+    late.embed_spans("word " * 5000, [(Span(0, 100),)])
+    assert sum(model.token_calls) == pytest.approx(2 * 5000, rel=0.05)
+
+
+def test_what_is_known_of_a_document_is_not_asked_for_again() -> None:
+    model = FakeTokenEmbedder()
+    late = LateEmbedder(CachedEmbedder(model, cache := EmbeddingCache()))
+    assert late.cache is cache
+    first = late.embed_spans("one two three", [(Span(0, 3),), (Span(4, 7),)])
+    model.windows.clear()
+    again = late.embed_spans("one two three", [(Span(4, 7),), (Span(0, 3),)])
+    assert model.windows == []
+    np.testing.assert_array_equal(again, first[::-1])
+    mixed = late.embed_spans("one two three", [(Span(4, 7),), (Span(8, 13),)])
+    np.testing.assert_array_equal(mixed[0], first[1])
+    assert len(model.windows) == 1
+    # Another text around the same words, or another window, is another vector.
+    assert not np.allclose(late.embed_spans("one two four", [(Span(0, 3),)]), first[:1])
+    small = LateEmbedder(model, window=4, overlap=0, cache=cache).embed_spans("one two three", [(Span(0, 3),)])
+    assert not np.allclose(small, first[:1])
+    # Nor is it the vector of the words on their own.
+    assert not np.allclose(CachedEmbedder(model, cache).embed_documents(["one"]), first[:1])
+
+
+class StaticTokens(FakeTokenEmbedder):
+    """A word has one vector, whatever stands around it."""
+
+    def __init__(self) -> None:
+        super().__init__(context=0.0)
+
+
+def test_models_without_token_context_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"'fake' gives vectors of texts only.*choose a model"):
+        LateEmbedder(FakeEmbedder())
+    with pytest.raises(OptionError, match=r"the same vector whatever stands around it.*choose a model with attention"):
+        LateEmbedder(StaticTokens())
+    with pytest.raises(OptionError, match="'fake' gives vectors of texts only"):
+        get_token_embedder(CachedEmbedder(FakeEmbedder()))
+    model = FakeTokenEmbedder()
+    assert get_token_embedder(CachedEmbedder(model)) is model
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"window": 13}, "at most the 12 tokens that fake-tokens reads, got 13"),
+        ({"window": 2}, "at least 3: the tokens that fake-tokens puts around a text, and one of the text; got 2"),
+        ({"overlap": 10}, r"less than the window's room \(10 tokens\), got 10"),
+        ({"overlap": -1}, "overlap is at least 0"),
+    ],
+)
+def test_windows_that_cannot_be_are_refused(options: dict[str, int], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        LateEmbedder(FakeTokenEmbedder(), **options)
+
+
+def test_chunks_of_other_documents_are_an_error() -> None:
+    late = LateEmbedder(FakeTokenEmbedder())
+    with pytest.raises(DataError, match="missing, such as 'd': give the documents"):
+        late.embed_chunks([Document("other", "one")], [chunk("one", (0, 3))])
+    with pytest.raises(DataError, match="end after the text, at 3"):
+        late.embed_chunks([Document("d", "one")], [chunk("one", (0, 4))])
+
+
+class Sometimes(FakeTokenEmbedder):
+    """Answers by `spoil` instead of rightly, the first `times` times."""
+
+    def __init__(self, spoil: object, times: int) -> None:
+        super().__init__()
+        self.spoil, self.left = spoil, times
+        self.ready = False
+
+    def embed_tokens(self, windows: Sequence[Ids]) -> list[Vectors]:
+        right = super().embed_tokens(windows)
+        if not self.ready or not self.left:
+            return right
+        self.left -= 1
+        return self.spoil(right)  # type: ignore[no-any-return, operator]
+
+
+def hang_up(_: object) -> None:
+    raise ConnectionError("the model's server hung up")
+
+
+SPOILS = {
+    "failed on 1 sequences of tokens: ConnectionError": hang_up,
+    "NaN or infinity": lambda rows: [row * np.nan for row in rows],
+    "was given 5 tokens and answered with 4": lambda rows: [row[:-1] for row in rows],
+    "given 1 sequences of tokens and answered with 0": lambda _: [],
+    "expected floating-point numbers": lambda rows: [[["no", "idea"]] for _ in rows],
+}
+
+
+@pytest.mark.parametrize(("said", "spoil"), SPOILS.items(), ids=list(SPOILS))
+def test_a_model_that_answers_garbage_is_asked_once_more(said: str, spoil: object) -> None:
+    for times in (1, 2):
+        model = Sometimes(spoil, times)
+        late = LateEmbedder(model)
+        model.ready = True
+        if times == 1:
+            right = LateEmbedder(FakeTokenEmbedder()).embed_spans("one two three", [(Span(0, 3),)])
+            np.testing.assert_allclose(late.embed_spans("one two three", [(Span(0, 3),)]), right, rtol=1e-6)
+        else:
+            with pytest.raises(ModelError, match=said):
+                late.embed_spans("one two three", [(Span(0, 3),)])
+
+
+def test_windows_of_different_widths_are_garbage() -> None:
+    model = Sometimes(lambda rows: [row[:, : 16 - place] for place, row in enumerate(rows)], 9)
+    late = LateEmbedder(model)
+    model.ready = True
+    with pytest.raises(ModelError, match="15 and 16 dimensions"):
+        late.embed_spans("word " * 15, [(Span(0, 3),)])
+
+
+def test_tokens_stand_at_places_of_the_document_not_of_the_prompt() -> None:
+    # [CLS] "query:" " on" "e" [SEP], of which " on" begins in the prompt "query: ".
+    offsets = [(0, 0), (0, 6), (6, 9), (9, 10), (0, 0)]
+    found = text_tokens("one", [1, 5, 6, 7, 2], offsets, [1, 0, 0, 0, 1], prompt="query: ")
+    assert (found.before, found.after) == (2, 1)
+    assert found.starts.tolist() == [0, 0, 0, 2, 3]
+    assert found.ends.tolist() == [0, 0, 2, 3, 3]
+
+
+def test_a_document_without_a_token_of_its_own_has_only_those_around_it() -> None:
+    found = text_tokens("  ", [1, 2], [(0, 0), (0, 0)], [1, 1])
+    assert found.before + found.after == 2
+
+
+def test_characters_that_grow_in_lower_case_keep_their_places() -> None:
+    # "İİx" in lower case is five characters: "i̇i̇x".
+    found = text_tokens("İİx", [1, 3, 4, 2], [(0, 0), (0, 3), (3, 5), (0, 0)], [1, 0, 0, 1], lowercase=True)
+    assert found.starts.tolist() == [0, 0, 1, 3]
+    assert found.ends.tolist() == [0, 2, 3, 3]
