@@ -1,15 +1,19 @@
-"""Embedders that need no model: one that behaves, and one for each way in which a model can misbehave."""
+"""Models that need no weights: ones that behave, and one for each way in which a model can misbehave."""
 
 from __future__ import annotations
 
+import json
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
 from chunkcore.models.base import Vectors
+from chunkcore.models.llm import Message
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -133,3 +137,69 @@ BROKEN = (
     EmptyEmbedder,
     WordsEmbedder,
 )
+
+
+class FakeLLM:
+    """Answers with JSON of the schema, by the messages alone; now and then with something that is no answer.
+
+    Attributes:
+        asked: every conversation that it was given, in order.
+    """
+
+    def __init__(self, *, name: str = "fake", broken: float = 0.2, concurrency: int = 2) -> None:
+        self.name = name
+        self.fingerprint = f"{name}-{broken}"
+        self.broken = broken
+        self.concurrency = concurrency
+        self.asked: list[list[Message]] = []
+
+    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str:
+        self.asked.append(list(messages))
+        key = json.dumps([self.name, list(messages), schema]).encode("ascii")
+        chance = random.Random(blake2b(key, digest_size=8).digest())
+        answer = json.dumps(_of_schema(schema or {"type": "string"}, chance))
+        if chance.random() >= self.broken:
+            return chance.choice([answer, f"Sure!\n```json\n{answer}\n```\nAnything else?"])
+        return chance.choice(["", "I'm sorry, I can't.", answer[: len(answer) // 2], "[]", "{}", "null", "{" * 2000])
+
+
+def _of_schema(schema: Mapping[str, Any], chance: random.Random) -> Any:
+    kind = schema["type"]
+    if isinstance(kind, list):
+        kind = chance.choice(kind)
+    if kind == "null":
+        return None
+    if kind == "integer":
+        return chance.randint(schema["minimum"], schema["maximum"])
+    if kind == "string":
+        return " ".join(chance.choices(["fox", "naps", "cafe\u0301", "\ud800", "<|endoftext|>", "。"], k=3))
+    if kind == "array":
+        items = [_of_schema(schema["items"], chance) for _ in range(chance.randint(schema.get("minItems", 0), 4))]
+        return sorted(items, key=_number_in)
+    return {name: _of_schema(each, chance) for name, each in schema["properties"].items()}
+
+
+def _number_in(item: Any) -> float:
+    values = item.values() if isinstance(item, dict) else [item]
+    return next((float(value) for value in values if isinstance(value, int)), 0.0)
+
+
+class ScriptedLLM:
+    """Gives the answers that it was made with, in order, the last one for ever; an exception is raised.
+
+    Attributes:
+        asked: every conversation that it was given, in order.
+    """
+
+    def __init__(self, *answers: Any, name: str = "scripted") -> None:
+        self.name = name
+        self.fingerprint = name
+        self.answers = answers
+        self.asked: list[list[Message]] = []
+
+    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
+        answer = self.answers[min(len(self.asked), len(self.answers) - 1)]
+        self.asked.append(list(messages))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from chunkcore.chunkers import Chunker, build_chunker, format_chunker, parse_chunker, strategies
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import SizeError
-from tests.fakes import FakeEmbedder
+from tests.fakes import FakeEmbedder, FakeLLM
 from tests.strategies import hard_text
 
 # Option sets that a property is held for. A strategy that is not named here is held for its defaults.
@@ -65,6 +65,14 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
     ],
     "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"}],
+    "llm_semantic": [
+        {"piece_size": 8, "window": 60, "max_size": 40},
+        {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 0},
+    ],
+    "lumber": [
+        {"window": 30, "max_size": 40},
+        {"window": 9, "max_size": 12, "paragraph_end": r"\n", "counter": "words"},
+    ],
     "cluster_semantic": [
         {"max_size": 40, "piece_size": 10},
         {"max_size": 6, "piece_size": 2, "counter": "words", "mean": 0.3},
@@ -77,8 +85,9 @@ def chunkers() -> Iterator[Chunker]:
         if not cls.__module__.startswith("chunkcore."):  # another test's
             continue
         for options in EXAMPLES.get(name, [{}]):
-            models = {"embedder": FakeEmbedder()} if "embedder" in cls.option_names() else {}
-            yield build_chunker(name, {**options, **models})
+            models = {"embedder": FakeEmbedder(), "llm": FakeLLM()}
+            needed = {option: model for option, model in models.items() if option in cls.option_names()}
+            yield build_chunker(name, {**options, **needed})
 
 
 def describe(chunker: Chunker) -> str:
@@ -190,7 +199,8 @@ def test_the_empty_text_has_no_chunks(chunker: Chunker) -> None:
 
 def named(chunker: Chunker) -> Chunker:
     """The chunker with names in place of models, as a configuration file has it."""
-    return replace(chunker, embedder="fake") if "embedder" in chunker.option_names() else chunker
+    names = {"embedder": "fake", "llm": "openai:fake@http://localhost:9/v1"}
+    return replace(chunker, **{option: name for option, name in names.items() if option in chunker.option_names()})
 
 
 @every_chunker
@@ -222,6 +232,11 @@ OTHER_VALUES: dict[str, Any] = {
     "strip": {False: True, True: False},
     "maximum": {"pieces": "text", "text": "pieces"},
     "embedder": FakeEmbedder(name="another"),
+    "llm": FakeLLM(name="another"),
+    "retries": 3,
+    "strict": {False: True, True: False},
+    "window": 99,
+    "paragraph_end": "~",
     "max_size": 41,
     "min_size": 1,
     "buffer": 5,

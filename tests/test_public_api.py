@@ -18,6 +18,7 @@ HEAVY = (
     "langchain_core",
     "langchain_text_splitters",
     "llama_index",
+    "openai",
     "networkx",
     "openvino",
     "rich",

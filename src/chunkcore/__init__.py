@@ -20,6 +20,8 @@ from chunkcore.chunkers import (
     FixedToken,
     Kamradt,
     KamradtModified,
+    LLMSemantic,
+    Lumber,
     Recursive,
     Sentence,
     SingleLinkage,
@@ -31,7 +33,15 @@ from chunkcore.chunkers import (
 )
 from chunkcore.datasets import dataset_path, list_datasets, load_dataset
 from chunkcore.document import Chunk, Document, Mark, Span
-from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError, SizeError
+from chunkcore.errors import (
+    ChunkcoreError,
+    DataError,
+    MissingExtraError,
+    ModelError,
+    NoAnswerError,
+    OptionError,
+    SizeError,
+)
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.comparison import Comparison, Difference, compare
@@ -43,15 +53,19 @@ from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.index import DenseIndex, top_k
 from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, get_embedder
+from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
+    "LLM",
     "Aligner",
     "Benchmark",
     "Breakpoint",
     "CacheWarning",
     "CachedEmbedder",
+    "CachedLLM",
+    "CallableLLM",
     "Chunk",
     "ChunkStatistics",
     "ChunkcoreError",
@@ -74,11 +88,16 @@ __all__ = [
     "Kamradt",
     "KamradtModified",
     "KeptChunk",
+    "LLMCache",
+    "LLMSemantic",
+    "Lumber",
     "Mark",
     "Measure",
     "MissingExtraError",
     "ModelError",
+    "NoAnswerError",
     "OptionError",
+    "Prices",
     "Problem",
     "Query",
     "Recursive",
@@ -92,6 +111,7 @@ __all__ = [
     "Span",
     "TokenCounter",
     "UpdatePlan",
+    "Usage",
     "build_chunker",
     "compare",
     "dataset_path",
@@ -99,6 +119,7 @@ __all__ = [
     "format_chunker",
     "get_counter",
     "get_embedder",
+    "get_llm",
     "list_datasets",
     "load_benchmark",
     "load_dataset",

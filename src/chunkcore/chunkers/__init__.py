@@ -8,6 +8,8 @@ from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
+from chunkcore.chunkers.llm_semantic import LLMSemantic
+from chunkcore.chunkers.lumber import Lumber
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.single_linkage import SingleLinkage
@@ -25,6 +27,8 @@ __all__ = [
     "FixedToken",
     "Kamradt",
     "KamradtModified",
+    "LLMSemantic",
+    "Lumber",
     "Recursive",
     "Sentence",
     "SingleLinkage",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunkcore.errors import OptionError
 from chunkcore.models.llm.base import Message, Reply
 from chunkcore.models.llm.usage import Meter, Usage
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 __all__ = ["MeteredLLM", "awaited"]
 
@@ -76,6 +78,8 @@ def awaited(value: Any) -> Any:
     """
     if not inspect.isawaitable(value):
         return value
+    import asyncio  # slow to import, and most models are not asynchronous
+
     return asyncio.run_coroutine_threadsafe(_coroutine(value), _loop()).result()
 
 
@@ -83,12 +87,14 @@ async def _coroutine(value: Awaitable[Any]) -> Any:
     return await value
 
 
-_loops: dict[int, asyncio.AbstractEventLoop] = {}
+_loops: dict[int, AbstractEventLoop] = {}
 _lock = threading.Lock()
 
 
-def _loop() -> asyncio.AbstractEventLoop:
+def _loop() -> AbstractEventLoop:
     """The loop of the process: on the other side of a fork its thread is not there."""
+    import asyncio
+
     with _lock:
         if os.getpid() not in _loops:
             loop = asyncio.new_event_loop()

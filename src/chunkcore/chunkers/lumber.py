@@ -1,0 +1,131 @@
+"""`Lumber`: a language model says at which paragraph the content changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.chunkers.base import register
+from chunkcore.chunkers.llm import Section, WindowChunker
+from chunkcore.errors import OptionError
+from chunkcore.models.llm import Question
+from chunkcore.models.llm.answers import found_json, member, whole_number
+from chunkcore.packing import fit, pack, running_sizes, trim
+from chunkcore.spans import Ranges
+from chunkcore.tokens import Offsets, TokenizedText
+
+__all__ = ["Lumber"]
+
+_INSTRUCTIONS = """You are given consecutive paragraphs of a document, each on its own after "ID" and its number. Find \
+the first paragraph, not the very first one, at which the content clearly changes compared to the paragraphs before \
+it. Groups of paragraphs should be neither very long nor very short.
+
+Answer with a JSON object and nothing else: {"first_changed": 4} says that the content changes at the paragraph ID 4. \
+Where it does not change anywhere, answer {"first_changed": null}."""
+
+
+@register("lumber")
+@dataclass(frozen=True, kw_only=True)
+class Lumber(WindowChunker):
+    r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.
+
+    LumberChunker (Duarte et al., 2024), as papers/003, section 2, describes and compares it. From where
+    the last chunk ended, paragraphs are shown until they reach about `window` tokens; those before the one
+    that the model names are a chunk, and the next question begins at it. Beyond the paper, the model may say that
+    nothing changes: then all that it was shown is a chunk.
+
+    A paragraph over `max_size` is shown in parts, cut between sentences, else words, else graphemes.
+
+    Where no answer can be used, what was shown is cut by size alone, and the chunks' metadata have `fallback`.
+
+    Attributes:
+        window: how much the model is shown, in the counter's unit: paragraphs until they count that much
+            together, the last of them included; the paper's 550 tokens. At least two are shown.
+        paragraph_end: what parts paragraphs: a regular expression, of which a match is blank or is of the
+            paragraph before it. Set are blank lines; ``\n`` is for texts with a paragraph a line.
+        max_size: see `WindowChunker`; the paper has no maximum, and its chunks are of 658 tokens on average.
+        llm: see `LLMChunker`.
+        retries: see `LLMChunker`.
+        strict: see `LLMChunker`.
+
+    Cost: one call a chunk, one after another within a document, and at most one a paragraph. Each reads about
+    `window` tokens, so that all read a text of n tokens n · window / (size of a chunk) times; an answer is a
+    number. Time and memory beside the model are linear. `estimate` assumes that the content changes
+    halfway through what is shown.
+
+    Raises:
+        OptionError: an option is out of range, or `llm` is not given.
+        SizeError: one grapheme is over `max_size`.
+        NoAnswerError: with `strict`, a question has no valid answer.
+        ModelError: the model cannot be asked at all.
+
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> llm = CallableLLM(lambda messages, schema: '{"first_changed": 3}', name="always at 3")
+    >>> Lumber(llm=llm).split_text("The fox naps.\n\nThe dog naps.\n\nThe sea is wide.")
+    ['The fox naps.\n\nThe dog naps.', 'The sea is wide.']
+    """
+
+    window: int = 550
+    paragraph_end: str = r"\n\s*\n"
+
+    def _validate(self) -> None:
+        super()._validate()
+        try:
+            re.compile(self.paragraph_end)
+        except re.error as error:
+            raise OptionError(f"paragraph_end is a regular expression, got {self.paragraph_end!r} ({error})") from error
+
+    def _pieces(self, source: TokenizedText) -> Ranges:
+        edges = [0, *(match.end() for match in re.finditer(self.paragraph_end, source.text)), len(source.text)]
+        rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
+        whole = np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
+        over = source.counts(whole[:, 0], whole[:, 1]) > self.max_size
+        parts: list[tuple[int, int]] = []
+        for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
+            parts += _by_sentences(source, start, end, self.max_size) if is_over else [(start, end)]
+        return np.array(parts, dtype=np.int64).reshape(-1, 2)
+
+    def _window_end(self, sums: Offsets, first: int) -> int:
+        reached = int(np.searchsorted(sums, sums[first] + self.window))
+        return min(max(first + 2, reached), len(sums) - 1)
+
+    def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
+        # Also where the text ends with the window: what changes after the first change is not known yet.
+        return sections[1].first if len(sections) > 1 else end
+
+    def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
+        schema = {
+            "type": "object",
+            "properties": {"first_changed": {"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)}},
+            "required": ["first_changed"],
+            "additionalProperties": False,
+        }
+
+        def read(text: str) -> list[Section]:
+            place = member(found_json(text), "first_changed")
+            if place is None:
+                return [Section(0)]
+            return [Section(0), Section(whole_number(place, "first_changed", 2, len(pieces)) - 1)]
+
+        numbered = "\n\n".join(f"ID {number}: {text}" for number, text in enumerate(pieces, start=1))
+        return Question(
+            messages=[{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": numbered}],
+            schema=schema,
+            read=read,
+            assumed={"first_changed": len(pieces) // 2 + 1},
+        )
+
+
+def _by_sentences(source: TokenizedText, start: int, end: int, maximum: int) -> list[tuple[int, int]]:
+    """A range in parts that count at most `maximum`: whole sentences where one fits, else as `fit` cuts."""
+    sentences = sentence_ranges(source.text[start:end]) + start
+    before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
+    found: list[tuple[int, int]] = []
+    for first, last in pack(running_sizes(source.counts(before, sentences[:, 1])), maximum):
+        found += fit(source, int(sentences[first, 0]), int(sentences[last - 1, 1]), maximum)
+    return found
