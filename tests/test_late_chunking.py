@@ -12,6 +12,11 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.run import Run
+from chunkcore.evaluation.scoring import evaluate
 from chunkcore.index import DenseIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors
@@ -358,3 +363,58 @@ def test_characters_that_grow_in_lower_case_keep_their_places() -> None:
     found = text_tokens("İİx", [1, 3, 4, 2], [(0, 0), (0, 3), (3, 5), (0, 0)], [1, 0, 0, 1], lowercase=True)
     assert found.starts.tolist() == [0, 0, 1, 3]
     assert found.ends.tolist() == [0, 2, 3, 3]
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    documents = [
+        Document("a", "Berlin is large. It has many canals. It lies on the Spree."),
+        Document("b", "Oslo is cold. It has many hills. It lies on a fjord."),
+    ]
+    rows = [
+        {"question": "canals of Berlin", "evidence": [{"document": "a", "text": "It has many canals."}]},
+        {"question": "where Oslo lies", "evidence": [{"document": "b", "text": "It lies on a fjord."}]},
+    ]
+    return load_benchmark(documents, rows, name="cities")
+
+
+def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -> None:
+    model = FakeTokenEmbedder(64, max_tokens=None)
+    specs = ["fixed_sentences:sentences=1", "recursive:counter=words,size=14"]
+    chunkers = [parse_chunker(spec) for spec in specs]
+    told: list[tuple[str, int, int]] = []
+    model.windows.clear()
+    reports = run_chunkers(
+        benchmark, chunkers, model, ks=[1, 2], late=True, progress=lambda *each: told.append(each), workers=1
+    )
+    assert [report.name for report in reports] == [f"{spec} (late)" for spec in specs]
+    # Once each, for both strategies; the other calls are the probe's and the questions'.
+    assert sum("Berlin" in words and "canals" in words and "Spree" in words for words in model.windows) == 1
+    assert ("embed", 8, 8) in told
+    for report, chunker in zip(reports, chunkers, strict=True):
+        chunks = list(chunker.chunk_many(benchmark.documents))
+        index = DenseIndex(chunks, LateEmbedder(model).embed_chunks(benchmark.documents, chunks), model)
+        results = {query.id: index.retrieve(query.text, 2) for query in benchmark.queries}
+        alone = evaluate(benchmark, Run(report.name, results, index.retrieve("", 100)), report.scores)
+        for measure in alone.scores:
+            np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
+        assert report.chunks is not None
+        assert report.seconds["embed"] > 0
+
+
+def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
+    model = FakeTokenEmbedder(max_tokens=12)
+    chunkers = [parse_chunker("fixed_token:size=100")]
+    (early,) = run_chunkers(benchmark, chunkers, model, ks=[1])
+    (late,) = run_chunkers(benchmark, chunkers, model, ks=[1], late=True)
+    assert early.chunks is not None
+    assert early.chunks.truncated == 2
+    assert late.chunks is not None
+    assert late.chunks.truncated == 0
+
+
+def test_a_model_without_token_context_is_refused_before_anything_is_cut(benchmark: Benchmark) -> None:
+    model = FakeEmbedder()
+    with pytest.raises(OptionError, match="late chunking needs"):
+        run_chunkers(benchmark, [parse_chunker("fixed_token")], model, late=True)
+    assert model.texts == []

@@ -96,6 +96,9 @@ def compare(
         str, typer.Option(help="Chunks that k = min counts: holding evidence, or also touching it.")
     ] = "holding",
     counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
+    late: Annotated[
+        bool, typer.Option("--late", help="Score each strategy also with late chunking: vectors in context.")
+    ] = False,
     cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings; see above.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
@@ -109,7 +112,7 @@ def compare(
 
     from chunkcore.evaluation.comparison import compare as compare_reports
     from chunkcore.evaluation.experiment import run_chunkers
-    from chunkcore.models import get_embedder
+    from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
     from chunkcore.report import Study, write_reports
     from chunkcore.report.terminal import print_study
 
@@ -117,22 +120,28 @@ def compare(
     _check_output(output)
     benchmark = _benchmark(docs, questions, dataset, output)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
-    store = None if no_cache else cache or default_cache()
+    store = EmbeddingCache(None if no_cache else cache or default_cache())
     model = get_embedder(embedder)
+    if late:
+        get_token_embedder(model)  # which says so if it cannot, before the long work
     chunkers = _chunkers(specs, model)
     with reporting(sys.stderr) as progress:
-        found = run_chunkers(
-            benchmark,
-            chunkers,
-            model,
-            ks=ks,
-            counter=counter,
-            min_rule=cast("MinRule", min_rule),
-            cache=store,
-            progress=progress,
-        )
-        # A strategy is shown as it was asked for, so that its size is seen where it is the default, too.
-        reports = [replace(report, name=spec) for report, spec in zip(found, specs, strict=True)]
+        reports = []
+        for lately in (False, True) if late else (False,):
+            found = run_chunkers(
+                benchmark,
+                chunkers,
+                model,
+                ks=ks,
+                counter=counter,
+                min_rule=cast("MinRule", min_rule),
+                cache=store,
+                late=lately,
+                progress=progress,
+            )
+            # A strategy is shown as it was asked for, so that its size is seen where it is the default, too.
+            names = [f"{spec} (late)" if lately else spec for spec in specs]
+            reports += [replace(report, name=name) for report, name in zip(found, names, strict=True)]
         progress("compare", 0, 1)
         comparison = compare_reports(reports, verdict_by, resamples=resamples, seed=seed)
         settings = _settings(benchmark, docs, questions, model, dict(zip(specs, chunkers, strict=True)), counter)

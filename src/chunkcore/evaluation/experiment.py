@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.spec import label
-from chunkcore.document import Chunk
+from chunkcore.document import Chunk, Span
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, measures_at
@@ -26,6 +26,7 @@ from chunkcore.index.search import top_k
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
+from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.tokens import TokenCounter
 
@@ -44,6 +45,7 @@ def run_chunkers(
     min_rule: MinRule = "holding",
     omega_rule: OmegaRule = "once",
     cache: EmbeddingCache | Path | str | None = None,
+    late: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[Report]:
@@ -67,6 +69,9 @@ def run_chunkers(
         min_rule: see `evaluate`.
         omega_rule: see `evaluate`.
         cache: of embeddings, or its file; in memory by default. An embedder that has one keeps its own.
+        late: a chunk's vector is the mean of its tokens, read with their whole document (see `LateEmbedder`): a
+            document is read once for all strategies, which is counted for each. A report's name then ends in
+            " (late)".
         workers: threads that cut documents; as many as there are cores by default.
         progress: called with a step ("chunk", "embed", "queries", "search"), what is done, and of how much.
 
@@ -74,16 +79,19 @@ def run_chunkers(
         One report a strategy, in their order.
 
     Raises:
-        OptionError: no strategy, two with one label, or an option out of range.
+        OptionError: no strategy, two with one label, or an option out of range; or with `late`, a model whose
+            token vectors have no context.
         ModelError: the embedder failed twice.
     """
     measures = measures_at(ks)
-    names = _names(chunkers)
+    names = [f"{name} (late)" if late else name for name in _names(chunkers)]
     report = progress or (lambda step, done, total: None)
     scorer = Scorer(benchmark, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
     metered = _metered(embedder, cache)
+    reader = LateEmbedder(metered) if late else None
     cut = _cut(benchmark, names, [_sharing(each, metered) for each in chunkers], metered, workers, report)
-    rows, vectors = _embed_chunks(cut, metered, report)
+    read = _read_late(cut, benchmark, reader, report) if reader else None
+    rows, vectors = _embed_chunks([] if read else cut, metered, report)
     questions = [query.text for query in benchmark.queries]
     _watch(metered, "queries", report)
     query_vectors = metered.embed_queries(questions)
@@ -91,8 +99,9 @@ def run_chunkers(
     reports = []
     for number, strategy in enumerate(cut):
         report("search", number, len(cut))
-        seconds = {"chunk": strategy.seconds, "embed": metered.cost(strategy.texts) + metered.cost(questions)}
-        own = vectors[[rows[text] for text in strategy.texts]]
+        cost = read.seconds if read else metered.cost(strategy.texts)
+        seconds = {"chunk": strategy.seconds, "embed": cost + metered.cost(questions)}
+        own = read.vectors[number] if read else vectors[[rows[text] for text in strategy.texts]]
         run = _search(strategy, own, query_vectors, benchmark, scorer, ks, seconds)
         statistics = _statistics(strategy, scorer.counter, rows, tokens, metered.max_tokens)
         reports.append(replace(scorer.score(run, measures), chunks=statistics))
@@ -188,6 +197,28 @@ def _embed_chunks(cut: Sequence[_Cut], metered: MeteredEmbedder, report: Progres
     vectors = metered.embed_documents(list(rows))
     report("embed", len(rows), len(rows))
     return rows, vectors
+
+
+class _Late(NamedTuple):
+    """The vectors of each strategy's chunks, and the seconds that reading the documents took."""
+
+    vectors: list[Vectors]
+    seconds: float
+
+
+def _read_late(cut: Sequence[_Cut], benchmark: Benchmark, reader: LateEmbedder, report: Progress) -> _Late:
+    """Late chunking: all strategies' chunks from one reading of each document."""
+    places: dict[tuple[str, tuple[Span, ...]], int] = {}
+    distinct: list[Chunk] = []
+    rows = []
+    for strategy in cut:
+        for chunk in strategy.chunks:
+            if places.setdefault((chunk.document_id, chunk.spans), len(distinct)) == len(distinct):
+                distinct.append(chunk)
+        rows.append([places[chunk.document_id, chunk.spans] for chunk in strategy.chunks])
+    began = time.perf_counter()
+    vectors = reader.embed_chunks(benchmark.documents, distinct, progress=lambda *done: report("embed", *done))
+    return _Late([vectors[own] for own in rows], time.perf_counter() - began)
 
 
 def _search(
