@@ -15,7 +15,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from chunkcore import tokens
 from chunkcore.errors import OptionError
 from chunkcore.pretokens import context_free_boundaries
 from chunkcore.tokens import (
@@ -26,6 +25,7 @@ from chunkcore.tokens import (
     TokenizedText,
     WordCounter,
     get_counter,
+    loading,
 )
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
@@ -279,10 +279,10 @@ def test_an_encoding_that_cannot_be_loaded_says_what_to_install(monkeypatch: pyt
     def refuse(name: str) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr(tokens, "_shipped_cache", lambda name: None)
+    monkeypatch.setattr(loading, "_shipped_cache", lambda name: None)
     monkeypatch.setattr(tiktoken, "get_encoding", refuse)
     with pytest.raises(OptionError, match=r"could not be loaded \(OSError\).*install llama-index-core"):
-        tokens._load_encoding.__wrapped__("cl100k_base")
+        loading.load_encoding.__wrapped__("cl100k_base")
 
 
 def test_one_counter_serves_several_threads() -> None:

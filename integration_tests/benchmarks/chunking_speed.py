@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from chunkcore import tokens
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
+from chunkcore.tokens import counters
 
 ENCODING = "cl100k_base"
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
@@ -55,7 +55,7 @@ def median_times(
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
-            tokens._short_count.cache_clear()
+            counters.short_count.cache_clear()
             gc.collect()
             began = clock()
             work()
@@ -80,7 +80,7 @@ def on_one_core(pairs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, 
 
 
 def peers(documents: list[Document]) -> dict[str, Callable[[], Any]]:
-    encoding = tokens.TiktokenCounter(ENCODING).encoding  # loads the files, so that peers need no network
+    encoding = counters.TiktokenCounter(ENCODING).encoding  # loads the files, so that peers need no network
     works: dict[str, Callable[[], Any]] = {
         "tiktoken, one pass": lambda: [encoding.encode_ordinary(document.text) for document in documents]
     }
@@ -137,7 +137,7 @@ def main() -> None:
     one = on_one_core(works, repeats)
     show(f"{len(documents)} documents, {megabytes:.2f} MB, one core", one, megabytes)
 
-    encoding = tokens.TiktokenCounter(ENCODING).encoding
+    encoding = counters.TiktokenCounter(ENCODING).encoding
     many: dict[str, Callable[[], Any]] = {
         "tiktoken, one pass": lambda: [encoding.encode_ordinary(document.text) for document in collection]
     }

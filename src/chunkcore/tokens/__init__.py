@@ -1,0 +1,22 @@
+"""What a size is measured in: counters, and texts with their tokens."""
+
+from chunkcore.tokens.counters import (
+    CharacterCounter,
+    HuggingFaceCounter,
+    TiktokenCounter,
+    TokenCounter,
+    WordCounter,
+    get_counter,
+)
+from chunkcore.tokens.tokenized import Offsets, TokenizedText
+
+__all__ = [
+    "CharacterCounter",
+    "HuggingFaceCounter",
+    "Offsets",
+    "TiktokenCounter",
+    "TokenCounter",
+    "TokenizedText",
+    "WordCounter",
+    "get_counter",
+]

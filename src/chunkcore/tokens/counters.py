@@ -1,0 +1,243 @@
+"""What a size is measured in: `TokenCounter` counts tokens and says at which character each begins."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import OptionError
+from chunkcore.pretokens import has_context_free_boundaries
+from chunkcore.tokens.loading import load_encoding, load_tokenizer, token_byte_lengths
+from chunkcore.tokens.tokenized import WORD, BytePairText, CharacterText, Offsets, TokenizedText, WordText
+
+__all__ = [
+    "CharacterCounter",
+    "HuggingFaceCounter",
+    "TiktokenCounter",
+    "TokenCounter",
+    "WordCounter",
+    "get_counter",
+    "short_count",
+]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_GAP = re.compile(r"\s+")
+_GIANT = 999_999  # white-space characters: of so many in a row, some patterns' matching gives up
+_SHORT = 32  # characters; longer pieces repeat too seldom to be worth remembering
+
+
+class TokenCounter(ABC):
+    """Counts tokens, and knows the code point at which each begins.
+
+    `name` is the string from which `get_counter` builds an equal counter.
+    """
+
+    name: str
+
+    @abstractmethod
+    def boundaries(self, text: str) -> Offsets:
+        """The code-point offset at which every token begins: int64, sorted, one a token.
+
+        A token that begins inside a character (an emoji of three byte-level tokens) is given that
+        character's offset, so offsets can repeat, and ``len(boundaries(text)) == count(text)``.
+        """
+
+    def count(self, text: str) -> int:
+        """How many tokens the text is, on its own."""
+        return len(self.boundaries(text))
+
+    def count_many(self, texts: Sequence[str]) -> Offsets:
+        """`count` of each text, as int64."""
+        return np.array([self.count(text) for text in texts], dtype=np.int64)
+
+    def tokenize(self, text: str) -> TokenizedText:
+        """The text with this counter's view of it, for whoever asks more than once."""
+        return TokenizedText(text, self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TokenCounter) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class CharacterCounter(TokenCounter):
+    """Every code point is a token."""
+
+    name = "characters"
+
+    def boundaries(self, text: str) -> Offsets:
+        return np.arange(len(text), dtype=np.int64)
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return CharacterText(text, self)
+
+
+class WordCounter(TokenCounter):
+    """Every run of characters that are not white space is a token.
+
+    >>> WordCounter().boundaries("one  two").tolist()
+    [0, 5]
+    """
+
+    name = "words"
+
+    def boundaries(self, text: str) -> Offsets:
+        return np.array([match.start() for match in WORD.finditer(text)], dtype=np.int64)
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return WordText(text, self)
+
+
+class TiktokenCounter(TokenCounter):
+    """OpenAI's byte-pair encodings. Text that looks like a special token is text.
+
+    An unpaired surrogate, which UTF-8 cannot say, counts as the replacement character.
+
+    >>> counter = TiktokenCounter("cl100k_base")
+    >>> counter.count("<|endoftext|>"), counter.boundaries("a 👩‍👩‍👧").tolist()
+    (7, [0, 1, 2, 3, 3, 4, 4, 4, 5, 5, 6, 6, 6])
+    """
+
+    def __init__(self, name: str = "cl100k_base") -> None:
+        self.name = name
+
+    @property
+    def encoding(self) -> Any:
+        """The tiktoken encoding, loaded on first use and shared by the process."""
+        return load_encoding(self.name)
+
+    def count(self, text: str) -> int:
+        if len(text) <= _SHORT:
+            return short_count(self.name, text)
+        return len(self._encode(text))
+
+    def count_many(self, texts: Sequence[str]) -> Offsets:
+        name = self.name
+        counts = [short_count(name, text) if len(text) <= _SHORT else self.count(text) for text in texts]
+        return np.array(counts, dtype=np.int64)
+
+    def boundaries(self, text: str) -> Offsets:
+        lengths = token_byte_lengths(self.name)[self._encode(text)]
+        starts: Offsets = np.cumsum(lengths, dtype=np.int64)
+        starts -= lengths
+        if not text.isascii():
+            # A byte's character is its place less the continuation bytes up to it; as signed numbers those
+            # bytes are the lowest.
+            data = np.frombuffer(_encodable(text).encode("utf-8"), dtype=np.int8)
+            continues = (data < -64).nonzero()[0]
+            later = np.bincount(starts.searchsorted(continues), minlength=len(starts) + 1)
+            starts -= np.cumsum(later)[: len(starts)]
+        return starts
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return BytePairText(text, self) if has_context_free_boundaries(self.name) else TokenizedText(text, self)
+
+    def _encode(self, text: str) -> NDArray[np.uint32]:
+        # disallowed_special=() makes look-alikes of special tokens plain text.
+        clean = _encodable(text)
+        ids: NDArray[np.uint32]
+        try:
+            ids = self.encoding.encode_to_numpy(clean, disallowed_special=())
+        except ValueError:
+            parts = _cut_giant_gaps(clean)
+            if len(parts) < 2:
+                raise
+            ids = np.concatenate([self.encoding.encode_to_numpy(part, disallowed_special=()) for part in parts])
+        return ids
+
+
+class HuggingFaceCounter(TokenCounter):
+    """A fast tokenizer of the `tokenizers` library: a folder, a ``tokenizer.json`` or a hub name.
+
+    Tokens that the tokenizer adds around a text ([CLS], [SEP]) are not counted, and neither truncation
+    nor padding is applied. Needs the extra ``models``.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.name = f"hf:{source}"
+
+    @property
+    def tokenizer(self) -> Any:
+        """The `tokenizers.Tokenizer`, loaded on first use and shared by the process."""
+        return load_tokenizer(self.source)
+
+    def boundaries(self, text: str) -> Offsets:
+        encoding = self.tokenizer.encode(_encodable(text), add_special_tokens=False)
+        return np.array([start for start, _ in encoding.offsets], dtype=np.int64)
+
+    def count_many(self, texts: Sequence[str]) -> Offsets:
+        distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        encodings = self.tokenizer.encode_batch([_encodable(text) for text in distinct], add_special_tokens=False)
+        counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+        return counts[[distinct[text] for text in texts]] if len(texts) else counts
+
+
+def _encodable(text: str) -> str:
+    """The text as UTF-8 can say it, with as many code points."""
+    if not text.isascii():
+        try:
+            text.encode()  # far faster than to look for surrogates
+        except UnicodeEncodeError:
+            return _SURROGATE.sub("\ufffd", text)
+    return text
+
+
+def _cut_giant_gaps(text: str) -> list[str]:
+    """The text, cut inside white space that is too long for tiktoken's pattern to take."""
+    cuts = [0]
+    for gap in _GAP.finditer(text):
+        if gap.end() - gap.start() >= _GIANT:
+            cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
+    return [text[start:end] for start, end in pairwise([*cuts, len(text)])]
+
+
+@lru_cache(maxsize=1 << 16)
+def short_count(encoding: str, text: str) -> int:
+    """Tokens of a text of few characters: the same heads, tails and separators are asked for again and again."""
+    return len(load_encoding(encoding).encode_ordinary(_encodable(text)))
+
+
+def get_counter(spec: str | TokenCounter) -> TokenCounter:
+    """The counter that a string names: ``characters``, ``words``, a tiktoken encoding, or ``hf:`` and a tokenizer.
+
+    Raises:
+        OptionError: no such counter.
+
+    >>> get_counter("characters").count("four")
+    4
+    """
+    if isinstance(spec, TokenCounter):
+        return spec
+    if spec == "characters":
+        return CharacterCounter()
+    if spec == "words":
+        return WordCounter()
+    if isinstance(spec, str) and spec.startswith("hf:") and len(spec) > 3:
+        return HuggingFaceCounter(spec[3:])
+    import tiktoken
+
+    known = tiktoken.list_encoding_names()
+    if spec in known:
+        return TiktokenCounter(spec)
+    raise OptionError(
+        f"unknown token counter {spec!r}: expected characters, words, hf:<name or path of a tokenizer>, "
+        f"or one of {', '.join(sorted(known))}"
+    )

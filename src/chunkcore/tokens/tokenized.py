@@ -1,0 +1,187 @@
+"""`TokenizedText`: a text and its tokens, and how many tokens each of many pieces of it is on its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.pretokens import context_free_boundaries
+
+if TYPE_CHECKING:
+    from chunkcore.tokens.counters import TokenCounter
+
+__all__ = ["WORD", "BytePairText", "CharacterText", "Offsets", "TokenizedText", "WordText"]
+
+Offsets = NDArray[np.int64]
+T = TypeVar("T")
+
+WORD = re.compile(r"\S+")
+_MANY = 256  # single characters: of so many, it pays to count each distinct one once
+
+
+class _Once(Generic[T]):
+    """`functools.cached_property` without its lock, which before Python 3.12 all instances share.
+
+    With it one thread at a time would tokenize. Two threads that ask one object at once both compute.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        if instance is None:
+            return self  # type: ignore[return-value]  # asked of the class, as documentation tools do
+        value = self.compute(instance)
+        instance.__dict__[self.compute.__name__] = value
+        return value
+
+
+class TokenizedText:
+    """A text and its tokens, computed once, when first asked for.
+
+    Attributes:
+        text: the text.
+        counter: whose tokens.
+        parts: the ranges that are texts by themselves, ``(n, 2)``; but for a text that was joined, the whole.
+
+    `counts(starts, ends)` is the number of tokens of each ``text[start:end]`` *on its own*, which is
+    what encoding each piece apart would give.
+
+    >>> from chunkcore.tokens import TiktokenCounter
+    >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
+    >>> source.counts(np.array([0, 6, 7]), np.array([6, 9, 32])).tolist()
+    [1, 1, 7]
+    """
+
+    def __init__(self, text: str, counter: TokenCounter) -> None:
+        self.text = text
+        self.counter = counter
+        self.parts = np.array([[0, len(text)]], dtype=np.int64)
+
+    @classmethod
+    def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
+        """Several texts as one, so that many small ones cost no more array operations than a large one.
+
+        `parts` tells the range of each. Each stays tokenized by itself, so that `counts` must only be asked
+        for pieces inside one part. All have the same counter.
+        """
+        joined = type(sources[0])("".join([source.text for source in sources]), sources[0].counter)
+        lengths = np.array([len(source.text) for source in sources], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        joined.parts = np.column_stack((ends - lengths, ends))
+        starts = joined.parts[:, 0].tolist()
+        places = [source.boundaries + start for source, start in zip(sources, starts, strict=True)]
+        joined.__dict__["boundaries"] = np.concatenate(places)
+        return joined
+
+    @_Once
+    def boundaries(self) -> Offsets:
+        """The counter's `boundaries` of the text."""
+        return self.counter.boundaries(self.text)
+
+    @_Once
+    def code_points(self) -> NDArray[np.unsignedinteger]:
+        """The text as numbers: uint8 where it is ASCII, else uint32."""
+        if self.text.isascii():
+            return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
+        return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
+
+    def count(self, start: int, end: int) -> int:
+        """Tokens of ``text[start:end]`` on its own."""
+        return int(self.counts(np.array([start]), np.array([end]))[0])
+
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Tokens of each ``text[start:end]`` on its own, int64. Needs ``0 <= start <= end <= len(text)``."""
+        return self._counts_apart(starts, ends)
+
+    def _counts_apart(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Each distinct piece is encoded by itself: time grows with the pieces' summed length."""
+        if len(starts) > _MANY:
+            single = ends - starts == 1
+            if np.count_nonzero(single) > _MANY:
+                counts = np.zeros(len(starts), dtype=np.int64)
+                counts[single] = self._counts_of_characters(starts[single])
+                counts[~single] = self._counts_apart(starts[~single], ends[~single])
+                return counts
+        text = self.text
+        return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
+
+    def _counts_of_characters(self, places: Offsets) -> Offsets:
+        """Of single characters, each distinct one is counted once."""
+        distinct, which = np.unique(self.code_points[places], return_inverse=True)
+        counts: Offsets = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
+        return counts
+
+
+class CharacterText(TokenizedText):
+    """Every code point is a token."""
+
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        return (ends - starts).astype(np.int64)
+
+
+class WordText(TokenizedText):
+    """Every run of characters that are not white space is a token."""
+
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Words that begin inside the piece, and one more where the piece begins inside a word."""
+        begins = self.boundaries
+        before = np.searchsorted(begins, starts, side="left")
+        inside = np.searchsorted(begins, ends, side="left") - before
+        reach = np.concatenate(([0], self._ends))[before]
+        cut: Offsets = inside + ((reach > starts) & (ends > starts))
+        return cut.astype(np.int64)
+
+    @_Once
+    def _ends(self) -> Offsets:
+        ends = [word.end() for start, end in self.parts.tolist() for word in WORD.finditer(self.text, start, end)]
+        return np.array(ends, dtype=np.int64)
+
+
+class BytePairText(TokenizedText):
+    """Counts by differences of token numbers between context-free boundaries; the ragged ends are encoded."""
+
+    @_Once
+    def _is_boundary(self) -> NDArray[np.bool_]:
+        found = context_free_boundaries(self.counter.name, self.code_points)
+        found[self.parts] = True
+        return found
+
+    @_Once
+    def _places(self) -> Offsets:
+        return np.flatnonzero(self._is_boundary)
+
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        if not len(starts):
+            return np.zeros(0, dtype=np.int64)
+        # A piece is a head, encoded, up to its first boundary; whole pre-tokens; and a tail, encoded.
+        first, last = starts, ends
+        ragged = (~(self._is_boundary[starts] & self._is_boundary[ends])).nonzero()[0]
+        if len(ragged):
+            first, last = starts.copy(), ends.copy()
+            after = self._places[self._places.searchsorted(starts[ragged])]
+            before = self._places[self._places.searchsorted(ends[ragged], side="right") - 1]
+            inside = after <= before
+            first[ragged] = np.where(inside, after, ends[ragged])
+            last[ragged] = np.where(inside, before, ends[ragged])
+        counts = self._tokens_between(first, last)
+        if len(ragged):
+            for begin, end in ((starts, first), (last, ends)):
+                some = (begin < end).nonzero()[0]
+                counts[some] += self._counts_apart(begin[some], end[some])
+        return counts
+
+    def _tokens_between(self, first: Offsets, last: Offsets) -> Offsets:
+        """How many tokens of the text begin in each range; ranges that touch share a look-up."""
+        before = self.boundaries.searchsorted(first)
+        after = np.empty_like(before)
+        after[:-1] = before[1:]
+        apart = np.append(first[1:] != last[:-1], True).nonzero()[0]
+        after[apart] = self.boundaries.searchsorted(last[apart])
+        after -= before
+        return after
