@@ -127,19 +127,25 @@ def later_version(path: Path) -> None:
         raw.execute("PRAGMA user_version = 99")
 
 
+def unreadable(path: Path) -> None:
+    """Nothing but the header's first bytes and the number that says whose it is."""
+    path.write_bytes(b"SQLite format 3\0" + bytes(52) + b"chkc" + bytes(5000))
+
+
 def truncated(path: Path) -> None:
     with EmbeddingCache(path) as cache:
         cache.store("m", keys(*map(str, range(500))), rows(*range(500), dimensions=50))
     os.truncate(path, path.stat().st_size // 2)
 
 
-DAMAGES = {
+FOREIGN = {
     "a text file": lambda path: path.write_text("Dear diary, today I became a cache.\n" * 50),
     "a few bytes": lambda path: path.write_text("hello"),
     "another program's": other_database,
-    "of a later version": later_version,
-    "cut off": truncated,
+    "another program's, damaged": lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(5000)),
+    "zeros": lambda path: path.write_bytes(bytes(5000)),
 }
+DAMAGES = {"of a later version": later_version, "unreadable": unreadable, "cut off": truncated}
 
 
 def told_of(path: Path) -> EmbeddingCache:
@@ -154,7 +160,7 @@ def told_of(path: Path) -> EmbeddingCache:
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
-def test_what_is_no_cache_is_set_aside_and_a_new_one_begun(path, damage):
+def test_a_damaged_cache_is_set_aside_and_a_new_one_begun(path, damage):
     path.parent.mkdir()
     damage(path)
     before = path.read_bytes()
@@ -165,6 +171,31 @@ def test_what_is_no_cache_is_set_aside_and_a_new_one_begun(path, damage):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert EmbeddingCache(path).fetch("m", keys("a"))[0].tolist() == [True]
+
+
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN.keys())
+def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(path, make):
+    path.parent.mkdir()
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(OptionError, match=r"embeddings\.sqlite' is no cache of embeddings .*name another file"):
+        EmbeddingCache(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_takes_the_caches_place_while_in_use_is_left_as_it_is(path):
+    with EmbeddingCache(path) as cache:
+        cache.store("m", keys("a"), rows(1.0))
+    cache = EmbeddingCache(path)
+    diary = b"Dear diary, today I became a cache.\n" * 500
+    path.write_bytes(diary)
+    with pytest.warns(CacheWarning, match="cannot be used .* going on with memory alone"):
+        assert cache.fetch("m", keys("a"))[0].tolist() == [False]
+    cache.store("m", keys("a"), rows(2.0))
+    assert cache.fetch("m", keys("a"))[1].tolist() == [[2.0] * 3]
+    assert path.read_bytes() == diary
+    assert not list(path.parent.glob("*.damaged-*"))
 
 
 def test_a_file_damaged_while_in_use_is_set_aside_too(path):
@@ -184,10 +215,11 @@ def test_a_file_damaged_while_in_use_is_set_aside_too(path):
 
 def test_a_log_goes_aside_with_the_file_that_it_belongs_to(path):
     path.parent.mkdir()
-    path.write_text("no cache " * 1000)
-    path.with_name(f"{path.name}-wal").write_bytes(b"of the old file")
+    unreadable(path)
+    # Of the files beside a database, the one that SQLite leaves there itself.
+    path.with_name(f"{path.name}-shm").write_bytes(b"of the old file")
     told_of(path).close()
-    assert path.with_name("embeddings.sqlite.damaged-1-wal").read_bytes() == b"of the old file"
+    assert path.with_name("embeddings.sqlite.damaged-1-shm").read_bytes() == b"of the old file"
 
 
 def test_an_empty_file_becomes_a_cache(path):
@@ -318,7 +350,7 @@ def test_a_forked_process_opens_the_file_anew(path):
 
 def test_processes_that_find_one_damaged_file_set_it_aside_once(path):
     path.parent.mkdir()
-    path.write_text("no cache " * 1000)
+    unreadable(path)
     script = WRITER.replace("import sys\n", "import sys, warnings\nwarnings.simplefilter('ignore')\n")
     command = [sys.executable, "-c", script, str(path)]
     processes = [subprocess.Popen([*command, name, "10"], stdout=subprocess.DEVNULL) for name in ("a", "b", "c")]

@@ -457,12 +457,23 @@ def test_a_second_run_embeds_nothing_and_tells_the_same(docs, questions, tmp_pat
 
 
 def test_a_damaged_cache_is_one_sentence_of_warning(docs, questions, tmp_path, capfd, fake):
-    (tmp_path / "c.sqlite").write_text("this is no database, " * 100)
+    # SQLite's header with the number that says that it is our cache, and nothing that could be read.
+    (tmp_path / "c.sqlite").write_bytes(b"SQLite format 3\0" + bytes(52) + b"chkc" + bytes(5000))
     assert _compare(docs, questions, tmp_path / "out", "--cache", str(tmp_path / "c.sqlite")) == 0
     err = capfd.readouterr().err
     (warning,) = [line for line in err.splitlines() if "c.sqlite" in line]
     assert warning.startswith("chunkcore: warning: ")
     assert ".py:" not in err
+
+
+def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions, tmp_path, capfd, fake):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert _compare(docs, questions, tmp_path / "out", "--cache", str(tmp_path / "notes.txt")) == 2
+    err = capfd.readouterr().err
+    assert err.startswith("chunkcore: ")
+    assert "notes.txt' is no cache of embeddings (it is no database) and was left as it is" in err
+    assert err.count("\n") == 1
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 def test_without_a_cache_none_is_written(docs, questions, tmp_path, capfd, fake, monkeypatch):

@@ -1,8 +1,8 @@
 """`SqliteCache`: a file of answers that several processes share. It may fail to help, never to let a run finish.
 
-A file that is damaged, of another program or of another version of this one is set aside (renamed) and a
-new one begun; where nothing can be written the run goes on with memory alone. Both are told by a
-`CacheWarning`.
+A cache that is damaged or of another version is set aside (renamed) and a new one begun; where nothing can
+be written the run goes on with memory alone. Both are told by a `CacheWarning`. A file that is not known to
+be ours is neither read further, nor written to, nor renamed: asking for it is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+from chunkcore.errors import OptionError
+
 __all__ = ["KEYS_AT_ONCE", "CacheWarning", "SqliteCache", "transaction"]
 
 C = TypeVar("C", bound="SqliteCache")
@@ -32,7 +34,11 @@ class CacheWarning(UserWarning):
 
 
 class _UnusableError(Exception):
-    """The file is a sound database, but not one of ours."""
+    """The cache is of another version."""
+
+
+class _ForeignError(Exception):
+    """The file is not ours."""
 
 
 class SqliteCache:
@@ -41,6 +47,9 @@ class SqliteCache:
     Args:
         path: the file, begun where there is none; None keeps everything in memory for this run.
         wait_seconds: how long to wait for another process that is writing.
+
+    Raises:
+        OptionError: the file is there, and not such a cache.
 
     Attributes:
         contents: what is kept, in warnings' words.
@@ -125,6 +134,11 @@ class SqliteCache:
             self._disk = self._connect_or_replace(self.path)
         except (OSError, ValueError, sqlite3.Error, _UnusableError) as error:
             self._warn(f"cannot be used ({error})")
+        except _ForeignError as error:
+            raise OptionError(
+                f"{str(self.path)!r} is no cache of {self.contents} ({error}) and was left as it is: name another "
+                "file, or delete this one if it is a cache that was damaged"
+            ) from error
 
     def _reopen_after_fork(self) -> None:
         # SQLite's connections must not be used, or even closed, on the other side of a fork.
@@ -137,20 +151,28 @@ class SqliteCache:
         try:
             return self._connect(path)
         except (sqlite3.DatabaseError, _UnusableError) as error:
-            if not _is_damage(error):
-                raise
+            self._must_be_damaged(path, error)
         with self._only_one_process(path):
             # Another process may have replaced the file while this one waited.
             try:
                 return self._connect(path)
             except (sqlite3.DatabaseError, _UnusableError) as error:
-                if not _is_damage(error):
-                    raise
+                self._must_be_damaged(path, error)
                 self._set_aside(path, error)
             return self._connect(path)
 
+    def _must_be_damaged(self, path: Path, error: Exception) -> None:
+        """Raise the error where it tells of something else than damage, or the file is not known to be ours."""
+        if not _is_damage(error):
+            raise error
+        # Of a database that SQLite cannot read, the header may still tell whose it was.
+        if _header(path)[68:72] != self.application.to_bytes(4, "big"):
+            raise _ForeignError(str(error)) from error
+
     def _connect(self, path: Path | str) -> sqlite3.Connection:
-        _check_header(path)
+        # SQLite takes a file of a few bytes for an empty database, and would write over it.
+        if path != _MEMORY and _header(path)[:16] not in (b"", b"SQLite format 3\0"):
+            raise _ForeignError("it is no database")
         connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
         try:
             self._set_up(connection)
@@ -162,15 +184,16 @@ class SqliteCache:
     def _set_up(self, connection: sqlite3.Connection) -> None:
         # Look first: another program's database is to be left as it is.
         self._check_identity(connection)
-        # A write-ahead log lets others read while one writes, and survives a killed process.
-        _retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"), self._wait)
-        connection.execute("PRAGMA synchronous = NORMAL")
         with transaction(connection):
             if self._check_identity(connection) == "empty":
                 for table, columns in self.tables.items():
                     connection.execute(f"CREATE TABLE {table} ({columns})")
                 connection.execute(f"PRAGMA application_id = {self.application}")
                 connection.execute(f"PRAGMA user_version = {self.version}")
+        # A write-ahead log lets others read while one writes, and survives a killed process. It is begun when the
+        # file itself says whose it is.
+        _retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"), self._wait)
+        connection.execute("PRAGMA synchronous = NORMAL")
 
     def _check_identity(self, connection: sqlite3.Connection) -> Literal["ours", "empty"]:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -179,7 +202,7 @@ class SqliteCache:
         if not tables and application == 0:
             return "empty"
         if application != self.application:
-            raise _UnusableError("it is another program's database")
+            raise _ForeignError("it is another program's database")
         if version != self.version or not self.tables.keys() <= tables:
             raise _UnusableError(f"it is of version {version}; expected {self.version}")
         return "ours"
@@ -225,10 +248,11 @@ class SqliteCache:
             if _is_damage(error):
                 with self._only_one_process(self.path):
                     if not _is_sound(self.path):
+                        self._must_be_damaged(self.path, error)
                         self._set_aside(self.path, error)
                 self._disk = self._connect_or_replace(self.path)
                 return
-        except (OSError, sqlite3.Error, _UnusableError) as second:
+        except (OSError, sqlite3.Error, _UnusableError, _ForeignError) as second:
             error = sqlite3.DatabaseError(f"{error}; {second}")
         self._warn(f"cannot be used ({error})")
 
@@ -247,13 +271,12 @@ def _is_damage(error: Exception) -> bool:
     return isinstance(error, _UnusableError) or type(error) is sqlite3.DatabaseError
 
 
-def _check_header(path: Path | str) -> None:
-    """SQLite takes a file of a few bytes for an empty database, and would write over it."""
-    if path == _MEMORY or not Path(path).is_file():
-        return
+def _header(path: Path | str) -> bytes:
+    """The first 100 bytes, as many as SQLite's header has; none where there is no file."""
+    if not Path(path).is_file():
+        return b""
     with Path(path).open("rb") as file:
-        if file.read(16) not in (b"", b"SQLite format 3\0"):
-            raise _UnusableError("it is no database")
+        return file.read(100)
 
 
 def _is_sound(path: Path) -> bool:
