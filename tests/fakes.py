@@ -157,13 +157,13 @@ class FakeLLM:
         self.asked.append(list(messages))
         key = json.dumps([self.name, list(messages), schema]).encode("ascii")
         chance = random.Random(blake2b(key, digest_size=8).digest())
-        answer = json.dumps(_of_schema(schema or {"type": "string"}, chance))
+        answer = json.dumps(answer_of_schema(schema or {"type": "string"}, chance))
         if chance.random() >= self.broken:
             return chance.choice([answer, f"Sure!\n```json\n{answer}\n```\nAnything else?"])
         return chance.choice(["", "I'm sorry, I can't.", answer[: len(answer) // 2], "[]", "{}", "null", "{" * 2000])
 
 
-def _of_schema(schema: Mapping[str, Any], chance: random.Random) -> Any:
+def answer_of_schema(schema: Mapping[str, Any], chance: random.Random) -> Any:
     kind = schema["type"]
     if isinstance(kind, list):
         kind = chance.choice(kind)
@@ -174,9 +174,9 @@ def _of_schema(schema: Mapping[str, Any], chance: random.Random) -> Any:
     if kind == "string":
         return " ".join(chance.choices(["fox", "naps", "cafe\u0301", "\ud800", "<|endoftext|>", "。"], k=3))
     if kind == "array":
-        items = [_of_schema(schema["items"], chance) for _ in range(chance.randint(schema.get("minItems", 0), 4))]
+        items = [answer_of_schema(schema["items"], chance) for _ in range(chance.randint(schema.get("minItems", 0), 4))]
         return sorted(items, key=_number_in)
-    return {name: _of_schema(each, chance) for name, each in schema["properties"].items()}
+    return {name: answer_of_schema(each, chance) for name, each in schema["properties"].items()}
 
 
 def _number_in(item: Any) -> float:

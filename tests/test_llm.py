@@ -1,0 +1,675 @@
+"""Language models: what a string names, what is an answer, what is asked again, kept and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
+from chunkcore.models import CacheWarning
+from chunkcore.models.llm import (
+    LLM,
+    BadAnswerError,
+    CachedLLM,
+    CallableLLM,
+    Estimator,
+    LLMCache,
+    OpenAILLM,
+    Prices,
+    Question,
+    Reply,
+    Usage,
+    ask,
+    check_llm,
+    get_llm,
+)
+from chunkcore.models.llm.answers import ascending, found_json, member, text_of, whole_number
+from chunkcore.models.llm.cache import question_key
+from tests.fake_llm_server import running
+from tests.fakes import FakeLLM, ScriptedLLM
+from tests.strategies import hard_text
+
+needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 3}},
+    "required": ["number"],
+    "additionalProperties": False,
+}
+
+
+def read(text: str) -> int:
+    return whole_number(member(found_json(text), "number"), "number", 1, 3)
+
+
+def question(text: str = "Which?") -> Question[int]:
+    messages = [{"role": "system", "content": "Say a number."}, {"role": "user", "content": text}]
+    return Question(messages=messages, schema=SCHEMA, read=read, assumed={"number": 2})
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch):
+    for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith("OPENAI_")]:
+        monkeypatch.delenv(name)
+
+
+# --- what is an answer ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"number": 2}',
+        ' \n{"number": 2}\n',
+        '```json\n{"number": 2}\n```',
+        'Sure! Here it is: {"number": 2}. Anything else?',
+        '<think>{"number": 9}? No, {braces} {"number": 3}…</think>{"number": 2}',
+        '{"example": {"number": 1}} and so: {"number": 2, "more": [{"number": 3}]}',
+        "{" * 500 + '{"number": 2}',
+        '\ufeff{"number": 2}',
+    ],
+)
+def test_the_last_json_object_is_found_wherever_it_stands(text):
+    assert read(text) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a JSON object, got ''"),
+        ("I'd say two.", 'expected a JSON object, got "I\'d say two."'),
+        ('{"number": 2', "expected a JSON object"),
+        ("[1, 2]", "expected a JSON object"),
+        ("2", "expected a JSON object"),
+        ("null", "expected a JSON object"),
+        ('{"answer": 2}', "expected a JSON object with 'number', got one with 'answer'"),
+        ('{"number": "2"}', "a whole number from 1 to 3, got '2'"),
+        ('{"number": 2.0}', "got 2.0"),
+        ('{"number": true}', "got True"),
+        ('{"number": NaN}', "got nan"),
+        ('{"number": 0}', "got 0"),
+        ('{"number": 4}', "got 4"),
+        ('{"number": 1e999}', "got inf"),
+        (b'{"number": 2}', "expected a text, got bytes"),
+        (None, "expected a text, got NoneType"),
+        ("[" * 100_000, "expected a JSON object"),
+        ('{"a":' * 100_000, "expected a JSON object"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_no_answer_is_told(text, message):
+    with pytest.raises(BadAnswerError) as told:
+        read(text)
+    assert message in str(told.value)
+    assert len(str(told.value)) < 300
+
+
+@given(st.text() | hard_text())
+def test_no_answer_whatever_crashes_the_reader(text):
+    with suppress(BadAnswerError):
+        assert 1 <= read(text) <= 3
+
+
+def test_lists_of_numbers_are_in_range_and_in_order():
+    assert ascending([], "n", 0, 5) == []
+    assert ascending([0, 3, 5], "n", 0, 5) == [0, 3, 5]
+    for wrong in ([3, 3], [3, 2], [-1], [6], ["1"], [1.0], [True], [None], 3, "3", None, {"n": 1}):
+        with pytest.raises(BadAnswerError):
+            ascending(wrong, "n", 0, 5)
+
+
+def test_texts_are_stripped_and_not_empty():
+    assert text_of("  a fact \n", "fact") == "a fact"
+    for wrong in ("", " \n", None, 3, ["a"]):
+        with pytest.raises(BadAnswerError, match="expected 'fact' to be a text that is not empty"):
+            text_of(wrong, "fact")
+
+
+# --- asking ---------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_answer_is_told_to_the_model_which_then_gets_it_right():
+    llm = ScriptedLLM('{"number": 7}', '{"number": 3}')
+    assert ask(llm, question()) == 3
+    first, second = llm.asked
+    assert second[: len(first)] == first
+    assert second[2:] == [
+        {"role": "assistant", "content": '{"number": 7}'},
+        {
+            "role": "user",
+            "content": "This answer cannot be used: expected 'number' to be a whole number from 1 to 3, got 7. "
+            "Answer the question again, with nothing but that JSON object.",
+        },
+    ]
+
+
+def test_only_the_last_bad_answer_is_shown_and_no_more_than_needed_of_it():
+    llm = ScriptedLLM("first", "x" * 100_000, '{"number": 1}')
+    assert ask(llm, question()) == 1
+    assert [len(each) for each in llm.asked] == [2, 4, 4]
+    assert len(llm.asked[2][2]["content"]) < 3000
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2, 5])
+def test_there_are_so_many_retries_and_no_more(retries):
+    llm = ScriptedLLM("no idea")
+    with pytest.raises(NoAnswerError, match="expected a JSON object, got 'no idea'"):
+        ask(llm, question(), retries=retries)
+    assert len(llm.asked) == retries + 1
+
+
+def test_a_refusal_and_a_cut_off_answer_are_told_as_such():
+    with pytest.raises(NoAnswerError, match="got a refusal: 'Never!'"):
+        ask(ScriptedLLM(Reply("Never!", finish="refusal")), question())
+    with pytest.raises(NoAnswerError, match="cut off at the limit of its length"):
+        ask(ScriptedLLM(Reply('{"number": 2}', finish="length")), question())
+
+
+@pytest.mark.parametrize("answer", [None, b'{"number": 2}', 2, {"number": 2}, Reply(b"x"), [], NotImplemented])
+def test_an_answer_that_is_no_text_is_no_answer(answer):
+    with pytest.raises(NoAnswerError, match="expected a text, got"):
+        ask(ScriptedLLM(answer), question())
+
+
+def test_a_model_that_fails_once_is_asked_again_and_one_that_fails_twice_ends_the_work():
+    assert ask(ScriptedLLM(ConnectionError("hung up"), '{"number": 2}'), question()) == 2
+    broken = ScriptedLLM(ConnectionError("hung up"))
+    with pytest.raises(ModelError, match="the model 'scripted' failed: ConnectionError: hung up") as told:
+        ask(broken, question())
+    assert not isinstance(told.value, NoAnswerError)
+    assert len(broken.asked) == 2
+
+
+def test_a_model_that_takes_too_long_gave_no_answer():
+    with pytest.raises(NoAnswerError, match="expected an answer in time"):
+        ask(ScriptedLLM(TimeoutError()), question())
+
+
+def test_errors_of_our_own_are_not_asked_again():
+    for error in (NoAnswerError("filtered"), ModelError("no such model")):
+        llm = ScriptedLLM(error)
+        with pytest.raises(type(error), match=str(error)):
+            ask(llm, question())
+        assert len(llm.asked) == 1
+
+
+def test_unpaired_surrogates_are_not_sent():
+    llm = ScriptedLLM('{"number": 1}')
+    ask(llm, question("a \ud800 b \U0001f600"))
+    assert llm.asked[0][1]["content"] == "a \ufffd b \U0001f600"
+
+
+# --- functions, threads and loops -----------------------------------------------------------------------------
+
+
+def test_a_function_a_coroutine_and_a_reply_are_welcome():
+    async def later(messages, schema):
+        await asyncio.sleep(0.001)
+        return '{"number": 3}'
+
+    for function in (
+        lambda messages, schema: '{"number": 3}',
+        lambda messages, schema: Reply('{"number": 3}', input_tokens=7, output_tokens=1),
+        later,
+    ):
+        assert ask(CallableLLM(function, name="f"), question()) == 3
+
+
+def test_an_asynchronous_model_can_be_asked_inside_a_running_loop_and_keeps_to_one_loop():
+    loops = set()
+
+    async def later(messages, schema):
+        loops.add(asyncio.get_running_loop())
+        return '{"number": 3}'
+
+    llm = CallableLLM(later, name="f", concurrency=4)
+
+    async def caller():
+        return ask(llm, question())
+
+    assert asyncio.run(caller()) == 3
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: ask(llm, question()), range(8))) == [3] * 8
+    assert len(loops) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_questions_at_once_than_the_limit(limit):
+    lock, now, most = threading.Lock(), 0, 0
+    together = threading.Barrier(limit)
+
+    def function(messages, schema):
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        together.wait(10)
+        with lock:
+            now -= 1
+        return '{"number": 1}'
+
+    llm = CallableLLM(function, name="f", concurrency=limit)
+    with ThreadPoolExecutor(9) as pool:
+        list(pool.map(lambda _: ask(llm, question()), range(9)))
+    assert most == limit
+    assert llm.usage.calls == 9
+
+
+def test_what_a_function_needs():
+    with pytest.raises(OptionError, match="expected a function"):
+        CallableLLM("gpt", name="f")
+    with pytest.raises(OptionError, match="name is a text"):
+        CallableLLM(print, name=" ")
+    with pytest.raises(OptionError, match="concurrency is at least 1, got 0"):
+        CallableLLM(print, name="f", concurrency=0)
+    one, two = CallableLLM(print, name="f"), CallableLLM(print, name="f", fingerprint="2")
+    assert one != two
+    assert isinstance(one, LLM)
+    again = pickle.loads(pickle.dumps(two))
+    assert (again, again.name, again.fingerprint) == (two, "f", two.fingerprint)
+
+
+# --- tokens and cost ------------------------------------------------------------------------------------------
+
+
+def test_the_endpoints_own_numbers_are_counted_else_tiktokens():
+    told = CallableLLM(
+        lambda messages, schema: Reply("a", input_tokens=100, output_tokens=7, cached_tokens=60), name="told"
+    )
+    told.complete([{"role": "user", "content": "hello"}])
+    told.complete([{"role": "user", "content": "hello"}])
+    assert told.usage == Usage(calls=2, input_tokens=200, cached_tokens=120, output_tokens=14)
+    silent = CallableLLM(lambda messages, schema: "one two three", name="silent")
+    silent.complete([{"role": "user", "content": "hello there"}, {"role": "user", "content": "you"}])
+    assert silent.usage == Usage(calls=1, input_tokens=2 + 1 + 2 * 4, output_tokens=3, estimated_calls=1)
+
+
+def test_costs_are_prices_a_million_tokens():
+    usage = Usage(calls=3, input_tokens=2_000_000, cached_tokens=500_000, output_tokens=100_000)
+    assert usage.cost(Prices(input=3.0, output=15.0)) == pytest.approx(6.0 + 1.5)
+    assert usage.cost(Prices(input=3.0, output=15.0, cached_input=0.3)) == pytest.approx(4.5 + 0.15 + 1.5)
+    for wrong in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(OptionError, match="the price of a million tokens is at least 0"):
+            Prices(input=wrong, output=1.0)
+
+
+def test_an_estimator_takes_what_is_assumed_and_counts_it():
+    estimator = Estimator()
+    assert ask(estimator, question("a \ud800")) == 2
+    assert estimator.usage.calls == 1
+    assert estimator.usage.output_tokens == 6  # {"number": 2}
+    with pytest.raises(NoAnswerError):
+        estimator.complete([])
+
+
+# --- the cache ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "answers.sqlite"
+
+
+def test_a_valid_answer_is_asked_for_once_and_bad_ones_are_not_kept(path):
+    llm = ScriptedLLM("no", '{"number": 3}', '{"number": 1}')
+    assert ask(CachedLLM(llm, LLMCache(path)), question()) == 3
+    again = CachedLLM(ScriptedLLM(AssertionError("it was asked")), LLMCache(path))
+    assert ask(again, question()) == 3
+    assert again.usage == Usage(kept_answers=1)
+    broken = CachedLLM(ScriptedLLM("no"), LLMCache(path))
+    with pytest.raises(NoAnswerError):
+        ask(broken, question("Another?"))
+    assert len(broken.cache) == 1
+
+
+def test_models_questions_and_schemas_are_told_apart():
+    cache = LLMCache()
+    one, two = CachedLLM(ScriptedLLM('{"number": 1}'), cache), CachedLLM(ScriptedLLM('{"number": 2}', name="2"), cache)
+    assert (ask(one, question()), ask(two, question()), ask(two, question("Else?"))) == (1, 2, 2)
+    assert len(cache) == 3
+    messages = question().messages
+    assert len({question_key(messages, SCHEMA), question_key(messages, None), question_key(messages[1:], None)}) == 3
+
+
+def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
+    llm = CachedLLM(ScriptedLLM('{"number": 1}'))
+    llm.keep(question().messages, SCHEMA, '{"number": 99}')
+    assert ask(llm, question()) == 1
+    assert ask(CachedLLM(ScriptedLLM(AssertionError()), llm.cache), question()) == 1
+
+
+@pytest.mark.parametrize("answer", ["", "é 👩‍👩‍👧‍👦", "\ud800", "a\x00b", "x" * 1_000_000])
+def test_any_answer_comes_back_the_same(path, answer):
+    with LLMCache(path) as cache:
+        cache.store("m", b"k", answer)
+    with LLMCache(path) as cache:
+        assert cache.fetch("m", b"k") == answer
+        assert cache.fetch("m", b"other") is cache.fetch("other", b"k") is None
+
+
+def test_a_damaged_file_is_set_aside_with_a_warning(path):
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database, however long one looks at it")
+    with pytest.warns(CacheWarning, match="a language model's answers .* was set aside as answers.sqlite.damaged-1"):
+        cache = LLMCache(path)
+    cache.store("m", b"k", "kept")
+    assert LLMCache(path).fetch("m", b"k") == "kept"
+    assert path.with_name("answers.sqlite.damaged-1").exists()
+
+
+def test_a_damaged_answer_is_asked_for_again(path):
+    with LLMCache(path) as cache:
+        cache.store("m", b"k", "kept")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE answers SET answer = x'00'")
+    assert LLMCache(path).fetch("m", b"k") is None
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.warns(CacheWarning, match="going on with memory alone"):
+        cache = LLMCache(tmp_path / "file" / "answers.sqlite")
+    cache.store("m", b"k", "kept")
+    assert cache.fetch("m", b"k") == "kept"
+
+
+def test_threads_share_a_cache_and_a_pickle_opens_the_same_file(path):
+    llm = CachedLLM(FakeLLM(broken=0.0), LLMCache(path))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: ask(llm, question(str(number % 10))), range(40)))
+    again = pickle.loads(pickle.dumps(llm))
+    assert (again.name, again.fingerprint, again.concurrency, len(again.cache)) == ("fake", "fake-0.0", 2, 10)
+
+
+# --- names of models ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "url"),
+    [
+        ("openai:gpt-5-mini@https://api.openai.com/v1", "gpt-5-mini", "https://api.openai.com/v1"),
+        ("openai:qwen3:8b@http://localhost:11434/v1/", "qwen3:8b", "http://localhost:11434/v1"),
+        ("openai:org/model@main@http://[::1]:8080", "org/model@main", "http://[::1]:8080"),
+    ],
+)
+def test_a_string_names_a_model_and_an_endpoint(spec, model, url):
+    llm = get_llm(spec)
+    assert (llm.model, llm.base_url) == (model, url)
+    assert llm is get_llm(spec)
+    assert get_llm(llm.name) == llm
+    assert get_llm(llm) is llm
+    assert pickle.loads(pickle.dumps(llm)) == llm
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "openai:MODEL@URL"),
+        ("gpt-5", "a language model is openai:MODEL@URL"),
+        ("openai:gpt-5", "openai:MODEL@URL"),
+        ("ollama:qwen@http://localhost/v1", "openai:MODEL@URL"),
+        ("openai:@http://localhost/v1", "an endpoint's model has a name"),
+        ("openai:m@localhost:8080/v1", "begins with http:// or https://"),
+        ("openai:m@http://", "begins with http:// or https:// and a host"),
+        ("openai:m@ftp://host/v1", "begins with http:// or https://"),
+        ("openai:m@http://localhost:99999/v1", "base_url is no URL"),
+        ("openai:m@http://localhost/v1?a=b", "neither \\? nor #"),
+        ("openai:m@http://localhost/v1#temprature=1", "no option 'temprature': expected some of key, temperature"),
+        ("openai:m@http://localhost/v1#temperature", "expected option=value"),
+        ("openai:m@http://localhost/v1#temperature=hot", "temperature of a language model is a number, got 'hot'"),
+        ("openai:m@http://localhost/v1#temperature=-1", "temperature is at least 0"),
+        ("openai:m@http://localhost/v1#temperature=nan", "temperature is at least 0"),
+        ("openai:m@http://localhost/v1#tries=1&tries=2", "given twice"),
+        ("openai:m@http://localhost/v1#tries=0", "tries is at least 1, got 0"),
+        ("openai:m@http://localhost/v1#timeout=0", "timeout is over 0 seconds"),
+        ("openai:m@http://localhost/v1#max_tokens=0", "max_tokens is at least 1"),
+        ("openai:m@http://localhost/v1#concurrency=0", "concurrency is at least 1"),
+        ("openai:m@http://localhost/v1#key=sk-12345", "an environment variable that ends in _API_KEY"),
+        ("openai:m@http://localhost/v1#key=AWS_SECRET_ACCESS_KEY", "an environment variable that ends in _API_KEY"),
+    ],
+)
+def test_what_names_no_model_is_told(spec, message):
+    for function in (get_llm, check_llm):
+        with pytest.raises(OptionError, match=message):
+            function(spec)
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated():
+    for secret in ("http://user:s3cret@localhost/v1", "http://s3cret@localhost/v1"):
+        with pytest.raises(OptionError, match="holds a name or password") as told:
+            OpenAILLM("m", secret)
+        assert "s3cret" not in str(told.value)
+
+
+def test_what_is_no_model_is_told_what_one_is():
+    with pytest.raises(OptionError, match=r"CallableLLM\(function, name=...\)\); got builtin_function"):
+        get_llm(print)
+    assert get_llm(ScriptedLLM("a")).name == "scripted"
+
+
+def test_options_follow_the_address_and_are_never_sent(path):
+    llm = get_llm(f"openai:m@http://localhost:9/v1#concurrency=7&temperature=none&cache={path}")
+    assert isinstance(llm, CachedLLM)
+    assert (llm.cache.path, llm.concurrency) == (path, 7)
+    assert llm.name == "openai:m@http://localhost:9/v1#temperature=none&concurrency=7"
+    check_llm(f"openai:m@http://localhost:9/v1#cache={path.parent / 'other'}")
+    assert not (path.parent / "other").exists()
+
+
+def test_what_changes_answers_changes_the_fingerprint_and_what_does_not_does_not():
+    def mark(options: str = "", model: str = "m", host: str = "localhost") -> str:
+        return get_llm(f"openai:{model}@http://{host}/v1{options}").fingerprint
+
+    assert len({mark(), mark("#temperature=1"), mark("#max_tokens=9"), mark(model="n"), mark(host="h")}) == 5
+    assert mark() == mark("#concurrency=9&timeout=9&tries=9&key=X_API_KEY")
+
+
+def test_a_missing_package_is_told_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "chunkadapters\[llm\]"'):
+        ask(OpenAILLM("m", "http://localhost:9/v1"), question())
+
+
+# --- the endpoint ---------------------------------------------------------------------------------------------
+
+
+def endpoint(server, fault: str, **options) -> OpenAILLM:
+    return OpenAILLM(fault, server.url, **{"timeout": 20.0, **options})
+
+
+def asked(server, fault: str) -> list[dict]:
+    return [each for each in server.log if each["body"]["model"] == fault]
+
+
+@needs_openai
+def test_a_question_is_sent_with_its_schema_and_its_answer_counted(server):
+    llm = endpoint(server, "ok", max_tokens=50)
+    assert ask(llm, question("Où? \u0000 <|endoftext|> \ud800")) in (1, 2, 3)
+    assert llm.usage == Usage(calls=1, input_tokens=100, cached_tokens=64, output_tokens=10)
+    body = asked(server, "ok")[-1]["body"]
+    assert body["messages"][1] == {"role": "user", "content": "Où? \u0000 <|endoftext|> \ufffd"}
+    assert body["response_format"]["type"] == "json_schema"
+    assert body["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": SCHEMA}
+    assert (body["temperature"], body["max_tokens"]) == (0.0, 50)
+
+
+@needs_openai
+def test_an_endpoint_that_knows_no_schema_is_asked_without_from_then_on(server):
+    llm = endpoint(server, "without_schema")
+    plain = Question(messages=question().messages, schema=SCHEMA, read=found_json, assumed={})
+    assert ask(llm, plain) == ask(llm, plain)
+    assert ["response_format" in each["body"] for each in asked(server, "without_schema")] == [True, False, False]
+
+
+@needs_openai
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "refusal*1",
+        "filtered*1",
+        "prose*2",
+        "out_of_range*1",
+        "negative*1",
+        "strings*1",
+        "nan*1",
+        "wrong_keys*1",
+        "list*1",
+        "empty*1",
+        "null*1",
+        "truncated*1",
+        "latin1*1",
+        "utf16*1",
+        "no_json*1",
+        "html*1",
+        "no_choices*1",
+        "no_object*1",
+        "fenced",
+        "no_usage",
+        "http_429*2",
+        "http_500*2",
+        "http_503*1",
+        "close*1",
+        "truncated_body*1",
+    ],
+)
+def test_what_fails_for_a_while_is_answered_in_the_end(server, fault):
+    assert ask(endpoint(server, fault), question()) in (1, 2, 3)
+
+
+@needs_openai
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("refusal", 'got a refusal: "I can\'t help with that."'),
+        ("filtered", "got a refusal"),
+        ("prose", 'expected a JSON object, got "The content changes'),
+        ("out_of_range", "a whole number from 1 to 3, got 10000"),
+        ("truncated", "cut off"),
+        ("latin1", "cannot be read"),
+        ("utf16", "expected"),
+        ("no_json", "cannot be read"),
+        ("html", "expected a chat completion, got str without one"),
+        ("no_choices", "expected a chat completion"),
+        ("no_object", "expected a chat completion"),
+        ("http_429", "HTTP 429, 2 times: .*slow down"),
+        ("http_500", "HTTP 500, 2 times: .*oops"),
+        ("http_503", "HTTP 503"),
+        ("filter_400", "this was filtered"),
+    ],
+)
+def test_what_goes_on_failing_is_no_answer_to_this_question(server, fault, message):
+    with pytest.raises(NoAnswerError, match=message):
+        ask(endpoint(server, fault, tries=2), question(), retries=1)
+
+
+@needs_openai
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("http_400", "HTTP 400.*your messages are too long"),
+        ("http_404", "HTTP 404.*no such model"),
+        ("http_401", "HTTP 401.*name one with #key=NAME_API_KEY"),
+        ("quota", "HTTP 429.*you have no money"),
+        ("close", "cannot be reached .* is it running at this address"),
+    ],
+)
+def test_what_no_question_can_get_past_ends_the_work(server, fault, message):
+    with pytest.raises(ModelError, match=message) as told:
+        ask(endpoint(server, fault, tries=1), question())
+    assert not isinstance(told.value, NoAnswerError)
+
+
+@needs_openai
+def test_nobody_there_is_told_with_the_address():
+    with pytest.raises(ModelError, match=r"'m' at http://127\.0\.0\.1:1/v1 cannot be reached"):
+        ask(OpenAILLM("m", "http://127.0.0.1:1/v1", tries=1), question())
+
+
+@needs_openai
+def test_a_time_out_is_no_answer(server):
+    with pytest.raises(NoAnswerError, match=r"gave no answer in 0\.2 s$"):
+        ask(endpoint(server, "slow", timeout=0.2, tries=1), question())
+
+
+@needs_openai
+def test_a_busy_endpoint_is_left_alone_for_as_long_as_it_asks():
+    with running() as fresh:
+        assert ask(endpoint(fresh, "http_429*2"), question()) in (1, 2, 3)
+        times = [each["time"] for each in fresh.log]
+    assert len(times) == 3
+    assert all(after - before >= 0.3 for before, after in pairwise(times))
+
+
+@needs_openai
+def test_as_many_questions_at_once_as_the_limit_says():
+    with running() as fresh:
+        llm = endpoint(fresh, "slow", concurrency=3)
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(lambda number: ask(llm, question(str(number))), range(6)))
+        assert fresh.most == 3
+
+
+@needs_openai
+def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_else(server, monkeypatch, path):
+    secret = "sk-very-secret-0123456789"
+    monkeypatch.setenv("FAKE_API_KEY", secret)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-service")
+    named = get_llm(f"openai:ok@{server.url}#key=FAKE_API_KEY&cache={path}")
+    ask(named, question("with a key"))
+    assert server.log[-1]["headers"]["authorization"] == f"Bearer {secret}"
+    ask(OpenAILLM("ok", server.url), question("without"))
+    assert "sk-of-another-service" not in json.dumps(server.log)
+    with pytest.raises(ModelError, match=r"Wrong key: Bearer \[key\] \(it was sent the key in FAKE_API_KEY\)") as told:
+        ask(OpenAILLM("http_401", server.url, key="FAKE_API_KEY"), question())
+    named.cache.close()
+    shown = [repr(named), named.name, named.fingerprint, repr(pickle.dumps(named)), repr(told.value), path.read_bytes()]
+    assert all(secret not in str(each) for each in shown)
+    monkeypatch.delenv("FAKE_API_KEY")
+    with pytest.raises(ModelError, match="the environment variable FAKE_API_KEY is to hold the key"):
+        ask(OpenAILLM("ok", server.url, key="FAKE_API_KEY"), question())
+
+
+@needs_openai
+def test_openais_own_endpoint_needs_its_key():
+    with pytest.raises(ModelError, match="the environment variable OPENAI_API_KEY is to hold the key"):
+        ask(get_llm("openai:gpt-5-mini@https://api.openai.com/v1"), question())
+
+
+@needs_openai
+def test_naming_a_model_imports_no_client_and_opens_no_connection():
+    program = (
+        "import sys; from chunkcore.models.llm import get_llm\n"
+        "llm = get_llm('openai:m@http://127.0.0.1:1/v1')\n"
+        "print(sorted({'openai', 'httpx', 'asyncio'} & set(sys.modules)), llm.usage.calls)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] 0"
+
+
+def test_no_warning_is_given_where_all_is_well(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with LLMCache(path) as cache:
+            ask(CachedLLM(FakeLLM(broken=0.0), cache), question())
