@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
-from chunkcore.models import CacheWarning
+from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import (
     LLM,
     BadAnswerError,
@@ -370,13 +370,26 @@ def test_any_answer_comes_back_the_same(path, answer):
 
 
 def test_a_damaged_file_is_set_aside_with_a_warning(path):
-    path.parent.mkdir()
-    path.write_bytes(b"this is no database, however long one looks at it")
-    with pytest.warns(CacheWarning, match="a language model's answers .* was set aside as answers.sqlite.damaged-1"):
+    with LLMCache(path) as cache:
+        cache.store("m", b"k", "lost")
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 10_000)
+    with pytest.warns(CacheWarning, match=r"a language model's answers .* was set aside as answers\.sqlite\.damaged-1"):
         cache = LLMCache(path)
     cache.store("m", b"k", "kept")
     assert LLMCache(path).fetch("m", b"k") == "kept"
     assert path.with_name("answers.sqlite.damaged-1").exists()
+
+
+def test_a_file_that_is_no_cache_of_answers_is_refused_and_left_as_it_is(path):
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database, however long one looks at it")
+    with pytest.raises(OptionError, match="is no cache of a language model's answers"):
+        LLMCache(path)
+    assert path.read_bytes().startswith(b"this is no database")
+    vectors = path.with_name("embeddings.sqlite")
+    EmbeddingCache(vectors).close()
+    with pytest.raises(OptionError, match="another program's database"):
+        LLMCache(vectors)
 
 
 def test_a_damaged_answer_is_asked_for_again(path):

@@ -26,12 +26,15 @@ def question_key(messages: Sequence[Message], schema: Mapping[str, Any] | None) 
 class LLMCache(SqliteCache):
     """Answers by model fingerprint and question. Threads and processes may share one file.
 
-    It holds answers alone: no question, no key of an endpoint. It is a `SqliteCache`: a damaged file is set
-    aside with a `CacheWarning`, and where nothing can be written the run goes on with memory alone.
+    It holds answers alone: no question, no key of an endpoint. It is a `SqliteCache`: a damaged one is set aside
+    with a `CacheWarning`, and where nothing can be written the run goes on with memory alone.
 
     Args:
         path: the file, begun where there is none; None keeps everything in memory for this run.
         wait_seconds: how long to wait for another process that is writing.
+
+    Raises:
+        OptionError: the file is there, and not such a cache.
 
     >>> cache = LLMCache()
     >>> key = question_key([{"role": "user", "content": "Is the sky blue?"}], None)
