@@ -13,7 +13,7 @@ from chunkcore.chunkers.lumber import Lumber
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.single_linkage import SingleLinkage
-from chunkcore.chunkers.spec import format_chunker, label, parse_chunker
+from chunkcore.chunkers.spec import format_chunker, label, load_chunkers, parse_chunker
 
 __all__ = [
     "Breakpoint",
@@ -35,6 +35,7 @@ __all__ = [
     "build_chunker",
     "format_chunker",
     "label",
+    "load_chunkers",
     "parse_chunker",
     "register",
     "strategies",

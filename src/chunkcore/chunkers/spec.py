@@ -1,16 +1,18 @@
-"""Strategies as strings: ``name:option=value,option=value``."""
+"""Strategies as strings, ``name:option=value,option=value``, and files of them."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 from chunkcore.chunkers.base import Chunker, build_chunker
 from chunkcore.errors import OptionError
 
-__all__ = ["format_chunker", "label", "parse_chunker"]
+__all__ = ["format_chunker", "format_spec", "label", "load_chunkers", "parse_chunker"]
 
 # A value that stands for itself: no separator of this syntax, no quote, no white space at its ends.
 _BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
@@ -41,6 +43,29 @@ def parse_chunker(spec: str) -> Chunker:
             raise OptionError(f"the option {option} is given twice in the strategy {spec!r}; keep one")
         options[option] = _read(value.strip(), option)
     return build_chunker(name.strip(), options)
+
+
+def load_chunkers(path: Path | str) -> list[Chunker]:
+    """The strategies of a YAML file, in its order.
+
+    The file is one entry or a list of entries. An entry is a string as `parse_chunker` reads them, or a mapping
+    with the key ``strategy`` and the options' names. YAML's anchors and merge keys can share options.
+
+        - recursive:size=200
+        - strategy: cluster_semantic
+          max_size: 200
+          counter: o200k_base
+
+    Only plain values are read (PyYAML's safe loader): no tag in a file can run anything. No model is loaded.
+
+    Raises:
+        OptionError: not YAML, an entry that is none, no such strategy or option, or a value that it cannot have;
+            with the line.
+        DataError: the file cannot be read, is empty, or is not UTF-8.
+    """
+    from chunkcore.chunkers.configuration import read_specs
+
+    return [parse_chunker(spec) for spec in read_specs(path)]
 
 
 def format_chunker(chunker: Chunker) -> str:
@@ -74,10 +99,19 @@ def _default(chunker: Chunker, option: str) -> Any:
     return getattr(value, "name", value)
 
 
-def _format(chunker: Chunker, options: Any) -> str:
+def _format(chunker: Chunker, options: Iterable[str]) -> str:
     plain = chunker.to_dict()
-    settings = ",".join(f"{option}={_write(plain[option])}" for option in options)
-    return f"{chunker.name}:{settings}" if settings else chunker.name
+    return format_spec(chunker.name, {option: plain[option] for option in options})
+
+
+def format_spec(name: str, options: Mapping[str, Any]) -> str:
+    r"""A strategy's name and options, which are JSON values, as one string.
+
+    >>> format_spec("recursive", {"size": 200, "separators": ["\n", " "], "counter": "words"})
+    'recursive:size=200,separators=["\\n", " "],counter=words'
+    """
+    settings = ",".join(f"{option}={_write(value)}" for option, value in options.items())
+    return f"{name}:{settings}" if settings else name
 
 
 def _split_options(text: str, spec: str) -> list[str]:

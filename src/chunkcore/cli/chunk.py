@@ -14,6 +14,7 @@ import typer
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
+    from chunkcore.chunkers import Chunker
     from chunkcore.document import Chunk, Document
 
 __all__ = ["HELP", "chunk"]
@@ -42,22 +43,47 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def chunk(
     files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
     strategy: Annotated[
-        str, typer.Option("--strategy", "-s", help="name:option=value,...; see chunkcore strategies.")
-    ] = "recursive:size=200",
+        str | None,
+        typer.Option(
+            "--strategy",
+            "-s",
+            help="name:option=value,...; see chunkcore strategies. Default: recursive:size=200.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file that holds one strategy instead.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write; - for standard output.")] = Path("-"),
     workers: Annotated[int, typer.Option(min=1, help="Documents that are cut at the same time.")] = 1,
 ) -> None:
     """Cut files into chunks and write them as JSON lines."""
-    from chunkcore.chunkers import parse_chunker
     from chunkcore.report.files import write_parts
 
-    chunker = parse_chunker(strategy)
+    chunker = _chunker(strategy, config)
     lines = (_line(each) for each in chunker.chunk_many(_documents(files), workers=workers))
     if str(output) == "-":
         for line in lines:
             sys.stdout.buffer.write(line)
     else:
         write_parts(output, lines)
+
+
+def _chunker(strategy: str | None, config: Path | None) -> Chunker:
+    """The one strategy that is asked for.
+
+    Raises:
+        OptionError: it is malformed, or more than one is asked for.
+    """
+    from chunkcore.chunkers import load_chunkers, parse_chunker
+    from chunkcore.errors import OptionError
+
+    if config is None:
+        return parse_chunker("recursive:size=200" if strategy is None else strategy)
+    if strategy is not None:
+        raise OptionError(f"--strategy {strategy} and --config {config} were both given: give one")
+    found = load_chunkers(config)
+    if len(found) > 1:
+        raise OptionError(f"{config} names {len(found)} strategies, and one is wanted: give it with --strategy")
+    return found[0]
 
 
 def _line(chunk: Chunk) -> bytes:

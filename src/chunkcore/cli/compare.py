@@ -61,7 +61,7 @@ a file with a line like {{"question": "...", "evidence": ["a verbatim excerpt"]}
 Prints the table and the verdict, and writes report.html, report.md, report.json, scores.csv and questions.csv
 into the output folder. The last line is the path of report.html.
 
-Unless --strategy is given, compares {", ".join(DEFAULT_STRATEGIES)}.
+Unless --strategy or --config is given, compares {", ".join(DEFAULT_STRATEGIES)}.
 
 Embeddings are kept, so that a second run is quick, in {default_cache()} unless --cache names another file.
 
@@ -70,6 +70,8 @@ Embeddings are kept, so that a second run is quick, in {default_cache()} unless 
   chunkcore compare --docs docs/ --questions questions.jsonl
 
   chunkcore compare -s recursive:size=200 -s fixed_token:size=200 -k 5 --measure IoU@5
+
+  chunkcore compare --config strategies.yaml
 """
 )
 
@@ -81,6 +83,7 @@ def compare(
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
     ] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file of strategies, beside those given here.")] = None,
     embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
     k: Annotated[
         list[str] | None,
@@ -119,7 +122,7 @@ def compare(
     ks, verdict_by = _depths(k or [], measure)
     _check_output(output)
     benchmark = _benchmark(docs, questions, dataset, output)
-    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
+    specs = _specs(strategy or [], config)
     store = EmbeddingCache(None if no_cache else cache or default_cache())
     model = get_embedder(embedder)
     if late:
@@ -151,6 +154,21 @@ def compare(
         progress("compare", 1, 1)
     print_study(study, Console(highlight=False))
     typer.echo(f"\n{files.html}")
+
+
+def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:
+    """The strategies of the command line and of the file, or the default ones where there is neither.
+
+    Raises:
+        OptionError: the file describes something that is no strategy.
+        DataError: it cannot be read.
+    """
+    given = [each.strip() for each in strategies]
+    if config is not None:
+        from chunkcore.chunkers.configuration import read_specs
+
+        given += read_specs(config)
+    return given or list(DEFAULT_STRATEGIES)
 
 
 def _depths(texts: Sequence[str], measure: str) -> tuple[tuple[Depth, ...], Measure]:
