@@ -50,6 +50,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"k": -1.0, "d": 5, "min_size": 10, "max_size": 40, "counter": "words"},
         {"k": -1.0, "min_size": 5, "max_size": 30, "maximum": "pieces", "spread": "root"},
     ],
+    "hierarchical": [
+        {"segmenter": "texttiling:2:0.0", "k": 0.3, "max_segment": 30, "max_size": 40},
+        {"segmenter": "texttiling:1:-1.0", "k": -1.0, "max_segment": None, "max_size": 90, "counter": "words"},
+        {"segmenter": "texttiling", "max_size": None},
+    ],
     "single_linkage": [
         {"position_weight": 0.1, "max_size": 40},
         {"max_size": 30, "chunks": 4, "stop": 0.8, "counter": "words"},
@@ -256,6 +261,8 @@ OTHER_VALUES: dict[str, Any] = {
     "piece_size": 3,
     "mean": -0.5,
     "position_weight": 0.75,
+    "segmenter": "texttiling:4:0.5",
+    "max_segment": 25,
     "stop": 0.25,
     "eps": 0.15,
     "min_samples": 4,

@@ -23,7 +23,7 @@ from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.index import DenseIndex
+from chunkcore.index import DenseIndex, MultiVectorIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from tests.fakes import FakeEmbedder, NanEmbedder
@@ -171,6 +171,21 @@ def test_what_was_written_about_a_chunk_is_embedded_with_it(
     assert len(chunks) + len(benchmark.queries) == len(embedder.texts)
     assert report.chunks is not None
     assert report.chunks.tokens.tolist() == untitled.chunks.tokens.tolist(), "the context is no part of a chunk's text"
+
+
+@pytest.mark.parametrize("cluster_only", [False, True])
+def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, cluster_only: bool) -> None:
+    embedder = FakeEmbedder()
+    spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,max_size=60"
+    (report,) = run_chunkers(benchmark, chunkers(spec), embedder, counter="words", cluster_only=cluster_only)
+    chunks = [*replace(parse_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
+    assert any(len(chunk.segments) > 1 for chunk in chunks)
+    index = MultiVectorIndex.build(chunks, embedder, cluster_only=cluster_only)
+    results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
+    alone = evaluate(benchmark, Run(spec, results, index.retrieve("", 10_000)), counter="words")
+    assert report.found == alone.found
+    for measure in alone.scores:
+        np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
 
 
 def test_chunk_lengths_are_told_in_the_tokens_that_are_scored(benchmark: Benchmark) -> None:

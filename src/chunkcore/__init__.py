@@ -18,6 +18,7 @@ from chunkcore.chunkers import (
     DualSemantic,
     FixedSentences,
     FixedToken,
+    Hierarchical,
     Kamradt,
     KamradtModified,
     LLMSemantic,
@@ -52,9 +53,11 @@ from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.index import DenseIndex, top_k
+from chunkcore.evaluation.segmentation import pk, window_diff
+from chunkcore.index import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, get_embedder
 from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
+from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
@@ -86,6 +89,7 @@ __all__ = [
     "Evidence",
     "FixedSentences",
     "FixedToken",
+    "Hierarchical",
     "Kamradt",
     "KamradtModified",
     "KeptChunk",
@@ -96,6 +100,7 @@ __all__ = [
     "Measure",
     "MissingExtraError",
     "ModelError",
+    "MultiVectorIndex",
     "NoAnswerError",
     "OptionError",
     "Prices",
@@ -106,10 +111,12 @@ __all__ = [
     "Retrieved",
     "Retriever",
     "Run",
+    "Segmenter",
     "Sentence",
     "SingleLinkage",
     "SizeError",
     "Span",
+    "TextTiling",
     "TokenCounter",
     "UpdatePlan",
     "Usage",
@@ -121,15 +128,18 @@ __all__ = [
     "get_counter",
     "get_embedder",
     "get_llm",
+    "get_segmenter",
     "list_datasets",
     "load_benchmark",
     "load_chunkers",
     "load_dataset",
     "parse_chunker",
     "parse_measure",
+    "pk",
     "plan_update",
     "register",
     "run_chunkers",
     "strategies",
     "top_k",
+    "window_diff",
 ]

@@ -7,6 +7,7 @@ from chunkcore.chunkers.dbscan import Dbscan
 from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.fixed_token import FixedToken
+from chunkcore.chunkers.hierarchical import Hierarchical
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.llm_semantic import LLMSemantic
 from chunkcore.chunkers.lumber import Lumber
@@ -25,6 +26,7 @@ __all__ = [
     "DualSemantic",
     "FixedSentences",
     "FixedToken",
+    "Hierarchical",
     "Kamradt",
     "KamradtModified",
     "LLMSemantic",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +17,13 @@ from chunkcore.chunkers.spec import label
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, measures_at
+from chunkcore.evaluation.measures import Depth, Measure, as_measure, budget_of, measures_at
 from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import MinRule, OmegaRule, Scorer
-from chunkcore.index.search import top_k
+from chunkcore.index.multi_vector import chunk_vectors, searched_texts, top_k_owners
+from chunkcore.index.search import Indices
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
@@ -41,11 +42,13 @@ def run_chunkers(
     embedder: Embedder | str = DEFAULT_MODEL,
     *,
     ks: Sequence[Depth] = (5, 10, "min"),
+    measures: Iterable[Measure | str] = (),
     counter: str | TokenCounter = "cl100k_base",
     min_rule: MinRule = "holding",
     omega_rule: OmegaRule = "once",
     cache: EmbeddingCache | Path | str | None = None,
     late: bool = False,
+    cluster_only: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[Report]:
@@ -64,14 +67,19 @@ def run_chunkers(
         benchmark: documents and queries.
         chunkers: the strategies; a report is named by its strategy's label.
         embedder: of chunks and queries, or the name of one.
-        ks: how many chunks are retrieved; "min" for as many as hold a query's evidence.
+        ks: how many chunks are retrieved; "min" for as many as hold a query's evidence, "4096tok" for as many
+            as come to 4,096 tokens. Recall, Precision, IoU and F1 are scored at each.
+        measures: what else is scored, such as "nDCG@10". MRR, MAP and nDCG without a depth look at as many
+            chunks as the deepest of the others.
         counter: whose tokens are scored, and in which chunk lengths are told.
         min_rule: see `evaluate`.
         omega_rule: see `evaluate`.
         cache: of embeddings, or its file; in memory by default. An embedder that has one keeps its own.
         late: a chunk's vector is the mean of its tokens, read with their whole document (see `LateEmbedder`): a
             document is read once for all strategies, which is counted for each. A report's name then ends in
-            " (late)".
+            " (late)". Such a chunk has no vectors of its segments.
+        cluster_only: chunks that have segments are searched by the mean of their segments' vectors alone, and not
+            by each of them, too (see `MultiVectorIndex`).
         workers: threads that cut documents; as many as there are cores by default.
         progress: called with a step ("chunk", "embed", "queries", "search"), what is done, and of how much.
 
@@ -83,7 +91,8 @@ def run_chunkers(
             token vectors have no context.
         ModelError: the embedder failed twice.
     """
-    measures = measures_at(ks)
+    wanted = [*measures_at(ks), *map(as_measure, measures)]
+    ks = [measure.k for measure in wanted if measure.k is not None]
     names = [f"{name} (late)" if late else name for name in _names(chunkers)]
     report = progress or (lambda step, done, total: None)
     scorer = Scorer(benchmark, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
@@ -101,26 +110,33 @@ def run_chunkers(
         report("search", number, len(cut))
         cost = read.seconds if read else metered.cost(strategy.texts)
         seconds = {"chunk": strategy.seconds, "embed": cost + metered.cost(questions)}
-        own = read.vectors[number] if read else vectors[[rows[text] for text in strategy.texts]]
-        run = _search(strategy, own, query_vectors, benchmark, scorer, ks, seconds)
+        if read:
+            own, owners = read.vectors[number], np.arange(len(strategy.chunks))
+        else:
+            own = vectors[[rows[text] for text in strategy.texts]]
+            own, owners = chunk_vectors(own, strategy.owners, cluster_only=cluster_only)
+        run = _search(strategy, own, owners, query_vectors, benchmark, scorer, ks, seconds)
         statistics = _statistics(strategy, scorer.counter, rows, tokens, metered.max_tokens)
-        reports.append(replace(scorer.score(run, measures), chunks=statistics))
+        reports.append(replace(scorer.score(run, wanted), chunks=statistics))
     report("search", len(cut), len(cut))
     return reports
 
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """A strategy's chunks, what is embedded of each, and the seconds that cutting took."""
+    """A strategy's chunks, what is embedded of them, whose each text is, and the seconds that cutting took."""
 
     name: str
     chunker: Chunker
     chunks: list[Chunk]
     seconds: float
     texts: list[str] = field(init=False)
+    owners: Indices = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", [each.embedded_text for each in self.chunks])
+        texts, owners = searched_texts(self.chunks)
+        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "owners", owners)
 
 
 def _names(chunkers: Sequence[Chunker]) -> list[str]:
@@ -224,6 +240,7 @@ def _read_late(cut: Sequence[_Cut], benchmark: Benchmark, reader: LateEmbedder, 
 def _search(
     strategy: _Cut,
     vectors: Vectors,
+    owners: Indices,
     queries: Vectors,
     benchmark: Benchmark,
     scorer: Scorer,
@@ -231,11 +248,16 @@ def _search(
     seconds: dict[str, float],
 ) -> Run:
     pool = [Retrieved(each.document_id, each.spans, 0.0, each.text) for each in strategy.chunks]
-    deepest = max([1, *(k for k in ks if k != "min")])
+    deepest = max([1, *(k for k in ks if isinstance(k, int))])
     if "min" in ks:
         deepest = max(deepest, int(scorer.depths(pool).max(initial=0)))
+    budget = max([0, *(budget_of(k) or 0 for k in ks)])
+    sizes = scorer.token_counts(pool) if budget else np.empty(0, dtype=np.int64)
     began = time.perf_counter()
-    indices, scores = top_k(queries, vectors, deepest)
+    indices, scores = top_k_owners(queries, vectors, owners, deepest)
+    while deepest < len(pool) and budget and sizes[indices].sum(axis=1).min(initial=budget) < budget:
+        deepest *= 2
+        indices, scores = top_k_owners(queries, vectors, owners, deepest)
     seconds["search"] = time.perf_counter() - began
     results = {
         query.id: [_scored(pool[i], score) for i, score in zip(found, values, strict=True)]

@@ -1,0 +1,149 @@
+"""A chunk is found by the best of its vectors, and answers are those of a search over every chunk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.document import Chunk, Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.run import Retriever
+from chunkcore.index import DenseIndex, MultiVectorIndex
+from chunkcore.index.multi_vector import chunk_vectors, searched_texts, top_k_owners
+from tests.fakes import BROKEN, FakeEmbedder
+from tests.test_breakpoint import AngleEmbedder
+
+
+def chunk_of(*segments: str, index: int = 0, start: int = 0, **options) -> Chunk:
+    """A chunk of segments with a space between them."""
+    spans = []
+    for segment in segments:
+        spans.append(Span(start, start + len(segment)))
+        start += len(segment) + 1
+    parts = tuple((span,) for span in spans)
+    whole = Span(spans[0].start, spans[-1].end)
+    return Chunk("d", index, (whole,), " ".join(segments), 1, segments=parts, **options)
+
+
+# --- equation 2 -------------------------------------------------------------------------------------------------
+
+
+def test_the_score_is_the_highest_of_the_segments_and_the_cluster():
+    """Segments at 0° and 90°, whose mean is at 45°; another chunk at 30°."""
+    chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10)]
+    index = MultiVectorIndex.build(chunks, AngleEmbedder())
+    for query, first, scores in [
+        ("0", 0, [1.0, np.cos(np.radians(30))]),
+        ("45", 0, [1.0, np.cos(np.radians(15))]),
+        ("90", 0, [1.0, 0.5]),
+        ("25", 1, [np.cos(np.radians(5)), np.cos(np.radians(20))]),
+    ]:
+        found = index.retrieve(query, 5)
+        assert [piece.spans for piece in found] == [chunks[first].spans, chunks[1 - first].spans]
+        assert [piece.score for piece in found] == pytest.approx(scores, abs=1e-6)
+
+
+def test_by_the_cluster_only_the_segments_are_not_looked_at():
+    chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10)]
+    index = MultiVectorIndex.build(chunks, AngleEmbedder(), cluster_only=True)
+    assert len(index.vectors) == 2
+    assert [piece.spans for piece in index.retrieve("0", 1)] == [chunks[1].spans]
+
+
+def test_chunks_without_segments_are_searched_as_by_one_vector():
+    chunks = [Chunk("d", i, (Span(9 * i, 9 * i + 3),), text, 1) for i, text in enumerate(["cat", "dog", "cow"])]
+    model = FakeEmbedder()
+    several, single = MultiVectorIndex.build(chunks, model), DenseIndex.build(chunks, model)
+    assert several.retrieve_many(["cat dog", "cow"], 2) == single.retrieve_many(["cat dog", "cow"], 2)
+
+
+def test_it_is_a_retriever_that_embeds_each_distinct_text_once():
+    model = FakeEmbedder()
+    index = MultiVectorIndex.build([chunk_of("a b", "c"), chunk_of("c", "d", index=1, start=10)], model)
+    assert isinstance(index, Retriever)
+    assert (model.calls, model.texts) == (1, ["a b", "c", "d"])
+    assert index.owners.tolist() == [0, 0, 0, 1, 1, 1]
+    assert MultiVectorIndex.build([], model).retrieve("a", 3) == []
+
+
+# --- what is embedded -------------------------------------------------------------------------------------------
+
+
+def test_segments_are_cut_out_of_chunks_of_several_spans():
+    text = "AAAA bb CCCC dd EEEE"
+    spans = (Span(0, 4), Span(8, 12), Span(16, 20))
+    chunk = Chunk("d", 0, spans, " | ".join(span.slice(text) for span in spans), 3)
+    segments = ((Span(0, 4), Span(8, 10)), (Span(17, 20),))
+    with_segments = Chunk("d", 0, chunk.spans, chunk.text, 3, segments=segments)
+    assert searched_texts([with_segments])[0] == ["AAAA | CC", "EEE"]
+
+
+def test_the_context_is_before_every_segment():
+    assert searched_texts([chunk_of("a", "b", context="Title")])[0] == ["Title\na", "Title\nb"]
+    assert searched_texts([Chunk("d", 0, (Span(0, 1),), "a", 1, "Title")])[0] == ["Title\na"]
+
+
+def test_of_a_derived_text_there_are_no_segments():
+    chunk = Chunk("d", 0, (Span(0, 9),), "rewritten", 1, segments=((Span(0, 4),), (Span(5, 9),)), derived=True)
+    assert searched_texts([chunk])[0] == ["rewritten"]
+
+
+def test_a_single_segment_needs_no_vector_of_its_cluster():
+    rows, owners = chunk_vectors(np.eye(3, dtype=np.float32), np.array([0, 1, 1]))
+    assert owners.tolist() == [0, 1, 1, 1]
+    assert rows[3].tolist() == [0.0, 0.5, 0.5]
+
+
+# --- the search -------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 9), st.integers(1, 14), st.booleans())
+def test_the_search_is_that_over_every_owner(seed, owners, most, k, ties):
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, most + 1, owners)
+    whose = np.repeat(np.arange(owners), counts)
+    vectors = random.standard_normal((len(whose), 4))
+    if ties:
+        vectors = vectors[random.integers(0, len(vectors), len(vectors)) // 3]
+    queries = random.standard_normal((5, 4))
+    unit = vectors / np.sqrt((vectors * vectors).sum(axis=1))[:, None]
+    cosines = (queries / np.sqrt((queries * queries).sum(axis=1))[:, None]) @ unit.T
+    best = np.stack([cosines[:, whose == owner].max(axis=1) for owner in range(owners)], axis=1)
+    indices, scores = top_k_owners(queries, vectors, whose, k)
+    assert indices.shape == scores.shape == (5, min(k, owners))
+    assert scores == pytest.approx(-np.sort(-best, axis=1)[:, :k], abs=1e-6)
+    assert np.take_along_axis(best, indices, axis=1) == pytest.approx(scores, abs=1e-6)
+    for row, values in zip(indices.tolist(), scores.tolist(), strict=True):
+        assert len(set(row)) == len(row)
+        pairs = list(zip([-value for value in values], row, strict=True))
+        assert pairs == sorted(pairs)
+
+
+def test_one_owner_of_nearly_all_the_vectors_does_not_hide_the_others():
+    vectors = np.concatenate((np.tile([1.0, 0.0], (500, 1)), [[0.0, 1.0], [0.5, 1.0]]))
+    indices, _ = top_k_owners([[1.0, 0.0], [0.0, 1.0]], vectors, [0] * 500 + [1, 2], 3)
+    assert indices.tolist() == [[0, 2, 1], [1, 2, 0]]
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def test_wrong_arguments_are_told():
+    with pytest.raises(OptionError, match="k is at least 1, got 0"):
+        top_k_owners([[1.0]], [[1.0]], [0], 0)
+    with pytest.raises(ModelError, match="2 vectors and 1 owners"):
+        top_k_owners([[1.0]], [[1.0], [2.0]], [0], 1)
+    with pytest.raises(DataError, match="an index holds chunkcore Chunks, got str"):
+        MultiVectorIndex.build(["text"], FakeEmbedder())
+    with pytest.raises(DataError, match=r"has a segment at .* outside its spans"):
+        searched_texts([Chunk("d", 0, (Span(0, 4),), "text", 1, segments=((Span(2, 6),),))])
+    with pytest.raises(ModelError, match="was given 2 texts and answered with 1 vectors"):
+        MultiVectorIndex([chunk_of("a", "b")], np.ones((1, 32), dtype=np.float32), FakeEmbedder())
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_model_that_answers_nonsense_is_an_error(broken):
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        MultiVectorIndex.build([chunk_of("a b", "c")], broken())
