@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Measure, measures_at, parse_measure
+from chunkcore.evaluation.measures import Measure, MeasureName, Unit, measures_at, parse_depth, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 
 
@@ -24,6 +24,11 @@ from chunkcore.evaluation.results import ChunkStatistics, Report
         (Measure("F1", 10, "character"), "F1@10[character]"),
         (Measure("PrecisionOmega"), "PrecisionOmega"),
         (Measure("PrecisionOmega", unit="character"), "PrecisionOmega[character]"),
+        (Measure("IoU", "4096tok"), "IoU@4096tok"),
+        (Measure("nDCG", 10, "document"), "nDCG@10[document]"),
+        (Measure("MRR"), "MRR"),
+        (Measure("MAP", None, "sentence"), "MAP[sentence]"),
+        (Measure("ChunkPrecision", "min"), "ChunkPrecision@min"),
     ],
 )
 def test_a_measure_is_written_and_read_back(measure: Measure, written: str) -> None:
@@ -31,21 +36,46 @@ def test_a_measure_is_written_and_read_back(measure: Measure, written: str) -> N
     assert parse_measure(written) == measure
 
 
-@given(st.sampled_from(measures_at(range(1, 200))))
-def test_reading_is_the_inverse_of_writing(measure: Measure) -> None:
+_DEPTHS = st.none() | st.just("min") | st.integers(1, 10**9 - 1) | st.integers(1, 10**9 - 1).map("{}tok".format)
+
+
+@given(st.sampled_from(get_args(MeasureName)), _DEPTHS, st.sampled_from(get_args(Unit)))
+def test_reading_is_the_inverse_of_writing(name: Any, k: Any, unit: Any) -> None:
+    try:
+        measure = Measure(name, k, unit)
+    except OptionError:
+        assume(False)
     assert parse_measure(str(measure)) == measure
+    if measure.k is not None:
+        assert parse_depth(str(measure.k)) == measure.k
+
+
+def test_measures_of_documents_leave_out_what_documents_have_not() -> None:
+    assert [str(measure) for measure in measures_at(["1000tok"], ["document"])] == [
+        "Recall@1000tok[document]",
+        "Precision@1000tok[document]",
+        "IoU@1000tok[document]",
+        "F1@1000tok[document]",
+    ]
 
 
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("nDCG@10", "unknown measure 'nDCG': expected one of Recall, Precision, IoU, F1, PrecisionOmega"),
-        ("Recall", 'Recall needs k, a whole number from 1 or "min", got k=None'),
+        ("NDCG@10", "unknown measure 'NDCG': expected one of Recall, Precision, IoU, F1, PrecisionOmega, HitRate, MRR"),
+        ("Recall", 'Recall needs k, a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'),
+        ("DCG", "DCG needs k, a whole number"),
+        ("HitRate", "HitRate needs k, a whole number"),
+        ("Recall@0tok", "got k='0tok'"),
+        ("Recall@05tok", "got k='05tok'"),
+        ("Recall@4096tokens", "got k='4096tokens'"),
+        ("ChunkPrecision@5[document]", "ChunkPrecision is of parts of documents: expected a smaller unit"),
+        ("PrecisionOmega[document]", "PrecisionOmega is of parts of documents"),
         ("Recall@0", "got k=0"),
         ("Recall@all", "got k='all'"),
         ("Recall@-5", "is no measure: expected something like Recall@5"),
         ("PrecisionOmega@5", "takes no k, got k=5"),
-        ("Recall@5[word]", "unknown unit 'word' of Recall: expected token or character"),
+        ("Recall@5[word]", "unknown unit 'word' of Recall: expected one of token, character, sentence, document"),
         ("", "'' is no measure"),
         (5, "5 is no measure"),
     ],

@@ -206,7 +206,7 @@ def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
         (Run("r", {"q": [piece((0, 1), document="no")]}), {}, DataError, "the document 'no', which the benchmark does"),
         (Run("r", {}), {"min_rule": "any"}, OptionError, 'min_rule is "holding" or "touching", got \'any\''),
         (Run("r", {}), {"omega_rule": "any"}, OptionError, 'omega_rule is "once" or "repeats", got \'any\''),
-        (Run("r", {}), {"measures": ["nDCG@5"]}, OptionError, "unknown measure"),
+        (Run("r", {}), {"measures": ["NDCG@5"]}, OptionError, "unknown measure"),
         (Run("r", {}), {"counter": "nothing"}, OptionError, "unknown token counter"),
     ],
 )

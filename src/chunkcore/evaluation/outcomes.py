@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.pieces import Numbers, Pieces
+from chunkcore.evaluation.answers import Answers
+from chunkcore.evaluation.measures import MeasureName
+from chunkcore.evaluation.pieces import Numbers, Pieces, expand
+from chunkcore.evaluation.ranking import Ranking, first_cover, ideal_gain
 from chunkcore.evaluation.results import Scores
-from chunkcore.evaluation.units import CharacterAxis, Coverage, TokenAxis
+from chunkcore.evaluation.units import Axis, Coverage
 from chunkcore.spans import Ranges, union_ranges
 
 __all__ = ["Counted", "Outcome", "Relevance"]
@@ -35,7 +38,7 @@ class Outcome:
     hit: Scores
     shares: Scores
 
-    def value(self, measure: Measure) -> Scores:
+    def value(self, name: MeasureName) -> Scores:
         """The measure's score of each query; nothing retrieved scores 0, no unit of evidence NaN."""
         relevant, retrieved, hit = self.relevant, self.retrieved, self.hit
         denominator = {
@@ -44,7 +47,7 @@ class Outcome:
             "PrecisionOmega": retrieved,
             "IoU": relevant + retrieved - hit,
             "F1": (relevant + retrieved) / 2,
-        }[measure.name]
+        }[name]
         scores = np.divide(hit, denominator, out=np.zeros_like(hit), where=denominator != 0)
         return np.where((relevant == 0) | np.isnan(retrieved), math.nan, scores)
 
@@ -60,7 +63,7 @@ class Relevance:
 
     def __init__(
         self,
-        axis: CharacterAxis | TokenAxis,
+        axis: Axis,
         evidence: Pieces,
         query: Numbers,
         queries: int,
@@ -75,6 +78,7 @@ class Relevance:
         self.evidence = axis.ranges(evidence.characters) + (query * self._stride)[:, None]
         self._union = union_ranges(self.evidence)
         self.relevant = self._per_query(self._union)
+        self._documents = evidence.documents
 
     def count(self, pieces: Pieces) -> Counted:
         """Pieces in this unit; those that stand nowhere count the units of their own text."""
@@ -104,6 +108,29 @@ class Relevance:
         np.divide(coverage.lengths(self.evidence), lengths, out=shares, where=lengths > 0)
         return Outcome(self.relevant, retrieved.astype(np.float64), hit.astype(np.float64), shares)
 
+    def ranking(self, counted: Counted, answers: Answers, limit: Numbers) -> Ranking:
+        """What each answer brings, where `limit` is how many of each query's pieces are looked at."""
+        order, span = counted.pieces.spans_of(answers.piece)
+        spans = counted.ranges[span] + (answers.query[order] * self._stride)[:, None]
+        relevant, owner = _clipped(spans, self._union)
+        return Ranking(
+            answers.query,
+            answers.rank,
+            first_cover(relevant, order[owner], len(answers.piece)),
+            counted.sizes[answers.piece].astype(np.float64),
+            self.relevant,
+            ideal_gain(*self._by_document, limit),
+        )
+
+    @cached_property
+    def _by_document(self) -> tuple[Numbers, Scores]:
+        """Each query's relevant documents: the query, and how many relevant units the document holds."""
+        pairs, which = np.unique(np.column_stack((self._query, self._documents)), axis=0, return_inverse=True)
+        units = self.evidence - (self._query * self._stride)[:, None]
+        apart = union_ranges(units + (which.reshape(-1) * self._stride)[:, None])
+        amounts = np.bincount(apart[:, 0] // self._stride, apart[:, 1] - apart[:, 0], minlength=len(pairs))
+        return pairs[:, 0], amounts.astype(np.float64)
+
     def found(self, outcome: Outcome) -> tuple[tuple[float, ...], ...]:
         """The share found of each piece of evidence, by query."""
         counts = np.bincount(self._query, minlength=self._queries)
@@ -115,3 +142,12 @@ class Relevance:
     def _per_query(self, union: Ranges) -> Scores:
         lengths = union[:, 1] - union[:, 0]
         return np.bincount(union[:, 0] // self._stride, lengths, minlength=self._queries).astype(np.float64)
+
+
+def _clipped(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
+    """The parts of each range that lie in a sorted, disjoint union, and which range each is a part of."""
+    first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
+    after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
+    owner, within = expand(first, np.maximum(after - first, 0))
+    starts = np.maximum(ranges[owner, 0], union[within, 0])
+    return np.column_stack((starts, np.minimum(ranges[owner, 1], union[within, 1]))), owner

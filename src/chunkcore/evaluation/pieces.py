@@ -13,7 +13,7 @@ from chunkcore.evaluation.run import Retrieved
 from chunkcore.evaluation.units import CharacterAxis
 from chunkcore.spans import Ranges
 
-__all__ = ["Pieces", "meeting_pairs"]
+__all__ = ["Numbers", "Pieces", "expand", "flatten", "meeting_pairs"]
 
 Numbers = NDArray[np.int64]
 
@@ -27,12 +27,15 @@ class Pieces:
         owner: of each span, the piece that it belongs to; ascending.
         characters: of each span, its range on the character axis.
         texts: by piece, the text of those that stand nowhere in the documents.
+        documents: of each piece, its document's number; one that no document has where it is not known,
+            the same for pieces that name the same unknown document.
     """
 
     count: int
     owner: Numbers
     characters: Ranges
     texts: dict[int, str]
+    documents: Numbers
 
     @classmethod
     def of(cls, retrieved: Iterable[Retrieved], axis: CharacterAxis, source: str) -> Pieces:
@@ -43,10 +46,17 @@ class Pieces:
         """
         rows: list[tuple[int, int, int, int]] = []
         texts: dict[int, str] = {}
-        number = -1
+        documents: list[int] = []
+        unknown: dict[str, int] = {}
         for number, piece in enumerate(retrieved):
-            document = axis.numbers.get(piece.document_id) if piece.spans else None
+            document = axis.numbers.get(piece.document_id)
             if document is not None:
+                documents.append(document)
+            elif piece.document_id:
+                documents.append(unknown.setdefault(piece.document_id, len(axis.numbers) + len(unknown)))
+            else:
+                documents.append(-1 - number)
+            if document is not None and piece.spans:
                 rows.extend([(number, document, span.start, span.end) for span in piece.spans])
             elif piece.text or not piece.spans:
                 texts[number] = piece.text
@@ -57,13 +67,14 @@ class Pieces:
                 )
         table = np.array(rows, dtype=np.int64).reshape(-1, 4)
         _check(table, axis, source)
-        return cls(number + 1, table[:, 0], table[:, 2:] + axis.bases[table[:, 1], None], texts)
+        characters = table[:, 2:] + axis.bases[table[:, 1], None]
+        return cls(len(documents), table[:, 0], characters, texts, np.array(documents, dtype=np.int64))
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """Of some pieces (one may come several times) all spans: the place in `pieces`, and the span."""
         first = np.searchsorted(self.owner, pieces, side="left")
         counts = np.searchsorted(self.owner, pieces, side="right") - first
-        return _expand(first, counts)
+        return expand(first, counts)
 
 
 def _check(table: Numbers, axis: CharacterAxis, source: str) -> None:
@@ -95,7 +106,7 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
         # Lengths are under 2**magnitude: what begins earlier than that before a window ends before it.
         first = np.searchsorted(starts, windows[:, 0] - 2**magnitude, side="right")
         after = np.searchsorted(starts, windows[:, 1], side="left")
-        window, place = _expand(first, np.maximum(after - first, 0))
+        window, place = expand(first, np.maximum(after - first, 0))
         span = members[place]
         meets = spans[span, 1] > windows[window, 0]
         found.append(np.stack((window[meets], span[meets])))
@@ -103,7 +114,7 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
     return window, span
 
 
-def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
     """For each row i the numbers first[i] ... first[i] + counts[i] - 1, beside i."""
     row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
     within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -113,5 +124,5 @@ def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
 def flatten(results: Sequence[Sequence[Retrieved]]) -> tuple[list[Retrieved], Numbers, Numbers]:
     """All pieces of all queries, with the query and the rank of each."""
     sizes = np.array([len(each) for each in results], dtype=np.int64)
-    query, rank = _expand(np.zeros(len(sizes), dtype=np.int64), sizes)
+    query, rank = expand(np.zeros(len(sizes), dtype=np.int64), sizes)
     return [piece for each in results for piece in each], query, rank

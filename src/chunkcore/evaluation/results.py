@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_measure
+from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_depth, parse_measure
 from chunkcore.evaluation.run import How
 
 __all__ = ["ChunkStatistics", "Report", "Scores"]
@@ -82,7 +82,8 @@ class Report:
         benchmark: the benchmark's name.
         query_ids: in the benchmark's order; every array below is in this order too.
         collections: of each query.
-        scores: of each measure, float64, shape (queries,), 0 to 1; NaN where the measure is undefined.
+        scores: of each measure, float64, shape (queries,), 0 to 1 (of DCG
+            0 to what the depth allows); NaN where the measure is undefined.
         retrieved_tokens: at each k, how many tokens each query was answered with, repeats included.
         found: at each k, per query, per evidence span, the share of its tokens that was retrieved.
         located: how many retrieved pieces were located how.
@@ -176,9 +177,10 @@ class Report:
                 query_ids=tuple(data["query_ids"]),
                 collections=tuple(data["collections"]),
                 scores={parse_measure(name): _floats(row) for name, row in data["scores"].items()},
-                retrieved_tokens={_depth(k): _floats(row) for k, row in data["retrieved_tokens"].items()},
+                retrieved_tokens={parse_depth(k): _floats(row) for k, row in data["retrieved_tokens"].items()},
                 found={
-                    _depth(k): tuple(tuple(_floats(row).tolist()) for row in rows) for k, rows in data["found"].items()
+                    parse_depth(k): tuple(tuple(_floats(row).tolist()) for row in rows)
+                    for k, rows in data["found"].items()
                 },
                 located=dict(data["located"]),
                 unanswered=tuple(data["unanswered"]),
@@ -206,5 +208,5 @@ def _floats(values: Sequence[float | None]) -> Scores:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _depth(text: str) -> Depth:
-    return "min" if text == "min" else int(text)
+def _shares(values: Sequence[float | None]) -> tuple[float, ...]:
+    return tuple(_floats(values).tolist())

@@ -6,6 +6,7 @@ other, repeated for each query, so that all queries are scored by the same few a
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -15,14 +16,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.answers import Answers
 from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, Measure, Unit, as_measure, measures_at
+from chunkcore.evaluation.measures import Depth, Measure, Unit, as_measure, budget_of, measures_at
 from chunkcore.evaluation.outcomes import Counted, Outcome, Relevance
-from chunkcore.evaluation.pieces import Numbers, Pieces, flatten, meeting_pairs
-from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.pieces import Numbers, Pieces, meeting_pairs
+from chunkcore.evaluation.ranking import RANK_MEASURES, Ranking
+from chunkcore.evaluation.results import ChunkStatistics, Report, Scores
 from chunkcore.evaluation.run import How, Retrieved, Run
-from chunkcore.evaluation.units import CharacterAxis, TokenAxis
+from chunkcore.evaluation.units import Axis, CharacterAxis, DocumentAxis, StartAxis
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["MinRule", "OmegaRule", "Scorer", "evaluate"]
@@ -97,11 +101,12 @@ class Scorer:
         self.counter = get_counter(counter)
         self.min_rule = min_rule
         self.omega_rule = omega_rule
-        self._axis = CharacterAxis(benchmark.documents)
+        self.axis = CharacterAxis(benchmark.documents)
         evidence = [(number, each) for number, query in enumerate(benchmark.queries) for each in query.evidence]
         pieces = [Retrieved(each.document_id, (each.span,)) for _, each in evidence]
-        self._evidence = Pieces.of(pieces, self._axis, f"the benchmark {benchmark.name!r}")
+        self._evidence = Pieces.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array([number for number, _ in evidence], dtype=np.int64)
+        self._known: dict[Unit, Relevance] = {}
         self._counts: dict[str, int] = {}
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
@@ -110,27 +115,30 @@ class Scorer:
         wanted = list(dict.fromkeys(measures_at() if measures is None else map(as_measure, measures)))
         ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
         results = self._results(run)
-        pieces, query, rank = flatten(results)
-        answers = _Answers(Pieces.of(pieces, self._axis, f"the run {run.name!r}"), query, rank)
+        answers = Answers.of(results, self.axis, f"the run {run.name!r}")
         pool = self._pool(run.pool, run.name) if run.pool is not None else None
-        outcomes = self._outcomes(
-            answers, pool, {*((each.unit, each.k) for each in wanted), *(("token", k) for k in ks)}
-        )
+        marks = _Marks(self, answers, pool)
+        scores = {measure: marks.value(measure) for measure in wanted}
+        at_k = {k: marks.outcome("token", k) for k in ks}
         queries = self.benchmark.queries
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
             query_ids=tuple(each.id for each in queries),
             collections=tuple(each.collection for each in queries),
-            scores={measure: outcomes[measure.unit, measure.k].value(measure) for measure in wanted},
-            retrieved_tokens={k: outcomes["token", k].retrieved for k in ks},
-            found={k: self._tokens.found(outcomes["token", k]) for k in ks},
-            located=_located(pieces, answers.pieces),
+            scores=scores,
+            retrieved_tokens={k: outcome.retrieved for k, outcome in at_k.items()},
+            found={k: self.relevance("token").found(outcome) for k, outcome in at_k.items()},
+            located=_located(results, answers.pieces),
             unanswered=tuple(each.id for each in queries if each.id not in run.results),
-            chunks=ChunkStatistics(self._tokens.count(pool.pieces).sizes) if pool else None,
+            chunks=ChunkStatistics(self.relevance("token").count(pool.pieces).sizes) if pool else None,
             seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
         )
+
+    def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
+        """How many tokens each piece counts as retrieved, int64."""
+        return self.relevance("token").count(Pieces.of(pool, self.axis, "the pool")).sizes
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64, given every chunk: a retriever must answer with so many."""
@@ -146,50 +154,43 @@ class Scorer:
             )
         return [run.results.get(query.id, ()) for query in self.benchmark.queries]
 
-    def _outcomes(
-        self, answers: _Answers, pool: _Pool | None, wanted: set[tuple[Unit, Depth | None]]
-    ) -> dict[tuple[Unit, Depth | None], Outcome]:
-        found: dict[tuple[Unit, Depth | None], Outcome] = {}
-        for unit in sorted({unit for unit, _ in wanted}):
-            relevance = self._tokens if unit == "token" else self._characters
-            counted = relevance.count(answers.pieces)
-            for k in (k for each, k in wanted if each == unit):
-                if k is None or k == "min":
-                    found[unit, k] = self._with_pool(relevance, counted, answers, pool, k)
-                else:
-                    found[unit, k] = relevance.outcome(counted, *answers.best(k))
-        return found
-
-    def _with_pool(
-        self, relevance: Relevance, counted: Counted, answers: _Answers, pool: _Pool | None, k: Depth | None
-    ) -> Outcome:
-        if pool is None:
-            return Outcome.undefined(relevance)
-        if k == "min":
-            return relevance.outcome(counted, *answers.best(pool.depths(len(self.benchmark.queries))))
-        once = self.omega_rule == "once"
-        return relevance.outcome(relevance.count(pool.pieces), pool.query, pool.piece, once=once)
-
     def _pool(self, retrieved: Sequence[Retrieved], name: str) -> _Pool:
         """The pool's pieces, and which of them hold evidence of which query."""
-        pieces = Pieces.of(retrieved, self._axis, f"the pool of {name!r}")
+        pieces = Pieces.of(retrieved, self.axis, f"the pool of {name!r}")
         # One more character on each side: then what only touches evidence meets it too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
         evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
         pairs = np.unique(np.column_stack((self._evidence_query[evidence], pieces.owner[span])), axis=0)
         return _Pool(pieces, pairs[:, 0], pairs[:, 1])
 
-    @cached_property
-    def _tokens(self) -> Relevance:
-        axis = TokenAxis(self._axis, self.benchmark.documents, self.counter)
-        return self._relevance(axis, self._count_texts)
+    def relevance(self, unit: Unit) -> Relevance:
+        """The evidence in this unit; documents are read once, when it is first asked for."""
+        if unit not in self._known:
+            axis, text_size = self._units(unit)
+            queries = len(self.benchmark.queries)
+            self._known[unit] = Relevance(axis, self._evidence, self._evidence_query, queries, text_size)
+        return self._known[unit]
+
+    def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
+        """The unit's axis, and what counts it in texts that stand nowhere."""
+        if unit == "token":
+            return self.tokens, self._count_texts
+        if unit == "sentence":
+            axis = StartAxis(self.axis, self.benchmark.documents, lambda text: sentence_ranges(text)[:, 0])
+            return axis, lambda texts: _integers(len(sentence_ranges(text)) for text in texts)
+        if unit == "document":
+            return DocumentAxis(self.axis), lambda texts: np.ones(len(texts), dtype=np.int64)
+        return self.axis, lambda texts: _integers(map(len, texts))
 
     @cached_property
-    def _characters(self) -> Relevance:
-        return self._relevance(self._axis, lambda texts: np.array([len(text) for text in texts], dtype=np.int64))
+    def tokens(self) -> StartAxis:
+        """The documents' tokens, of their own tokenization."""
+        return StartAxis(self.axis, self.benchmark.documents, self.counter.boundaries)
 
-    def _relevance(self, axis: CharacterAxis | TokenAxis, text_size: Callable[[list[str]], Numbers]) -> Relevance:
-        return Relevance(axis, self._evidence, self._evidence_query, len(self.benchmark.queries), text_size)
+    def first_tokens(self, text: str, count: int) -> str:
+        """The beginning of a text that is so many tokens long, or all of it."""
+        begins = self.counter.boundaries(text)
+        return text if len(begins) <= count else text[: int(begins[count])]
 
     def _count_texts(self, texts: list[str]) -> Numbers:
         """Tokens of texts that stand nowhere; each distinct text is tokenized once."""
@@ -198,19 +199,82 @@ class Scorer:
         return np.array([self._counts[text] for text in texts], dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Answers:
-    """Everything that was retrieved: of each piece the query that it answers, and its rank from 0."""
+class _Marks:
+    """A run's scores; what several measures need is worked out once."""
 
-    pieces: Pieces
-    query: Numbers
-    rank: Numbers
+    def __init__(self, scorer: Scorer, answers: Answers, pool: _Pool | None) -> None:
+        self._scorer = scorer
+        self._all = answers
+        self._pool = pool
+        self._selected: dict[tuple[Depth | None, bool], Answers] = {}
+        self._counted: dict[tuple[Unit, int], Counted] = {}
+        self._outcomes: dict[tuple[Unit, Depth], Outcome] = {}
+        self._rankings: dict[tuple[Unit, Depth | None], Ranking] = {}
 
-    def best(self, k: int | Numbers) -> tuple[Numbers, Numbers]:
-        """The best k pieces of each query: the queries, and the pieces beside them."""
-        limit = k if isinstance(k, int) else k[self.query]
-        piece = np.flatnonzero(self.rank < limit)
-        return self.query[piece], piece
+    def value(self, measure: Measure) -> Scores:
+        """The measure's score of each query, NaN where it is not known."""
+        needs_pool = measure.name == "PrecisionOmega" or measure.k == "min"
+        if needs_pool and self._pool is None:
+            return np.full(len(self._scorer.benchmark.queries), math.nan)
+        if measure.name in RANK_MEASURES:
+            return self.ranking(measure.unit, measure.k).value(measure.name)
+        if measure.k is None:
+            return self._omega(measure.unit).value("Precision")
+        return self.outcome(measure.unit, measure.k).value(measure.name)
+
+    def outcome(self, unit: Unit, k: Depth) -> Outcome:
+        """Everything retrieved to this depth, whatever its order."""
+        if (unit, k) not in self._outcomes:
+            relevance = self._scorer.relevance(unit)
+            if k == "min" and self._pool is None:
+                self._outcomes[unit, k] = Outcome.undefined(relevance)
+            else:
+                answers = self._answers(unit, k)
+                counted = self._count(unit, answers.pieces)
+                self._outcomes[unit, k] = relevance.outcome(counted, answers.query, answers.piece)
+        return self._outcomes[unit, k]
+
+    def ranking(self, unit: Unit, k: Depth | None) -> Ranking:
+        """What each piece brings, to this depth."""
+        if (unit, k) not in self._rankings:
+            answers = self._answers(unit, k)
+            counted = self._count(unit, answers.pieces)
+            self._rankings[unit, k] = self._scorer.relevance(unit).ranking(counted, answers, self._limit(k))
+        return self._rankings[unit, k]
+
+    def _omega(self, unit: Unit) -> Outcome:
+        """Every chunk that holds evidence retrieved, and no other."""
+        assert self._pool is not None
+        relevance = self._scorer.relevance(unit)
+        once = self._scorer.omega_rule == "once"
+        return relevance.outcome(relevance.count(self._pool.pieces), self._pool.query, self._pool.piece, once=once)
+
+    def _answers(self, unit: Unit, k: Depth | None) -> Answers:
+        """The best answers to this depth, as documents where those are counted."""
+        key = (k, unit == "document")
+        if key not in self._selected:
+            if unit == "document":
+                self._selected[key] = self._answers("token", k).documents(self._scorer.axis)
+            elif (budget := budget_of(k)) is not None:
+                sizes = self._count("token", self._all.pieces).sizes
+                self._selected[key] = self._all.within(budget, self._scorer.tokens, sizes, self._scorer.first_tokens)
+            else:
+                self._selected[key] = self._all if k is None else self._all.best(self._limit(k))
+        return self._selected[key]
+
+    def _limit(self, k: Depth | None) -> Numbers:
+        """How many pieces of each query are looked at."""
+        queries = len(self._scorer.benchmark.queries)
+        if k == "min":
+            assert self._pool is not None
+            return self._pool.depths(queries)
+        return np.full(queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
+
+    def _count(self, unit: Unit, pieces: Pieces) -> Counted:
+        key = (unit, id(pieces))  # they live as long as the answers that are kept here
+        if key not in self._counted:
+            self._counted[key] = self._scorer.relevance(unit).count(pieces)
+        return self._counted[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +289,11 @@ class _Pool:
         return np.bincount(self.query, minlength=queries).astype(np.int64)
 
 
-def _located(retrieved: Sequence[Retrieved], pieces: Pieces) -> dict[How, int]:
+def _integers(values: Iterable[int]) -> Numbers:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _located(results: Sequence[Sequence[Retrieved]], pieces: Pieces) -> dict[How, int]:
     """How many pieces were located how; one of a document that the benchmark lacks is not located."""
+    retrieved = [piece for each in results for piece in each]
     return dict(Counter("unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)))

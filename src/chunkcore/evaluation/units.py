@@ -1,19 +1,28 @@
-"""Tokens or characters of all documents, numbered one after the other, so that arrays can hold any span."""
+"""The units of all documents, numbered one after the other, so that arrays can hold any span."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Document
 from chunkcore.spans import Ranges
-from chunkcore.tokens import TokenCounter
 
-__all__ = ["CharacterAxis", "Coverage", "TokenAxis"]
+__all__ = ["Axis", "CharacterAxis", "Coverage", "DocumentAxis", "StartAxis"]
 
 Numbers = NDArray[np.int64]
+
+
+class Axis(Protocol):
+    """Units numbered from 0, and which of them a range of characters holds."""
+
+    @property
+    def size(self) -> int: ...
+
+    def ranges(self, characters: Ranges) -> Ranges: ...
 
 
 class CharacterAxis:
@@ -32,30 +41,53 @@ class CharacterAxis:
         """The characters themselves."""
         return characters
 
+    def documents(self, characters: Ranges) -> Numbers:
+        """The number of each range's document."""
+        return np.searchsorted(self.bases, characters[:, 0], side="right") - 1
 
-class TokenAxis:
-    """Every document's tokens, of the document's own tokenization, one document after the other."""
 
-    def __init__(self, characters: CharacterAxis, documents: Sequence[Document], counter: TokenCounter) -> None:
-        found = [counter.boundaries(document.text) for document in documents]
+class StartAxis:
+    """Every document's tokens or sentences, numbered one document after the other.
+
+    A unit is known by where it begins, and belongs to the range in which it does.
+    """
+
+    def __init__(
+        self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
+    ) -> None:
+        found = [starts(document.text) for document in documents]
         bases = characters.bases.tolist()
-        self._begins = np.concatenate(
+        self.begins: Numbers = np.concatenate(
             [np.empty(0, dtype=np.int64), *(base + each for base, each in zip(bases, found, strict=True))]
         )
-        self._document_begins = characters.bases
-        self.size = len(self._begins)
+        self._characters = characters
+        self.size = len(self.begins)
 
     def ranges(self, characters: Ranges) -> Ranges:
-        """Of each range of the character axis the tokens that begin in it.
+        """Of each range of the character axis the units that begin in it.
 
-        A range inside of one token, in which none begins, is that token: whoever retrieves a part of a
+        A range inside of one unit, in which none begins, is that unit: whoever retrieves a part of a
         token pays for it, and evidence of a few letters is never evidence of nothing.
         """
-        first = np.searchsorted(self._begins, characters[:, 0], side="left")
-        after = np.searchsorted(self._begins, characters[:, 1], side="left")
-        document = np.searchsorted(self._document_begins, characters[:, 0], side="right") - 1
-        least = np.searchsorted(self._begins, self._document_begins[document], side="left")
+        first = np.searchsorted(self.begins, characters[:, 0], side="left")
+        after = np.searchsorted(self.begins, characters[:, 1], side="left")
+        least = np.searchsorted(
+            self.begins, self._characters.bases[self._characters.documents(characters)], side="left"
+        )
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
+
+
+class DocumentAxis:
+    """The documents themselves: a range of the character axis is the one in which it stands."""
+
+    def __init__(self, characters: CharacterAxis) -> None:
+        self._characters = characters
+        self.size = len(characters.sizes)
+
+    def ranges(self, characters: Ranges) -> Ranges:
+        """Of each range its document, as a range of one."""
+        document = self._characters.documents(characters)
+        return np.column_stack((document, document + 1))
 
 
 class Coverage:

@@ -1,0 +1,377 @@
+"""Measures that look at the order, at every unit and depth: by hand, and against Python sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.document import Document, Span
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.measures import Measure, Unit, budget_of, parse_measure
+from chunkcore.evaluation.ranking import first_cover
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.scoring import evaluate
+from chunkcore.tokens import get_counter
+from tests.test_scoring import _cases
+
+# --- by hand -----------------------------------------------------------------------------------------
+
+DIGITS = Document("digits", "0123456789" * 4)
+OTHER = Document("other", "abcdefghij")
+ONE = Benchmark("one", [DIGITS, OTHER], [Query("q", "?", (Evidence("digits", Span(10, 20)),))])
+
+
+def piece(*spans: tuple[int, int], document: str = "digits") -> Retrieved:
+    return Retrieved(document, tuple(Span(*each) for each in spans))
+
+
+def score(measure: str, *retrieved: Retrieved, benchmark: Benchmark = ONE, **options: Any) -> float:
+    options.setdefault("counter", "characters")
+    pool = options.pop("pool", None)
+    return evaluate(benchmark, Run("r", {"q": list(retrieved)}, pool), [measure], **options).mean(measure)
+
+
+# Nothing; 4 of 10 relevant; 6 of 8, of which 2 are known by then; nothing.
+RANKED = [piece((0, 10)), piece((6, 14), (30, 32)), piece((12, 20)), piece((20, 40))]
+
+
+def test_a_hit_is_any_relevant_unit_down_to_k() -> None:
+    assert [score(f"HitRate@{k}", *RANKED) for k in (1, 2, 3)] == [0, 1, 1]
+    assert score("HitRate@5") == 0
+
+
+def test_mrr_is_one_over_the_first_rank_that_brings_evidence() -> None:
+    assert score("MRR", *RANKED) == score("MRR@2", *RANKED) == 1 / 2
+    assert score("MRR@1", *RANKED) == 0
+
+
+def test_map_averages_precision_over_the_relevant_units() -> None:
+    # Four characters come at rank 2, where 4 of 20 are relevant; six more at rank 3, where 10 of 28 are.
+    assert score("MAP", *RANKED) == pytest.approx((4 * 4 / 20 + 6 * 10 / 28) / 10)
+    assert score("MAP@2", *RANKED) == pytest.approx(4 * (4 / 20) / 10)
+
+
+def test_dcg_discounts_each_pieces_relevant_share() -> None:
+    # The third piece is relevant from end to end, but 12 to 14 were there before.
+    assert score("DCG@5", *RANKED) == pytest.approx((4 / 10) / math.log2(3) + (6 / 8) / math.log2(4))
+
+
+def test_mean_chunk_precision_weighs_pieces_alike() -> None:
+    assert score("ChunkPrecision@5", *RANKED) == pytest.approx((0 + 4 / 10 + 6 / 8 + 0) / 4)
+    assert score("Precision@5", *RANKED) == 10 / 48
+    assert score("ChunkPrecision@5") == 0
+
+
+def test_what_is_retrieved_twice_brings_nothing_the_second_time() -> None:
+    again = [RANKED[2], RANKED[2]]
+    assert score("DCG@5", *again) == 1
+    assert score("ChunkPrecision@5", *again) == 1 / 2
+    assert score("MAP@5", *again) == pytest.approx(8 * 1 / 10)
+
+
+def test_ndcg_is_one_where_one_piece_brings_all_evidence_of_one_document() -> None:
+    assert score("nDCG@5", piece((0, 40))) == 1
+    assert score("nDCG@5", *RANKED) == pytest.approx((4 / math.log2(3) + 6 / math.log2(4)) / 10)
+
+
+def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> None:
+    evidence = (Evidence("other", Span(0, 2)), Evidence("digits", Span(10, 14)), Evidence("digits", Span(30, 34)))
+    benchmark = Benchmark("b", ONE.documents, [Query("q", "?", evidence)])
+    ideal = 8 + 2 / math.log2(3)
+    both = [piece((10, 34)), piece((0, 2), document="other")]
+    assert score("nDCG@5", *both, benchmark=benchmark) == 1
+    assert score("nDCG@5", *both[::-1], benchmark=benchmark) == pytest.approx((2 + 8 / math.log2(3)) / ideal)
+    # At a depth of one nothing better than the richest document can be had.
+    assert score("nDCG@1", both[0], benchmark=benchmark) == 1
+    assert score("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
+
+
+def test_a_piece_of_nothing_has_a_rank_and_no_share() -> None:
+    nothing = Retrieved("", (), 0, "", "unlocated")
+    assert score("MRR", nothing, piece((10, 20))) == 1 / 2
+    assert score("DCG@5", nothing, piece((10, 20))) == pytest.approx(1 / math.log2(3))
+    assert score("ChunkPrecision@5", nothing, piece((10, 20))) == 1 / 2
+
+
+def test_ranks_are_looked_at_down_to_min() -> None:
+    pool = [piece((10, 15)), piece((15, 20)), *RANKED]
+    assert score("HitRate@min", RANKED[0], RANKED[0], RANKED[0], RANKED[2], pool=pool) == 1  # four hold evidence
+    assert score("HitRate@min", *[RANKED[0]] * 4, RANKED[2], pool=pool) == 0
+    assert math.isnan(score("MRR@min", *RANKED))
+
+
+def test_a_query_without_an_answer_scores_nothing_and_one_without_evidence_units_is_not_known() -> None:
+    benchmark = Benchmark("b", [Document("d", "  alpha")], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
+    for measure in ("HitRate@5", "MRR", "MAP", "nDCG@5", "DCG@5", "ChunkPrecision@5"):
+        assert score(measure) == 0
+        assert math.isnan(score(measure, benchmark=benchmark, counter="words"))
+
+
+# --- equal budgets -----------------------------------------------------------------------------------
+
+
+def test_the_last_piece_is_cut_at_the_budget() -> None:
+    ranking = [piece((15, 25)), piece((0, 12)), piece((12, 15))]
+    # 10 characters, then 5 of the second piece's 12; the third is never reached.
+    assert score("Recall@15tok", *ranking) == 5 / 10
+    assert score("Precision@15tok", *ranking) == 5 / 15
+    # With 22, the second piece is whole: 10 and 11 are relevant; with 24, two more.
+    assert [score(f"Recall@{budget}tok", *ranking) for budget in (21, 22, 23, 24, 25, 99)] == [
+        0.6, 0.7, 0.8, 0.9, 1, 1,
+    ]  # fmt: skip
+
+
+def test_every_system_retrieves_the_budget_whatever_its_chunks() -> None:
+    for size in (1, 3, 7, 20):
+        results = [piece((start, min(start + size, 40))) for start in range(0, 40, size)]
+        report = evaluate(ONE, Run("r", {"q": results}), ["Recall@15tok"], counter="characters")
+        assert report.retrieved_tokens["15tok"].tolist() == [15]
+        assert report.mean("Recall@15tok") == 5 / 10
+
+
+def test_repeats_use_up_the_budget() -> None:
+    assert score("Recall@12tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 0
+    assert score("Recall@24tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 4 / 10
+
+
+def test_a_piece_of_several_spans_is_cut_in_their_order() -> None:
+    assert score("Recall@14tok", piece((30, 40), (10, 20))) == 4 / 10
+    assert score("Recall@14tok", piece((10, 20), (30, 40))) == 1
+
+
+def test_the_budget_is_of_tokens_in_every_unit() -> None:
+    document = Document("d", "alpha beta gamma delta")
+    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 22)),))])
+    report = evaluate(
+        benchmark,
+        Run("r", {"q": [piece((0, 22), document="d")]}),
+        ["Recall@2tok", "Recall@2tok[character]"],
+        counter="words",
+    )
+    assert report.mean("Recall@2tok") == 2 / 4
+    assert report.mean("Recall@2tok[character]") == 11 / 22  # "alpha beta " ends where "gamma" begins
+
+
+def test_text_that_stands_nowhere_is_cut_too() -> None:
+    ranking = [Retrieved("", (), 0, "x" * 30, "unlocated"), piece((10, 20))]
+    report = evaluate(
+        ONE, Run("r", {"q": ranking}), ["Recall@20tok", "Recall@35tok", "Precision@35tok"], counter="characters"
+    )
+    assert report.retrieved_tokens == {"20tok": [20], "35tok": [35]}
+    assert (report.mean("Recall@20tok"), report.mean("Recall@35tok")) == (0, 0.5)
+    assert report.mean("Precision@35tok") == 5 / 35
+
+
+def test_no_character_is_cut_in_two() -> None:
+    family = "👩‍👩‍👧"
+    document = Document("d", f"{family} naps")
+    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, len(document.text))),))])
+    whole = get_counter("cl100k_base").count(document.text)
+    for budget in range(1, whole + 1):
+        measure = f"Recall@{budget}tok"
+        run = Run("r", {"q": [piece((0, len(document.text)), document="d")]})
+        report = evaluate(benchmark, run, [measure, f"{measure}[character]"])
+        assert report.retrieved_tokens[f"{budget}tok"][0] <= budget
+    assert report.mean(measure) == report.mean(f"{measure}[character]") == 1
+
+
+# --- sentences and documents ------------------------------------------------------------------------
+
+STORY = Document("story", "The fox naps. The hen runs. The owl sees both. Night falls.")
+#                          0             14            28                 47
+
+
+def test_sentences_are_counted_whole() -> None:
+    evidence = (Evidence("story", Span(18, 26)),)  # "hen runs", inside of the second sentence
+    benchmark = Benchmark("b", [STORY], [Query("q", "?", evidence)])
+    found = piece((14, 46), document="story")
+    assert score("Recall@5[sentence]", found, benchmark=benchmark) == 1
+    assert score("Precision@5[sentence]", found, benchmark=benchmark) == 1 / 2
+    assert score("F1@5[sentence]", found, found, benchmark=benchmark) == 2 * 1 / (1 + 4)
+    # What begins in the middle of a sentence holds the next ones.
+    assert score("Recall@5[sentence]", piece((16, 46), document="story"), benchmark=benchmark) == 0
+
+
+TEN = [Document(f"d{number}", f"Document {number}.") for number in range(10)]
+DOCUMENTS = Benchmark("ten", TEN, [Query("q", "?", (Evidence("d1", Span(0, 4)), Evidence("d4", Span(0, 4))))])
+
+
+def of(*numbers: int) -> list[Retrieved]:
+    return [piece((5, 9), document=f"d{number}") for number in numbers]
+
+
+def test_a_document_is_retrieved_with_any_chunk_of_it_and_counts_once() -> None:
+    ranking = of(0, 4, 4, 2, 1)
+    assert score("Recall@4[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
+    assert score("Precision@4[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
+    assert score("F1@5[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(2 * 2 / (2 + 4))
+    assert score("IoU@5[document]", *ranking, benchmark=DOCUMENTS) == 2 / 4
+
+
+def test_documents_are_ranked_where_they_first_come_up() -> None:
+    ranking = of(0, 4, 4, 2, 1)  # 0, 4, 2, 1
+    assert score("MRR[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
+    assert score("MAP[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx((1 / 2 + 2 / 4) / 2)
+    ideal = 1 + 1 / math.log2(3)
+    gain = 1 / math.log2(3) + 1 / math.log2(5)
+    assert score("DCG@9[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(gain)
+    assert score("nDCG@9[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(gain / ideal)
+
+
+def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
+    ranking = [Retrieved("d1", ()), Retrieved("elsewhere", ()), Retrieved("elsewhere", (), 0, "two"), Retrieved("", ())]
+    assert score("Recall@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
+    assert score("Precision@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
+    assert score("Precision@5[document]", *ranking, Retrieved("", ()), benchmark=DOCUMENTS) == 1 / 4
+
+
+def test_documents_within_a_budget() -> None:
+    # Four characters a piece: the budget ends inside of the third one, and the fourth is out of it.
+    assert score("Recall@9tok[document]", *of(0, 2, 4, 1), benchmark=DOCUMENTS) == 1 / 2
+
+
+# --- against sets -----------------------------------------------------------------------------------
+
+
+class BySets:
+    """The definitions, word for word, a unit at a time."""
+
+    def __init__(self, benchmark: Benchmark, run: Run, counter: str, unit: Unit) -> None:
+        self.benchmark, self.run, self.unit = benchmark, run, unit
+        self.counter = get_counter(counter)
+        self.texts = {document.id: document.text for document in benchmark.documents}
+        self.begins = {name: self.starts(text, unit) for name, text in self.texts.items()}
+        self.tokens = {name: self.starts(text, "token") for name, text in self.texts.items()}
+
+    def starts(self, text: str, unit: Unit) -> list[int]:
+        if unit == "character":
+            return list(range(len(text)))
+        if unit == "sentence":
+            return list(sentence_ranges(text)[:, 0].tolist())
+        return list(self.counter.boundaries(text).tolist())
+
+    def held(self, begins: list[int], start: int, end: int) -> list[int]:
+        inside = [i for i, begin in enumerate(begins) if start <= begin < end]
+        return inside or [i for i, begin in enumerate(begins) if begin < start][-1:]
+
+    def units(self, piece: Retrieved) -> list[Hashable]:
+        """Every unit that the piece holds, as often as it does."""
+        if not piece.spans:
+            return [("nowhere", i) for i in range(len(self.starts(piece.text, self.unit)))]
+        begins = self.begins[piece.document_id]
+        return [(piece.document_id, i) for span in piece.spans for i in self.held(begins, span.start, span.end)]
+
+    def cut(self, ranking: list[Retrieved], budget: int) -> list[Retrieved]:
+        found = []
+        for piece in ranking:
+            if budget <= 0:
+                break
+            if not piece.spans:
+                begins = self.starts(piece.text, "token")
+                text = piece.text if len(begins) <= budget else piece.text[: begins[budget]]
+                found.append(Retrieved("", (), 0, text))
+                budget -= len(begins)
+                continue
+            begins = self.tokens[piece.document_id]
+            spans = []
+            for span in piece.spans:
+                held = self.held(begins, span.start, span.end)
+                if budget > 0:
+                    end = span.end if len(held) <= budget else begins[held[budget]]
+                    spans += [Span(span.start, end)] if end > span.start else []
+                budget -= len(held)
+            found.append(Retrieved(piece.document_id, tuple(spans)))
+        return found
+
+    def ranking(self, query: Query, measure: Measure) -> list[list[Hashable]]:
+        ranking = list(self.run.results.get(query.id, []))
+        if (budget := budget_of(measure.k)) is not None:
+            ranking = self.cut(ranking, budget)
+        elif isinstance(measure.k, int):
+            ranking = ranking[: measure.k]
+        if self.unit != "document":
+            return [self.units(piece) for piece in ranking]
+        names: list[Hashable] = [each.document_id or ("nowhere", i) for i, each in enumerate(ranking)]
+        return [[name] for name in dict.fromkeys(names)]
+
+    def relevant(self, query: Query) -> dict[str, set[Hashable]]:
+        found: dict[str, set[Hashable]] = {}
+        for each in query.evidence:
+            units: Iterable[Hashable] = self.units(Retrieved(each.document_id, (each.span,)))
+            found.setdefault(each.document_id, set()).update([each.document_id] if self.unit == "document" else units)
+        return found
+
+    def score(self, query: Query, measure: Measure) -> float:
+        by_document = self.relevant(query)
+        relevant = set().union(*by_document.values())
+        if not relevant:
+            return math.nan
+        ranking = self.ranking(query, measure)
+        known: set[Hashable] = set()
+        new = []
+        for units in ranking:
+            new.append(len((set(units) & relevant) - known))
+            known |= set(units)
+        sizes = [len(units) for units in ranking]
+        hit, retrieved = sum(new), sum(sizes)
+        shares = [brings / size if size else 0.0 for brings, size in zip(new, sizes, strict=True)]
+        discounts = [1 / math.log2(rank + 1) for rank in range(1, len(ranking) + 1)]
+        richest = sorted(map(len, by_document.values()), reverse=True)
+        depth = measure.k if isinstance(measure.k, int) else len(richest)
+        ideal = sum(amount / math.log2(rank + 1) for rank, amount in enumerate(richest[:depth], 1))
+        precision = 0.0
+        for rank, brings in enumerate(new, 1):
+            precision += brings and brings * sum(new[:rank]) / sum(sizes[:rank])
+        return {
+            "Recall": hit / len(relevant),
+            "Precision": hit / retrieved if retrieved else 0.0,
+            "IoU": hit / (len(relevant) + retrieved - hit),
+            "F1": 2 * hit / (len(relevant) + retrieved),
+            "HitRate": float(hit > 0),
+            "MRR": next((1 / rank for rank, brings in enumerate(new, 1) if brings), 0.0),
+            "MAP": precision / len(relevant),
+            "nDCG": sum(map(float.__mul__, map(float, new), discounts)) / ideal,
+            "DCG": sum(map(float.__mul__, shares, discounts)),
+            "ChunkPrecision": sum(shares) / len(shares) if shares else 0.0,
+        }[measure.name]
+
+
+NAMES = ("Recall", "Precision", "IoU", "F1", "HitRate", "MRR", "MAP", "nDCG", "DCG", "ChunkPrecision")
+UNITS = ("token", "character", "sentence", "document")
+
+
+@given(_cases(), st.sampled_from(["characters", "words", "cl100k_base"]), st.sampled_from(UNITS), st.integers(1, 30))
+def test_scores_are_what_sets_of_units_give(case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int) -> None:
+    benchmark, run = case
+    names = [name for name in NAMES if not (unit == "document" and name == "ChunkPrecision")]
+    measures = [parse_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, f"{budget}tok")]
+    measures += [parse_measure(f"{name}[{unit}]") for name in ("MRR", "MAP", "nDCG")]
+    report = evaluate(benchmark, run, measures, counter=counter)
+    by_sets = BySets(benchmark, run, counter, unit)
+    for measure in measures:
+        expected = [by_sets.score(query, measure) for query in benchmark.queries]
+        np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))
+        if measure.is_share:
+            assert np.nanmax(report.values(measure), initial=0) <= 1 + 1e-12
+
+
+_owned = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 30), st.integers(0, 5)), max_size=15)
+
+
+@given(_owned)
+def test_a_position_belongs_to_the_first_that_covers_it(rows: list[tuple[int, int, int]]) -> None:
+    first: dict[int, int] = {}
+    for start, length, owner in rows:
+        for position in range(start, start + length):
+            first[position] = min(owner, first.get(position, owner))
+    expected = [sum(owner == each for each in first.values()) for owner in range(6)]
+    ranges = np.array([(start, start + length) for start, length, _ in rows], dtype=np.int64).reshape(-1, 2)
+    owners = np.array([owner for *_, owner in rows], dtype=np.int64)
+    assert first_cover(ranges, owners, 6).tolist() == expected
