@@ -1,6 +1,7 @@
 """What the three frameworks' retriever hooks share: ask every question, locate what came back, score it.
 
-A framework's hook turns one answer into `Piece`s. Everything after that is here, and knows no framework.
+A framework says how one question is asked (`System`) and what an answer's `Piece`s are; `RetrieverHooks` makes
+its public functions of that. Nothing here knows a framework.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from types import TracebackType
+from typing import Any, Generic, TypeVar
 
 from chunkadapters._origin import decode_spans
 from chunkcore.document import Span
@@ -27,14 +31,15 @@ __all__ = [
     "Piece",
     "Progress",
     "RetrievalWarning",
+    "RetrieverHooks",
     "Settings",
-    "acollect",
-    "collect",
+    "System",
     "names",
-    "score",
     "stated_spans",
 ]
 
+D = TypeVar("D")
+R = TypeVar("R")
 Progress = Callable[[str, int, int], None]
 
 # Where the first questions all fail, the rest need not be waited for.
@@ -89,6 +94,21 @@ class Settings:
     def waits(self) -> list[float]:
         """Seconds to wait before each attempt."""
         return [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A retriever, as what is asked.
+
+    Attributes:
+        name: what it is called in tables, unless the user says otherwise.
+        ask: a question to the framework's own answer.
+        aask: the same, asynchronously.
+    """
+
+    name: str
+    ask: Callable[[str], Any]
+    aask: Callable[[str], Awaitable[Any]]
 
 
 def names(*candidates: object) -> tuple[str, ...]:
@@ -159,6 +179,25 @@ def _unique(ids: Iterable[str]) -> dict[str, str]:
     return {name: each.pop() for name, each in owners.items() if name and len(each) == 1}
 
 
+class _Attempt:
+    """A question asked once. As a context it keeps what is raised inside: a retriever may raise anything."""
+
+    def __init__(self, query: Query, wait: float) -> None:
+        self.query = query
+        self.wait = wait
+        self.pieces: list[Piece] = []
+        self.error: Exception | None = None
+
+    def __enter__(self) -> _Attempt:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, DataError):
+            raise DataError(f"question {self.query.id}: {error}") from error
+        self.error = error if isinstance(error, Exception) else None
+        return self.error is not None
+
+
 @dataclass
 class _Answers:
     """Located answers and failures, as they come in."""
@@ -170,17 +209,17 @@ class _Answers:
     failures: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
 
-    def add(self, query: Query, pieces: list[Piece]) -> None:
-        self.results[query.id] = [self.locator.locate(piece) for piece in pieces]
-        self._tell()
-
-    def fail(self, query: Query, error: Exception) -> None:
-        self.failures[query.id] = f"{type(error).__name__}: {error}"
-        if not self.results and len(self.failures) >= _HOPELESS:
-            raise self._hopeless() from error
-        self._tell()
-
-    def _tell(self) -> None:
+    def attempts(self, query: Query) -> Iterator[_Attempt]:
+        """One after the other, until the question is answered or was asked often enough."""
+        for wait in self.settings.waits():
+            yield (attempt := _Attempt(query, wait))
+            if attempt.error is None:
+                self.results[query.id] = [self.locator.locate(piece) for piece in attempt.pieces]
+                break
+        else:
+            self.failures[query.id] = f"{type(attempt.error).__name__}: {attempt.error}"
+            if not self.results and len(self.failures) >= _HOPELESS:
+                raise self._hopeless() from attempt.error
         if self.settings.progress is not None:
             done = len(self.results) + len(self.failures)
             self.settings.progress("retrieve", done, len(self.benchmark.queries))
@@ -208,82 +247,143 @@ class _Answers:
         return run
 
 
-def collect(
-    answer: Callable[[str], list[Piece]],
-    benchmark: Benchmark,
-    *,
-    name: str,
-    pool: Sequence[Piece] | None = None,
-    settings: Settings | None = None,
-) -> Run:
-    """Ask every question of the benchmark, one after the other.
+class RetrieverHooks(ABC, Generic[R, D]):
+    """Makes a framework's four public functions; `R` is what it calls a retriever, `D` what that answers with."""
 
-    Raises:
-        DataError: an answer is of the wrong kind.
-        ModelError: every question failed, or the first few did.
-    """
-    settings = settings or Settings()
-    answers = _Answers(benchmark, settings, Locator(benchmark))
-    for query in benchmark.queries:
-        for wait, last in _attempts(settings):
-            time.sleep(wait)
-            try:
-                pieces = answer(query.text)
-            except DataError as error:
-                raise DataError(f"question {query.id}: {error}") from error
-            except Exception as error:  # noqa: BLE001  a retriever may raise anything; the run tells
-                if last:
-                    answers.fail(query, error)
-            else:
-                answers.add(query, pieces)
-                break
-    return answers.run(name, pool)
+    @abstractmethod
+    def system(self, retriever: R) -> System:
+        """What is asked. Raises `DataError` where it is no retriever."""
 
+    @abstractmethod
+    def pieces(self, answer: Any) -> list[Piece]:
+        """What came back, or the pool. Raises `DataError` where it is no list of what a retriever answers with."""
 
-async def acollect(
-    answer: Callable[[str], Awaitable[list[Piece]]],
-    benchmark: Benchmark,
-    *,
-    name: str,
-    pool: Sequence[Piece] | None = None,
-    settings: Settings | None = None,
-) -> Run:
-    """`collect`, with several questions under way at a time."""
-    settings = settings or Settings()
-    answers = _Answers(benchmark, settings, Locator(benchmark))
-    free = asyncio.Semaphore(settings.concurrency)
+    def run_retriever(
+        self,
+        retriever: R,
+        benchmark: Benchmark,
+        *,
+        name: str | None = None,
+        pool: Iterable[D] | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
+    ) -> Run:
+        """Ask a retriever every question of a benchmark, and locate what it answers. Nothing is indexed again.
 
-    async def ask(query: Query) -> None:
-        for wait, last in _attempts(settings):
-            await asyncio.sleep(wait)
-            try:
-                pieces = await answer(query.text)
-            except DataError as error:
-                raise DataError(f"question {query.id}: {error}") from error
-            except Exception as error:  # noqa: BLE001  as above
-                if last:
-                    answers.fail(query, error)
-            else:
-                answers.add(query, pieces)
-                break
+        An answer is located by its metadata where that holds (the source's id or path, with offsets or
+        ``spans``), and by its text otherwise.
 
-    async def bounded(query: Query) -> None:
-        async with free:
-            await ask(query)
+        Args:
+            retriever: the framework's own: any retriever of LlamaIndex, any of LangChain or another runnable from
+                a string to a list of documents.
+            benchmark: whose documents are, or contain, what the retriever answers with.
+            name: the system's name in tables; the retriever's own by default.
+            pool: everything that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
+            retries: how often a question is asked again after an exception.
+            retry_wait: seconds before the first of these; each further wait is twice as long.
+            progress: called as ``progress("retrieve", done, total)``.
 
-    tasks = [asyncio.ensure_future(bounded(query)) for query in benchmark.queries]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-    return answers.run(name, pool)
+        Returns:
+            The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
 
+        Raises:
+            DataError: `retriever` is no retriever, or answers with something else than the framework's documents.
+            ModelError: every question failed, or the first few did.
+        """
+        settings = Settings(retries, retry_wait, progress=progress)
+        return self._run(self.system(retriever), benchmark, name, pool, settings)
 
-def _attempts(settings: Settings) -> list[tuple[float, bool]]:
-    """Seconds to wait before each attempt, and whether it is the last one."""
-    waits = settings.waits()
-    return [(wait, turn == len(waits) - 1) for turn, wait in enumerate(waits)]
+    async def arun_retriever(
+        self,
+        retriever: R,
+        benchmark: Benchmark,
+        *,
+        name: str | None = None,
+        pool: Iterable[D] | None = None,
+        concurrency: int = 8,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
+    ) -> Run:
+        """`run_retriever` by the retriever's asynchronous method, with at most `concurrency` questions under way."""
+        settings = Settings(retries, retry_wait, concurrency, progress)
+        return await self._arun(self.system(retriever), benchmark, name, pool, settings)
+
+    def evaluate_retriever(
+        self,
+        retriever: R,
+        benchmark: Benchmark,
+        *,
+        measures: Sequence[Measure | str] | None = None,
+        k: int | Sequence[int] = 5,
+        counter: str = "cl100k_base",
+        **how: Any,
+    ) -> Report:
+        """Score a retriever that is deployed, as it is.
+
+        Args:
+            retriever: as `run_retriever` takes it.
+            benchmark: documents, questions and the spans that answer them.
+            measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
+                and PrecisionOmega when there is a ``pool``.
+            k: how many of the answers count, by default.
+            counter: whose tokens are counted.
+            how: what else `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
+
+        Returns:
+            The report: per-question scores, how many answers could be located (`Report.located`), and the
+            questions that went unanswered (`Report.unanswered`).
+        """
+        return _score(benchmark, self.run_retriever(retriever, benchmark, **how), measures, k, counter)
+
+    async def aevaluate_retriever(
+        self,
+        retriever: R,
+        benchmark: Benchmark,
+        *,
+        measures: Sequence[Measure | str] | None = None,
+        k: int | Sequence[int] = 5,
+        counter: str = "cl100k_base",
+        **how: Any,
+    ) -> Report:
+        """`evaluate_retriever` by the retriever's asynchronous method; `how` also takes ``concurrency``."""
+        return _score(benchmark, await self.arun_retriever(retriever, benchmark, **how), measures, k, counter)
+
+    def _run(
+        self, system: System, benchmark: Benchmark, name: str | None, pool: Iterable[D] | None, settings: Settings
+    ) -> Run:
+        answers = _Answers(benchmark, settings, Locator(benchmark))
+        for query in benchmark.queries:
+            for attempt in answers.attempts(query):
+                time.sleep(attempt.wait)
+                with attempt:
+                    attempt.pieces = self.pieces(system.ask(query.text))
+        return answers.run(name or system.name, self._pool(pool))
+
+    async def _arun(
+        self, system: System, benchmark: Benchmark, name: str | None, pool: Iterable[D] | None, settings: Settings
+    ) -> Run:
+        answers = _Answers(benchmark, settings, Locator(benchmark))
+        free = asyncio.Semaphore(settings.concurrency)
+
+        async def ask(query: Query) -> None:
+            async with free:
+                for attempt in answers.attempts(query):
+                    await asyncio.sleep(attempt.wait)
+                    with attempt:
+                        attempt.pieces = self.pieces(await system.aask(query.text))
+
+        tasks = [asyncio.ensure_future(ask(query)) for query in benchmark.queries]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return answers.run(name or system.name, self._pool(pool))
+
+    def _pool(self, pool: Iterable[D] | None) -> list[Piece] | None:
+        return None if pool is None else self.pieces(list(pool))
 
 
 def _warn(run: Run, asked: int) -> None:
@@ -306,7 +406,7 @@ def _warn(run: Run, asked: int) -> None:
         )
 
 
-def score(
+def _score(
     benchmark: Benchmark,
     run: Run,
     measures: Sequence[Measure | str] | None,

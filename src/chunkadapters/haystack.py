@@ -12,12 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from chunkadapters import _retrieval
-from chunkadapters._retrieval import Piece, Progress
+from chunkadapters._retrieval import Piece, Progress, RetrieverHooks, Settings, System, names, stated_spans
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Run
 
 try:
@@ -45,137 +42,6 @@ __all__ = [
 
 # Where Haystack's converters and fetchers, and users, write down what a document is called.
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
-
-
-def run_retriever(
-    retriever: Any,
-    benchmark: Benchmark,
-    *,
-    text_embedder: Any = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    pool: Iterable[Document] | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-) -> Run:
-    """Ask a retriever or a whole pipeline every question of a benchmark, and locate what it answers.
-
-    Nothing is indexed again and nothing in the pipeline is changed. An answer is located by its metadata
-    where they hold (``source_id``, ``file_path`` or another name of the document, with ``split_idx_start``), and by
-    its text otherwise.
-
-    Args:
-        retriever: a retriever component, or a `Pipeline`. A pipeline is run to its end: leave out a
-            generator that costs money.
-        benchmark: whose documents are, or contain, what the retriever answers with.
-        text_embedder: a text embedder component, for a retriever component that takes an embedding.
-        query_socket: the input that takes the question, ``"component.input"`` in a pipeline and ``"input"`` of a
-            component; several where the question goes to several. By default the only mandatory string.
-        documents_socket: the output whose documents count, likewise; it may be connected to something. By
-            default the only output of documents.
-        inputs: everything else to run with, such as ``{"retriever": {"top_k": 20}}`` for a pipeline and
-            ``{"top_k": 20}`` for a component.
-        name: the system's name in tables; the component's class or ``Pipeline`` by default.
-        pool: every document that the retriever could have answered with, if PrecisionOmega or k = "min" is
-            wanted: ``document_store.filter_documents()``.
-        retries: how often a question is asked again after an exception.
-        retry_wait: seconds before the first of these; each further wait is twice as long.
-        progress: called as ``progress("retrieve", done, total)``.
-
-    Returns:
-        The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
-
-    Raises:
-        OptionError: the sockets cannot be told (the message names the candidates), or an input is missing.
-        DataError: `retriever` is no component or pipeline, or answers with something that is no list of documents.
-        ModelError: every question failed.
-    """
-    system = _system(retriever, text_embedder, query_socket, documents_socket, inputs)
-    return _retrieval.collect(
-        lambda query: _pieces(system.ask(query)),
-        benchmark,
-        name=name or type(retriever).__name__,
-        pool=_pool(pool),
-        settings=_retrieval.Settings(retries=retries, retry_wait=retry_wait, progress=progress),
-    )
-
-
-async def arun_retriever(
-    retriever: Any,
-    benchmark: Benchmark,
-    *,
-    text_embedder: Any = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    pool: Iterable[Document] | None = None,
-    concurrency: int = 8,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-) -> Run:
-    """`run_retriever` by ``run_async``, with at most `concurrency` questions under way."""
-    system = _system(retriever, text_embedder, query_socket, documents_socket, inputs)
-
-    async def answer(query: str) -> list[Piece]:
-        return _pieces(await system.ask_async(query))
-
-    return await _retrieval.acollect(
-        answer,
-        benchmark,
-        name=name or type(retriever).__name__,
-        pool=_pool(pool),
-        settings=_retrieval.Settings(
-            retries=retries, retry_wait=retry_wait, progress=progress, concurrency=concurrency
-        ),
-    )
-
-
-def evaluate_retriever(
-    retriever: Any,
-    benchmark: Benchmark,
-    *,
-    measures: Sequence[Measure | str] | None = None,
-    k: int | Sequence[int] = 5,
-    counter: str = "cl100k_base",
-    **how: Any,
-) -> Report:
-    """Score a retriever or a pipeline that is deployed, as it is.
-
-    Args:
-        retriever: a retriever component, or a `Pipeline`.
-        benchmark: documents, questions and the spans that answer them.
-        measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
-            and PrecisionOmega when there is a ``pool``.
-        k: how many of the answers count, by default.
-        counter: whose tokens are counted.
-        how: what `run_retriever` takes: ``text_embedder``, ``query_socket``, ``documents_socket``, ``inputs``,
-            ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
-
-    Returns:
-        The report: per-question scores, how many answers could be located (`Report.located`), and the
-        questions that went unanswered (`Report.unanswered`).
-    """
-    run = run_retriever(retriever, benchmark, **how)
-    return _retrieval.score(benchmark, run, measures, k, counter)
-
-
-async def aevaluate_retriever(
-    retriever: Any,
-    benchmark: Benchmark,
-    *,
-    measures: Sequence[Measure | str] | None = None,
-    k: int | Sequence[int] = 5,
-    counter: str = "cl100k_base",
-    **how: Any,
-) -> Report:
-    """`evaluate_retriever` by ``run_async``; `how` also takes ``concurrency``."""
-    run = await arun_retriever(retriever, benchmark, **how)
-    return _retrieval.score(benchmark, run, measures, k, counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +129,9 @@ def _system(
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
     inputs: Mapping[str, Any] | None,
-) -> _PipelineSystem | _ComponentSystem:
+) -> System:
     given = dict(inputs or {})
+    asked: _PipelineSystem | _ComponentSystem
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
             raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
@@ -273,11 +140,13 @@ def _system(
         documents = find_documents(sockets, documents_socket)
         _check_inputs(sockets, queries, {f"{component}.{key}" for component, values in given.items() for key in values})
         retriever.warm_up()
-        return _PipelineSystem(retriever, queries, documents, given)
-    if not _is_component(retriever):
+        asked = _PipelineSystem(retriever, queries, documents, given)
+    elif _is_component(retriever):
+        asked = _component_system(retriever, text_embedder, query_socket, documents_socket, given)
+    else:
         hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
         raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
-    return _component_system(retriever, text_embedder, query_socket, documents_socket, given)
+    return System(type(retriever).__name__, asked.ask, asked.ask_async)
 
 
 def _component_system(
@@ -344,14 +213,85 @@ def _check_inputs(sockets: Sockets, queries: Sequence[Socket], given: set[str]) 
         )
 
 
-def _pool(documents: Iterable[Document] | None) -> list[Piece] | None:
-    return None if documents is None else _pieces(list(documents))
+class _Hooks(RetrieverHooks[Any, Document]):
+    def system(self, retriever: Any) -> System:
+        return _system(retriever, None, None, None, None)
 
+    def pieces(self, answer: Any) -> list[Piece]:
+        if not isinstance(answer, list | tuple):
+            raise DataError(f"expected a list of Haystack documents, got a {type(answer).__name__}")
+        return [_piece(each) for each in answer]
 
-def _pieces(answer: Any) -> list[Piece]:
-    if not isinstance(answer, list | tuple):
-        raise DataError(f"expected a list of Haystack documents, got a {type(answer).__name__}")
-    return [_piece(each) for each in answer]
+    def run_retriever(
+        self,
+        retriever: Any,
+        benchmark: Benchmark,
+        *,
+        text_embedder: Any = None,
+        query_socket: str | Sequence[str] | None = None,
+        documents_socket: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        pool: Iterable[Document] | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
+    ) -> Run:
+        """Ask a retriever or a whole pipeline every question of a benchmark, and locate what it answers.
+
+        Nothing is indexed again and nothing in the pipeline is changed. An answer is located by its metadata
+        where they hold (``source_id``, ``file_path`` or another name of the document, with ``split_idx_start``), and
+        by its text otherwise.
+
+        Args:
+            retriever: a retriever component, or a `Pipeline`. A pipeline is run to its end: leave out a
+                generator that costs money.
+            benchmark: whose documents are, or contain, what the retriever answers with.
+            text_embedder: a text embedder component, for a retriever component that takes an embedding.
+            query_socket: the input that takes the question, ``"component.input"`` in a pipeline and ``"input"`` of
+                a component; several where the question goes to several. By default the only mandatory string.
+            documents_socket: the output whose documents count, likewise; it may be connected to something. By
+                default the only output of documents.
+            inputs: everything else to run with, such as ``{"retriever": {"top_k": 20}}`` for a pipeline and
+                ``{"top_k": 20}`` for a component.
+            name: the system's name in tables; the component's class or ``Pipeline`` by default.
+            pool: every document that the retriever could have answered with, if PrecisionOmega or k = "min" is
+                wanted: ``document_store.filter_documents()``.
+            retries: how often a question is asked again after an exception.
+            retry_wait: seconds before the first of these; each further wait is twice as long.
+            progress: called as ``progress("retrieve", done, total)``.
+
+        Returns:
+            The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
+
+        Raises:
+            OptionError: the sockets cannot be told (the message names the candidates), or an input is missing.
+            DataError: `retriever` is no component or pipeline, or answers with something that is no list of
+                documents.
+            ModelError: every question failed.
+        """
+        system = _system(retriever, text_embedder, query_socket, documents_socket, inputs)
+        return self._run(system, benchmark, name, pool, Settings(retries, retry_wait, progress=progress))
+
+    async def arun_retriever(
+        self,
+        retriever: Any,
+        benchmark: Benchmark,
+        *,
+        text_embedder: Any = None,
+        query_socket: str | Sequence[str] | None = None,
+        documents_socket: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        pool: Iterable[Document] | None = None,
+        concurrency: int = 8,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
+    ) -> Run:
+        """`run_retriever` by ``run_async``, with at most `concurrency` questions under way."""
+        system = _system(retriever, text_embedder, query_socket, documents_socket, inputs)
+        return await self._arun(system, benchmark, name, pool, Settings(retries, retry_wait, concurrency, progress))
 
 
 def _piece(document: Any) -> Piece:
@@ -363,8 +303,15 @@ def _piece(document: Any) -> Piece:
     return Piece(
         text=text,
         score=float(document.score) if document.score is not None else 0.0,
-        document_ids=_retrieval.names(
+        document_ids=names(
             told.get("root_source_id"), told.get("source_id"), document.id, *(told.get(key) for key in _NAMING_KEYS)
         ),
-        spans=_retrieval.stated_spans(told.get(several), told.get(f"{prefix}start"), told.get(f"{prefix}end"), text),
+        spans=stated_spans(told.get(several), told.get(f"{prefix}start"), told.get(f"{prefix}end"), text),
     )
+
+
+_hooks = _Hooks()
+run_retriever = _hooks.run_retriever
+arun_retriever = _hooks.arun_retriever
+evaluate_retriever = _hooks.evaluate_retriever
+aevaluate_retriever = _hooks.aevaluate_retriever

@@ -8,23 +8,18 @@ report = evaluate_retriever(store.as_retriever(), benchmark)
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
-from chunkadapters import _retrieval
 from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import digest, unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
-from chunkadapters._retrieval import Piece, Progress
+from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, MissingExtraError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Run
 from chunkcore.tokens import HuggingFaceCounter
 
 try:
@@ -241,145 +236,23 @@ class _TokenizerCounter(HuggingFaceCounter):
         return self._tokenizer
 
 
-def run_retriever(
-    retriever: Runnable[str, list[Document]],
-    benchmark: Benchmark,
-    *,
-    name: str | None = None,
-    pool: Iterable[Document] | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-) -> Run:
-    """Ask a retriever every question of a benchmark, and locate what it answers. Nothing is indexed again.
-
-    An answer is located by its metadata where that holds (``source_id`` or ``source`` or the document's id,
-    with ``start_index`` and ``end_index`` or ``spans``), and by its text otherwise.
-
-    Args:
-        retriever: a `BaseRetriever`, or any runnable from a string to a list of documents.
-        benchmark: whose documents are, or contain, what the retriever answers with.
-        name: the system's name in tables; the runnable's own by default.
-        pool: every document that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
-        retries: how often a question is asked again after an exception.
-        retry_wait: seconds before the first of these; each further wait is twice as long.
-        progress: called as ``progress("retrieve", done, total)``.
-
-    Returns:
-        The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
-
-    Raises:
-        DataError: `retriever` is no runnable, or answers with something that is no list of documents.
-        ModelError: every question failed.
-    """
-    ask = _checked(retriever)
-
-    def answer(query: str) -> list[Piece]:
-        return _pieces(ask.invoke(query))
-
-    return _retrieval.collect(
-        answer,
-        benchmark,
-        name=name or ask.get_name(),
-        pool=_pool(pool),
-        settings=_retrieval.Settings(retries=retries, retry_wait=retry_wait, progress=progress),
-    )
-
-
-async def arun_retriever(
-    retriever: Runnable[str, list[Document]],
-    benchmark: Benchmark,
-    *,
-    name: str | None = None,
-    pool: Iterable[Document] | None = None,
-    concurrency: int = 8,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-) -> Run:
-    """`run_retriever` by ``ainvoke``, with at most `concurrency` questions under way."""
-    ask = _checked(retriever)
-
-    async def answer(query: str) -> list[Piece]:
-        return _pieces(await ask.ainvoke(query))
-
-    return await _retrieval.acollect(
-        answer,
-        benchmark,
-        name=name or ask.get_name(),
-        pool=_pool(pool),
-        settings=_retrieval.Settings(
-            retries=retries, retry_wait=retry_wait, progress=progress, concurrency=concurrency
-        ),
-    )
-
-
-def evaluate_retriever(
-    retriever: Runnable[str, list[Document]],
-    benchmark: Benchmark,
-    *,
-    measures: Sequence[Measure | str] | None = None,
-    k: int | Sequence[int] = 5,
-    counter: str = "cl100k_base",
-    **how: Any,
-) -> Report:
-    """Score a retriever that is deployed, as it is.
-
-    Args:
-        retriever: a `BaseRetriever`, or any runnable from a string to a list of documents.
-        benchmark: documents, questions and the spans that answer them.
-        measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
-            and PrecisionOmega when there is a ``pool``.
-        k: how many of the answers count, by default.
-        counter: whose tokens are counted.
-        how: what `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
-
-    Returns:
-        The report: per-question scores, how many answers could be located (`Report.located`), and the
-        questions that went unanswered (`Report.unanswered`).
-    """
-    run = run_retriever(retriever, benchmark, **how)
-    return _retrieval.score(benchmark, run, measures, k, counter)
-
-
-async def aevaluate_retriever(
-    retriever: Runnable[str, list[Document]],
-    benchmark: Benchmark,
-    *,
-    measures: Sequence[Measure | str] | None = None,
-    k: int | Sequence[int] = 5,
-    counter: str = "cl100k_base",
-    **how: Any,
-) -> Report:
-    """`evaluate_retriever` by ``ainvoke``; `how` also takes ``concurrency``."""
-    run = await arun_retriever(retriever, benchmark, **how)
-    return _retrieval.score(benchmark, run, measures, k, counter)
-
-
-def _checked(retriever: Any) -> Runnable[str, list[Document]]:
-    if isinstance(retriever, Runnable):
-        return retriever
-    if hasattr(retriever, "as_retriever"):
-        raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
-    raise DataError(
-        f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
-        "wrap a function as RunnableLambda(function)"
-    )
-
-
-def _pool(documents: Iterable[Document] | None) -> list[Piece] | None:
-    return None if documents is None else _pieces(list(documents))
-
-
-def _pieces(answer: Any) -> list[Piece]:
-    if not isinstance(answer, list | tuple):
-        hint = (
-            f"with the keys {', '.join(map(str, answer))}; .pick() the documents' key"
-            if isinstance(answer, dict)
-            else ""
+class _Hooks(RetrieverHooks["Runnable[str, list[Document]]", Document]):
+    def system(self, retriever: Runnable[str, list[Document]]) -> System:
+        if isinstance(retriever, Runnable):
+            return System(retriever.get_name(), retriever.invoke, retriever.ainvoke)
+        if hasattr(retriever, "as_retriever"):
+            raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
+        raise DataError(
+            f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
+            "wrap a function as RunnableLambda(function)"
         )
-        raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__} {hint}".rstrip())
-    return [_piece(each) for each in answer]
+
+    def pieces(self, answer: Any) -> list[Piece]:
+        if isinstance(answer, list | tuple):
+            return [_piece(each) for each in answer]
+        keys = isinstance(answer, dict) and ", ".join(map(str, answer))
+        hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
+        raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")
 
 
 def _piece(document: Any) -> Piece:
@@ -390,8 +263,13 @@ def _piece(document: Any) -> Piece:
     return Piece(
         text=document.page_content,
         score=float(score) if isinstance(score, int | float) else 0.0,
-        document_ids=_retrieval.names(told.get("source_id"), document.id, told.get("source")),
-        spans=_retrieval.stated_spans(
-            told.get("spans"), told.get("start_index"), told.get("end_index"), document.page_content
-        ),
+        document_ids=names(told.get("source_id"), document.id, told.get("source")),
+        spans=stated_spans(told.get("spans"), told.get("start_index"), told.get("end_index"), document.page_content),
     )
+
+
+_hooks = _Hooks()
+run_retriever = _hooks.run_retriever
+arun_retriever = _hooks.arun_retriever
+evaluate_retriever = _hooks.evaluate_retriever
+aevaluate_retriever = _hooks.aevaluate_retriever

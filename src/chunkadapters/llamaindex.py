@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from chunkadapters import _retrieval
 from chunkadapters._configuration import DEFAULT_STRATEGY, build, workers_for
 from chunkadapters._ids import unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
-from chunkadapters._retrieval import Piece, Progress
+from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, MissingExtraError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Run
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -307,152 +302,40 @@ def _excluded(keys: list[str], spans: tuple[Span, ...]) -> list[str]:
     return [*keys, SPANS] if len(spans) > 1 and SPANS not in keys else keys.copy()
 
 
-def run_retriever(
-    retriever: BaseRetriever,
-    benchmark: Benchmark,
-    *,
-    name: str | None = None,
-    pool: Iterable[BaseNode] | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-) -> Run:
-    """Ask a retriever every question of a benchmark, and locate what it answers. Nothing is indexed again.
+class _Hooks(RetrieverHooks[BaseRetriever, BaseNode]):
+    def system(self, retriever: BaseRetriever) -> System:
+        if isinstance(retriever, BaseRetriever):
+            return System(type(retriever).__name__, retriever.retrieve, retriever.aretrieve)
+        if hasattr(retriever, "as_retriever"):
+            raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
+        raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
 
-    A node is located by ``start_char_idx`` and ``end_char_idx`` (or ``spans``) in the document that it refers to
-    where they hold, and by its text otherwise.
-
-    Args:
-        retriever: any `BaseRetriever`.
-        benchmark: whose documents are, or contain, what the retriever answers with.
-        name: the system's name in tables; the class's by default.
-        pool: every node that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
-        retries: how often a question is asked again after an exception.
-        retry_wait: seconds before the first of these; each further wait is twice as long.
-        progress: called as ``progress("retrieve", done, total)``.
-
-    Returns:
-        The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
-
-    Raises:
-        DataError: `retriever` is no retriever, or answers with something that is no list of nodes.
-        ModelError: every question failed.
-    """
-    ask = _checked(retriever)
-
-    def answer(query: str) -> list[Piece]:
-        return _pieces(ask.retrieve(query))
-
-    return _retrieval.collect(
-        answer,
-        benchmark,
-        name=name or type(ask).__name__,
-        pool=_pool(pool),
-        settings=_retrieval.Settings(retries=retries, retry_wait=retry_wait, progress=progress),
-    )
+    def pieces(self, answer: Any) -> list[Piece]:
+        if not isinstance(answer, list | tuple):
+            raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
+        return [_piece(each) for each in answer]
 
 
-async def arun_retriever(
-    retriever: BaseRetriever,
-    benchmark: Benchmark,
-    *,
-    name: str | None = None,
-    pool: Iterable[BaseNode] | None = None,
-    concurrency: int = 8,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-) -> Run:
-    """`run_retriever` by ``aretrieve``, with at most `concurrency` questions under way."""
-    ask = _checked(retriever)
-
-    async def answer(query: str) -> list[Piece]:
-        return _pieces(await ask.aretrieve(query))
-
-    return await _retrieval.acollect(
-        answer,
-        benchmark,
-        name=name or type(ask).__name__,
-        pool=_pool(pool),
-        settings=_retrieval.Settings(
-            retries=retries, retry_wait=retry_wait, progress=progress, concurrency=concurrency
-        ),
-    )
-
-
-def evaluate_retriever(
-    retriever: BaseRetriever,
-    benchmark: Benchmark,
-    *,
-    measures: Sequence[Measure | str] | None = None,
-    k: int | Sequence[int] = 5,
-    counter: str = "cl100k_base",
-    **how: Any,
-) -> Report:
-    """Score a retriever that is deployed, as it is.
-
-    Args:
-        retriever: any `BaseRetriever`.
-        benchmark: documents, questions and the spans that answer them.
-        measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
-            and PrecisionOmega when there is a ``pool``.
-        k: how many of the answers count, by default.
-        counter: whose tokens are counted.
-        how: what `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
-
-    Returns:
-        The report: per-question scores, how many answers could be located (`Report.located`), and the
-        questions that went unanswered (`Report.unanswered`).
-    """
-    run = run_retriever(retriever, benchmark, **how)
-    return _retrieval.score(benchmark, run, measures, k, counter)
-
-
-async def aevaluate_retriever(
-    retriever: BaseRetriever,
-    benchmark: Benchmark,
-    *,
-    measures: Sequence[Measure | str] | None = None,
-    k: int | Sequence[int] = 5,
-    counter: str = "cl100k_base",
-    **how: Any,
-) -> Report:
-    """`evaluate_retriever` by ``aretrieve``; `how` also takes ``concurrency``."""
-    run = await arun_retriever(retriever, benchmark, **how)
-    return _retrieval.score(benchmark, run, measures, k, counter)
-
-
-def _checked(retriever: Any) -> BaseRetriever:
-    if isinstance(retriever, BaseRetriever):
-        return retriever
-    if hasattr(retriever, "as_retriever"):
-        raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
-    raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
-
-
-def _pool(nodes: Iterable[BaseNode] | None) -> list[Piece] | None:
-    return None if nodes is None else [_piece(node, 0.0) for node in nodes]
-
-
-def _pieces(answer: Any) -> list[Piece]:
-    if not isinstance(answer, list | tuple):
-        raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
-    for each in answer:
-        if not isinstance(each, NodeWithScore):
-            raise DataError(f"expected nodes with scores, got a {type(each).__name__} among the answers")
-    return [_piece(each.node, each.score or 0.0) for each in answer]
-
-
-def _piece(node: BaseNode, score: float) -> Piece:
+def _piece(found: Any) -> Piece:
+    node = found.node if isinstance(found, NodeWithScore) else found
+    if not isinstance(node, BaseNode):
+        raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     told = node.metadata
     return Piece(
         text=text,
-        score=float(score),
-        document_ids=_retrieval.names(
+        score=float(found.score or 0.0) if isinstance(found, NodeWithScore) else 0.0,
+        document_ids=names(
             node.ref_doc_id, told.get("source_id"), told.get("file_path"), told.get("file_name"), told.get("source")
         ),
-        spans=_retrieval.stated_spans(
+        spans=stated_spans(
             told.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
         ),
     )
+
+
+_hooks = _Hooks()
+run_retriever = _hooks.run_retriever
+arun_retriever = _hooks.arun_retriever
+evaluate_retriever = _hooks.evaluate_retriever
+aevaluate_retriever = _hooks.aevaluate_retriever
