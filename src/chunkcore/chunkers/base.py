@@ -9,27 +9,25 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from chunkcore.chunkers.options import check_option
+from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
-__all__ = ["Chunker", "Draft", "DraftingChunker", "build_chunker", "register", "strategies"]
+__all__ = ["Chunker", "Draft", "DraftingChunker", "build_chunker", "plain_option", "register", "strategies"]
 
 C = TypeVar("C", bound="type[Chunker]")
-R = TypeVar("R")
-T = TypeVar("T")
 _registry: dict[str, type[Chunker]] = {}
 
 # Small documents are split together: enough of them that array operations cost little each, and no more.
@@ -156,11 +154,11 @@ class Chunker(ABC):
         with ThreadPoolExecutor(workers) as pool:
             ahead = 4 * workers
             if self.tokens_only:
-                tokenized = _ordered(pool, lambda batch: (batch, self._tokenize(batch)), _batches(documents), ahead)
+                tokenized = ordered(pool, lambda batch: (batch, self._tokenize(batch)), _batches(documents), ahead)
                 for batch, source in tokenized:
                     yield from self._build(batch, source)
             else:
-                yield from _ordered(pool, self.chunk, iter(documents), ahead)
+                yield from ordered(pool, self.chunk, iter(documents), ahead)
 
     def _tokenize_text(self, text: str) -> TokenizedText:
         if not isinstance(text, str):
@@ -248,7 +246,7 @@ class Chunker(ABC):
         Raises:
             OptionError: an option holds an object that has no name to be built from again.
         """
-        options = {name: _plain(name, getattr(self, name)) for name in self.option_names()}
+        options = {name: plain_option(name, getattr(self, name)) for name in self.option_names()}
         return {"strategy": self.name, **options}
 
     @classmethod
@@ -324,12 +322,16 @@ def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     return spans if len(spans) == 1 else merge_touching(spans)
 
 
-def _plain(option: str, value: Any) -> Any:
+def plain_option(option: str, value: Any) -> Any:
     """An option's value as JSON knows it; counters and models become the names that build them."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
-        return [_plain(option, item) for item in value]
+        return [plain_option(option, item) for item in value]
+    if isinstance(value, Chunker):  # a strategy over another one
+        from chunkcore.chunkers.spec import format_chunker
+
+        return format_chunker(value)
     spec = getattr(value, "name", None)
     if isinstance(spec, str):
         return spec
@@ -342,7 +344,7 @@ def _plain(option: str, value: Any) -> Any:
 def _identity(value: Any) -> Any:
     """What tells an option's value apart from others, as JSON knows it."""
     mark = getattr(value, "fingerprint", None)
-    return mark if isinstance(mark, str) else _plain("", value)
+    return mark if isinstance(mark, str) else plain_option("", value)
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -358,12 +360,3 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         size += length
     if batch:
         yield batch
-
-
-def _ordered(pool: ThreadPoolExecutor, work: Callable[[T], R], items: Iterator[T], ahead: int) -> Iterator[R]:
-    """Results in the order of the items, with at most `ahead` of them under way."""
-    waiting: list[Future[R]] = [pool.submit(work, each) for each in islice(items, ahead)]
-    while waiting:
-        first = waiting.pop(0)
-        yield first.result()
-        waiting.extend(pool.submit(work, each) for each in islice(items, 1))

@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from chunkcore.chunkers.base import Chunker, build_chunker
+from chunkcore.chunkers.base import Chunker, build_chunker, plain_option
 from chunkcore.errors import OptionError
 
 __all__ = ["format_chunker", "format_spec", "label", "load_chunkers", "parse_chunker"]
@@ -94,9 +94,7 @@ def _default(chunker: Chunker, option: str) -> Any:
     """An option's default, as `Chunker.to_dict` gives options."""
     field = next(field for field in fields(chunker) if field.name == option)
     value = field.default if field.default_factory is MISSING else field.default_factory()
-    if isinstance(value, tuple):
-        return list(value)
-    return getattr(value, "name", value)
+    return plain_option(option, value)
 
 
 def _format(chunker: Chunker, options: Iterable[str]) -> str:
