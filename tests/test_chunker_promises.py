@@ -78,6 +78,19 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"window": 30, "max_size": 40},
         {"window": 9, "max_size": 12, "paragraph_end": r"\n", "counter": "words"},
     ],
+    "agentic": [
+        {"piece_size": 8, "window": 60, "max_size": 40},
+        {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 1},
+    ],
+    "propositions": [
+        {"passage_size": 20, "max_size": 30},
+        {"passage_size": 5, "max_size": 8, "counter": "words", "retries": 0},
+    ],
+    "contextual": [
+        {"chunker": "recursive:size=8", "document_size": 40},
+        {"chunker": "fixed_sentences:sentences=2,overlap=1,counter=words", "context_size": 9, "counter": "words"},
+        {"chunker": "sentence:size=30,overlap=9", "retries": 0},
+    ],
     "cluster_semantic": [
         {"max_size": 40, "piece_size": 10},
         {"max_size": 6, "piece_size": 2, "counter": "words", "mean": 0.3},
@@ -138,7 +151,8 @@ def check_spans(chunker: Chunker, text: str, chunks: list[Chunk]) -> None:
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     for chunk in chunks:
         assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
-        assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+        if not chunk.derived:
+            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
         assert chunk.token_count == chunker.token_counter.count(chunk.text)
         assert chunk.document_id == "d"
     starts = [chunk.start for chunk in chunks]
@@ -242,6 +256,10 @@ OTHER_VALUES: dict[str, Any] = {
     "strict": {False: True, True: False},
     "window": 99,
     "paragraph_end": "~",
+    "passage_size": 7,
+    "chunker": "recursive:size=77",
+    "context_size": 11,
+    "document_size": 77,
     "max_size": 41,
     "min_size": 1,
     "buffer": 5,

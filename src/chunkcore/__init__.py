@@ -9,9 +9,11 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> 
 """
 
 from chunkcore.chunkers import (
+    Agentic,
     Breakpoint,
     Chunker,
     ClusterSemantic,
+    Contextual,
     Dbscan,
     Draft,
     DraftingChunker,
@@ -23,6 +25,7 @@ from chunkcore.chunkers import (
     KamradtModified,
     LLMSemantic,
     Lumber,
+    Propositions,
     Recursive,
     Sentence,
     SingleLinkage,
@@ -63,6 +66,7 @@ from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
     "LLM",
+    "Agentic",
     "Aligner",
     "Benchmark",
     "Breakpoint",
@@ -76,6 +80,7 @@ __all__ = [
     "Chunker",
     "ClusterSemantic",
     "Comparison",
+    "Contextual",
     "DataError",
     "Dbscan",
     "DenseIndex",
@@ -105,6 +110,7 @@ __all__ = [
     "OptionError",
     "Prices",
     "Problem",
+    "Propositions",
     "Query",
     "Recursive",
     "Report",

@@ -1,8 +1,10 @@
 """The strategies, one file each; importing this registers them all."""
 
+from chunkcore.chunkers.agentic import Agentic
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.contextual import Contextual
 from chunkcore.chunkers.dbscan import Dbscan
 from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_sentences import FixedSentences
@@ -11,15 +13,18 @@ from chunkcore.chunkers.hierarchical import Hierarchical
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.llm_semantic import LLMSemantic
 from chunkcore.chunkers.lumber import Lumber
+from chunkcore.chunkers.propositions import Propositions
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.single_linkage import SingleLinkage
 from chunkcore.chunkers.spec import format_chunker, label, load_chunkers, parse_chunker
 
 __all__ = [
+    "Agentic",
     "Breakpoint",
     "Chunker",
     "ClusterSemantic",
+    "Contextual",
     "Dbscan",
     "Draft",
     "DraftingChunker",
@@ -31,6 +36,7 @@ __all__ = [
     "KamradtModified",
     "LLMSemantic",
     "Lumber",
+    "Propositions",
     "Recursive",
     "Sentence",
     "SingleLinkage",

@@ -82,6 +82,11 @@ class LLMChunker(DraftingChunker, ABC):
     def _with_llm(self: C, llm: LLM) -> C:
         return replace(self, llm=llm)
 
+    @property
+    def _at_once(self) -> int:
+        """How many questions are asked at the same time."""
+        return max(1, int(getattr(get_llm(self.llm), "concurrency", 1)))
+
     def _ask(self, question: Question[T]) -> Outcome[T]:
         try:
             return Outcome(ask(get_llm(self.llm), question, retries=self.retries))

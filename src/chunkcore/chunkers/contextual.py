@@ -1,0 +1,156 @@
+"""`Contextual`: any strategy's chunks, each with a sentence by a language model that says where it belongs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from chunkcore.chunkers.base import Chunker, Draft, register
+from chunkcore.chunkers.llm import LLMChunker, Outcome
+from chunkcore.chunkers.recursive import Recursive
+from chunkcore.concurrency import ordered
+from chunkcore.document import Document
+from chunkcore.errors import OptionError
+from chunkcore.models.llm import LLM, BadAnswerError, Question
+from chunkcore.models.llm.answers import found_json, member, text_of
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["Contextual"]
+
+_INSTRUCTIONS = """Above are a document and a chunk of it. Write one short sentence, in the document's language, that \
+says what the chunk is about within the whole document, so that it can be found by a search: name what its pronouns \
+and its figures refer to. At most {most} tokens. Answer with a JSON object and nothing else, such as {{"context": \
+"From the harbour's rules of 2019: what visiting boats pay."}}."""
+
+
+@register("contextual")
+@dataclass(frozen=True, kw_only=True)
+class Contextual(LLMChunker):
+    """The chunks of another strategy, each with a model's sentence that situates it in its document.
+
+    The sentence stands in `Chunk.context`, after the context that the other strategy wrote, if any: what is
+    embedded is context and text, what is returned and scored is the source alone. Spans, texts and everything
+    else are the other strategy's.
+
+    The document comes first in each question and is the same, character for character, for all its chunks, and the
+    first chunk's question is asked alone: an endpoint that caches prompts reads the document once. A document
+    longer than `document_size` is shown in parts of that size, each chunk with the part in which it begins.
+
+    Where no answer can be used, the chunk has no sentence, and its metadata have `fallback`.
+
+    Attributes:
+        chunker: the other strategy, as an object or as a string: ``contextual:chunker="recursive:size=100",...``.
+        context_size: what no sentence is over, in the counter's unit.
+        document_size: how much of the document the model is shown, in the counter's unit.
+        counter: of `context_size`, `document_size` and `Chunk.token_count`; that of the other strategy's sizes
+            is its own.
+        llm: see `LLMChunker`.
+        retries: see `LLMChunker`.
+        strict: see `LLMChunker`.
+
+    Cost: one call a chunk, as many at once as the model takes. Each reads at most `document_size` tokens, most of
+    them from the endpoint's cache where it has one: a document of n tokens in m chunks is m · min(n, document_size)
+    tokens of input. An answer is a sentence. Beside the model: the other strategy's time and memory, and
+    `document_size` for each question under way. `estimate` assumes sentences of 25 words, and no cached prompts.
+
+    Raises:
+        OptionError: an option is out of range, or `llm` is not given.
+        NoAnswerError: with `strict`, a chunk has no valid answer.
+        ModelError: the model cannot be asked at all.
+
+    >>> from chunkcore import Document
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> llm = CallableLLM(lambda messages, schema: '{"context": "Who naps."}', name="always so")
+    >>> chunker = Contextual(llm=llm, chunker="recursive:size=3,counter=words")
+    >>> [(chunk.context, chunk.text) for chunk in chunker.chunk(Document("d", "The fox naps. The dog naps."))]
+    [('Who naps.', 'The fox naps.'), ('Who naps.', 'The dog naps.')]
+    """
+
+    chunker: Chunker | str = field(default_factory=lambda: Recursive(size=200))
+    context_size: int = 100
+    document_size: int = 16_000
+
+    def _validate(self) -> None:
+        from chunkcore.chunkers.spec import parse_chunker
+
+        super()._validate()
+        if self.context_size < 1:
+            raise OptionError(f"context_size is at least 1, got {self.context_size}")
+        if self.document_size < 1:
+            raise OptionError(f"document_size is at least 1, got {self.document_size}")
+        if isinstance(self.chunker, str):
+            object.__setattr__(self, "chunker", parse_chunker(self.chunker))
+        object.__setattr__(self, "separator", self.inner.separator)
+
+    @property
+    def inner(self) -> Chunker:
+        """The other strategy, as an object."""
+        assert isinstance(self.chunker, Chunker)
+        return self.chunker
+
+    @property
+    def hard_maximum(self) -> int | None:
+        """The other strategy's, where it counts as this one does."""
+        return self.inner.hard_maximum if self.inner.counter == self.counter else None
+
+    def _with_llm(self, llm: LLM) -> Contextual:
+        inner = self.inner._with_llm(llm) if isinstance(self.inner, LLMChunker) else self.inner
+        return replace(self, llm=llm, chunker=inner)
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        same = self.inner.counter == self.counter
+        drafts = self.inner._draft(source if same else self.inner.token_counter.tokenize(source.text), document)
+        if not drafts:
+            return []
+        questions = self._questions(source, drafts)
+        # Alone, so that an endpoint has read the document when it is asked about the other chunks.
+        answers = [self._ask(next(questions))]
+        with ThreadPoolExecutor(self._at_once) as pool:
+            answers += ordered(pool, self._ask, questions, 2 * self._at_once)
+        return [_situated(draft, answer) for draft, answer in zip(drafts, answers, strict=True)]
+
+    def _questions(self, source: TokenizedText, drafts: Sequence[Draft]) -> Iterator[Question[str]]:
+        starts = np.unique([0, *source.boundaries[:: self.document_size].tolist()]).tolist()
+        ends = [*starts[1:], len(source.text)]
+        for draft in drafts:
+            part = bisect_right(starts, min(span.start for span in draft.spans)) - 1
+            text = draft.derived
+            if text is None:
+                text = self.separator.join(span.slice(source.text) for span in draft.spans)
+            yield self._question(source.text[starts[part] : ends[part]], text)
+
+    def _question(self, document: str, chunk: str) -> Question[str]:
+        content = (
+            f"<document>\n{document}\n</document>\n\n<chunk>\n{chunk}\n</chunk>\n\n"
+            f"{_INSTRUCTIONS.format(most=self.context_size)}"
+        )
+        schema = {
+            "type": "object",
+            "properties": {"context": {"type": "string"}},
+            "required": ["context"],
+            "additionalProperties": False,
+        }
+        return Question(
+            messages=[{"role": "user", "content": content}],
+            schema=schema,
+            read=self._read,
+            assumed={"context": " ".join(["word"] * min(25, self.context_size))},
+        )
+
+    def _read(self, text: str) -> str:
+        context = " ".join(text_of(member(found_json(text), "context"), "context").split())
+        size = self.token_counter.count(context)
+        if size > self.context_size:
+            raise BadAnswerError(f"expected a sentence of at most {self.context_size} tokens, got {size}")
+        return context
+
+
+def _situated(draft: Draft, answer: Outcome[str]) -> Draft:
+    if answer.value is None:
+        told = {"fallback": "no context", "fallback_reason": answer.problem}
+        return draft._replace(metadata={**draft.metadata, **told})
+    return draft._replace(context=f"{draft.context}\n{answer.value}" if draft.context else answer.value)

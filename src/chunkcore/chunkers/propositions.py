@@ -1,0 +1,126 @@
+"""`Propositions`: a language model rewrites each passage as facts that stand on their own."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.llm import LLMChunker, Outcome
+from chunkcore.chunkers.sentence import Sentence
+from chunkcore.concurrency import ordered
+from chunkcore.document import Document, Span
+from chunkcore.errors import OptionError
+from chunkcore.models.llm import BadAnswerError, Question
+from chunkcore.models.llm.answers import found_json, member, text_of
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["Propositions"]
+
+_INSTRUCTIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \
+understood without the passage.
+- Split compound sentences, and keep the wording of the passage where it can be kept.
+- Make what is said about a named thing a sentence of its own.
+- Replace pronouns and other references by what they refer to.
+- State everything that the passage states, and nothing else, in the passage's language.
+
+Answer with a JSON object and nothing else, such as {"propositions": ["The fox naps at noon.", "The fox is old."]}."""
+
+
+@register("propositions")
+@dataclass(frozen=True, kw_only=True)
+class Propositions(LLMChunker):
+    """Atomic facts that a language model writes from each passage; their spans are the passage.
+
+    Dense X Retrieval's propositions (Chen et al., 2024), as papers/003, section 2, describes them: minimal,
+    self-contained statements, searched in place of the passage. papers/003 could not score them, because
+    rewritten text has no place in the source; here each chunk's text is derived (`Chunk.derived`), and its spans
+    are the passage that it was written from, which is what retrieval then returns and evaluation scores. The
+    paper's own fine-tuned model is replaced by instructions in the same sense.
+
+    Passages are whole sentences, packed as `Sentence` does; every passage has at least one chunk. Where no
+    answer can be used (none, an empty one, a proposition over `max_size`), the passage itself is the chunk, not
+    derived, and its metadata have `fallback`.
+
+    Attributes:
+        passage_size: of a passage, in the counter's unit; at most `max_size`. The paper has 100 words.
+        max_size: what no passage's and no proposition's text is over, in the counter's unit.
+        llm: see `LLMChunker`.
+        retries: see `LLMChunker`.
+        strict: see `LLMChunker`.
+
+    Cost: one call a passage, as many at once as the model takes; each reads the passage and about 140 tokens of
+    instructions, and writes about as much as the passage. Time and memory beside the model are linear.
+    `estimate` assumes that the answer repeats the passage.
+
+    Raises:
+        OptionError: an option is out of range, or `llm` is not given.
+        SizeError: one grapheme is over `passage_size`.
+        NoAnswerError: with `strict`, a passage has no valid answer.
+        ModelError: the model cannot be asked at all.
+
+    >>> from chunkcore import Document
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> answer = '{"propositions": ["The fox is old.", "The fox naps at noon."]}'
+    >>> chunker = Propositions(llm=CallableLLM(lambda messages, schema: answer, name="always so"))
+    >>> [(chunk.text, chunk.start, chunk.end) for chunk in chunker.chunk(Document("d", "The old fox naps at noon."))]
+    [('The fox is old.', 0, 25), ('The fox naps at noon.', 0, 25)]
+    """
+
+    passage_size: int = 150
+    max_size: int = 200
+
+    def _validate(self) -> None:
+        super()._validate()
+        if not 1 <= self.passage_size <= self.max_size:
+            raise OptionError(
+                f"passage_size is at least 1 and at most max_size ({self.max_size}), got {self.passage_size}"
+            )
+
+    @property
+    def hard_maximum(self) -> int:
+        return self.max_size
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        passages = Sentence(size=self.passage_size, counter=self.counter)._split(source)
+        drafts: list[Draft] = []
+        with ThreadPoolExecutor(self._at_once) as pool:
+            work = ordered(pool, lambda spans: self._written(source.text, spans), iter(passages), 2 * self._at_once)
+            for passage in work:
+                drafts += passage
+        return drafts
+
+    def _written(self, text: str, spans: tuple[Span, ...]) -> list[Draft]:
+        answer: Outcome[list[str]] = self._ask(self._question(spans[0].slice(text)))
+        if answer.value is None:
+            return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": answer.problem})]
+        return [Draft(spans, derived=each) for each in answer.value]
+
+    def _question(self, passage: str) -> Question[list[str]]:
+        schema = {
+            "type": "object",
+            "properties": {"propositions": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+            "required": ["propositions"],
+            "additionalProperties": False,
+        }
+        return Question(
+            messages=[{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": passage}],
+            schema=schema,
+            read=self._read,
+            assumed={"propositions": [passage]},
+        )
+
+    def _read(self, text: str) -> list[str]:
+        """The propositions, each once.
+
+        Raises:
+            BadAnswerError: none, one that is empty, or one that is over the maximum.
+        """
+        given = member(found_json(text), "propositions")
+        if not isinstance(given, list) or not given:
+            raise BadAnswerError("expected 'propositions' to be a list of at least one text")
+        found = list(dict.fromkeys(text_of(each, "propositions") for each in given))
+        longest = int(self.token_counter.count_many(found).max())
+        if longest > self.max_size:
+            raise BadAnswerError(f"expected short propositions, got one of {longest} tokens; at most {self.max_size}")
+        return found
