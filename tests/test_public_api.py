@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAVY = (
     "haystack",
     "jinja2",
+    "justhtml",
     "langchain_core",
     "langchain_text_splitters",
     "llama_index",
@@ -28,6 +29,7 @@ HEAVY = (
     "sentence_transformers",
     "tokenizers",
     "torch",
+    "tree_sitter",
     "transformers",
     "typer",
 )

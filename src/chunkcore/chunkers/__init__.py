@@ -1,18 +1,22 @@
 """The strategies, one file each; importing this registers them all."""
 
+from chunkcore.chunkers.auto import Auto
 from chunkcore.chunkers.agentic import Agentic
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.code import Code
 from chunkcore.chunkers.contextual import Contextual
 from chunkcore.chunkers.dbscan import Dbscan
 from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.hierarchical import Hierarchical
+from chunkcore.chunkers.html import Html
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.llm_semantic import LLMSemantic
 from chunkcore.chunkers.lumber import Lumber
+from chunkcore.chunkers.markdown import Markdown
 from chunkcore.chunkers.propositions import Propositions
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
@@ -21,9 +25,11 @@ from chunkcore.chunkers.spec import format_chunker, label, load_chunkers, parse_
 
 __all__ = [
     "Agentic",
+    "Auto",
     "Breakpoint",
     "Chunker",
     "ClusterSemantic",
+    "Code",
     "Contextual",
     "Dbscan",
     "Draft",
@@ -32,10 +38,12 @@ __all__ = [
     "FixedSentences",
     "FixedToken",
     "Hierarchical",
+    "Html",
     "Kamradt",
     "KamradtModified",
     "LLMSemantic",
     "Lumber",
+    "Markdown",
     "Propositions",
     "Recursive",
     "Sentence",

@@ -1,0 +1,318 @@
+"""Where definitions and statements of source code begin and end, by tree-sitter's grammars or by blank lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from chunkcore.boundaries.blocks import Block, between
+from chunkcore.boundaries.parsing import Parsed, load_grammar
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+__all__ = ["LANGUAGES", "code_blocks", "language_of"]
+
+_FUNCTIONS = {"function_declaration": "function", "generator_function_declaration": "function"}
+_SCRIPT = {**_FUNCTIONS, "class_declaration": "class", "class": "class", "method_definition": "method"}
+_TYPED = {
+    **_SCRIPT,
+    "abstract_class_declaration": "class",
+    "interface_declaration": "interface",
+    "enum_declaration": "enum",
+    "type_alias_declaration": "type",
+    "internal_module": "namespace",
+    "module": "module",
+}
+_C = {
+    "function_definition": "function",
+    "struct_specifier": "struct",
+    "union_specifier": "union",
+    "enum_specifier": "enum",
+}
+
+
+class _Grammar(NamedTuple):
+    """Where a language's grammar is, and what its definitions are called: by its nodes, and for a reader."""
+
+    package: str
+    definitions: dict[str, str]
+    function: str = "language"
+
+
+_GRAMMARS = {
+    "c": _Grammar("tree_sitter_c", _C),
+    "cpp": _Grammar(
+        "tree_sitter_cpp",
+        {**_C, "class_specifier": "class", "namespace_definition": "namespace", "concept_definition": "concept"},
+    ),
+    "go": _Grammar(
+        "tree_sitter_go", {"function_declaration": "func", "method_declaration": "func", "type_spec": "type"}
+    ),
+    "java": _Grammar(
+        "tree_sitter_java",
+        {
+            "class_declaration": "class",
+            "interface_declaration": "interface",
+            "enum_declaration": "enum",
+            "record_declaration": "record",
+            "annotation_type_declaration": "@interface",
+            "method_declaration": "method",
+            "constructor_declaration": "constructor",
+        },
+    ),
+    "javascript": _Grammar("tree_sitter_javascript", _SCRIPT),
+    "python": _Grammar("tree_sitter_python", {"class_definition": "class", "function_definition": "def"}),
+    "rust": _Grammar(
+        "tree_sitter_rust",
+        {
+            "function_item": "fn",
+            "struct_item": "struct",
+            "enum_item": "enum",
+            "union_item": "union",
+            "trait_item": "trait",
+            "impl_item": "impl",
+            "mod_item": "mod",
+            "macro_definition": "macro_rules!",
+        },
+    ),
+    "tsx": _Grammar("tree_sitter_typescript", _TYPED, "language_tsx"),
+    "typescript": _Grammar("tree_sitter_typescript", _TYPED, "language_typescript"),
+}
+# How files of a language end. Those that have no grammar above are cut by blank lines and lines.
+_ENDINGS = """
+    bash bash sh zsh | c c | clojure clj cljs | cpp cc cpp cxx c++ h hh hpp hxx ipp | csharp cs | css css less scss
+    dart dart | elixir ex exs | erlang erl | fsharp fs | go go | groovy gradle groovy | haskell hs | ini cfg ini
+    java java | javascript cjs js jsx mjs | json json jsonl | julia jl | kotlin kt kts | lua lua | makefile mk
+    matlab m | nim nim | objectivec mm | ocaml ml mli | pascal pas | perl pl pm | php php | powershell ps1
+    protobuf proto | python py pyi pyw | r r | ruby rb | rust rs | scala scala | sql sql | swift swift
+    terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vue vue | xml svg xml xsd | yaml yaml yml
+    zig zig"""
+_BY_ENDING = {
+    ending: names[0] for names in (row.split() for row in re.split(r"\||\n", _ENDINGS)) if names for ending in names[1:]
+}
+LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
+
+# What belongs to the definition after it, where no blank line parts them.
+_ATTACHED = frozenset(("comment", "line_comment", "block_comment", "attribute_item", "decorator", "annotation"))
+# What can stand around a definition.
+_WRAPPERS = frozenset(
+    [
+        "ambient_declaration",
+        "declaration",
+        "decorated_definition",
+        "export_statement",
+        "expression_statement",
+        "lexical_declaration",
+        "linkage_specification",
+        "template_declaration",
+        "type_declaration",
+        "type_definition",
+        "variable_declaration",
+    ]
+)
+# What holds a definition's members or statements.
+_BODIES = frozenset(
+    [
+        "block",
+        "class_body",
+        "compound_statement",
+        "constructor_body",
+        "declaration_list",
+        "enum_body",
+        "enum_body_declarations",
+        "field_declaration_list",
+        "interface_body",
+        "statement_block",
+    ]
+)
+_SPLICES = 40  # blocks that begin inside one line
+_NAME = 200  # code points of a definition's name that are told
+_BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
+
+
+def language_of(name: str) -> str | None:
+    """The language that the end of a file's name tells, one of `LANGUAGES`.
+
+    >>> language_of("src/Main.java"), language_of("notes.txt")
+    ('java', None)
+    """
+    return _BY_ENDING.get(name.lower().rpartition(".")[2]) if "." in name else None
+
+
+def code_blocks(text: str, language: str) -> list[Block]:
+    r"""The blocks of source code, which cover all that is not white space; their paths are of definitions.
+
+    A comment, an attribute or a decorator is of the definition after it, where no blank line parts them. A
+    language without a grammar is cut at blank lines before lines that are not indented, then at blank lines,
+    then at lines. Time grows linearly with the text.
+
+    Raises:
+        MissingExtraError: the language has a grammar, which is not installed.
+
+    >>> blocks = code_blocks("import os\n\n# About f.\ndef f():\n    pass\n", "python")
+    >>> [(block.start, block.end, block.path) for block in blocks]
+    [(0, 9, ()), (11, 39, ('def f',))]
+    """
+    grammar = _GRAMMARS.get(language)
+    if grammar is None:
+        return _between_blank_lines(text)
+    parsed = Parsed(text, load_grammar(grammar.package, grammar.function))
+    return _Reader(text, parsed, grammar.definitions).parts(parsed.tree.root_node, 0, len(text), (), ())
+
+
+class _Place(NamedTuple):
+    """A node of which a part may begin, the definitions around it, and whether a line begins with it."""
+
+    node: Node
+    path: tuple[str, ...]
+    begins_line: bool
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Turns the nodes of a tree into blocks of the source."""
+
+    text: str
+    parsed: Parsed
+    definitions: dict[str, str]
+
+    def parts(self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]) -> list[Block]:
+        """The blocks that a node's range is made of: what is before the first of them leads.
+
+        `around` is the path around the node, and `own` the one of the range.
+        """
+        places = list(self.places(node, around + self.label(node)))
+        groups = _grouped([place for place in places if place.begins_line]) or _grouped(places)
+        starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups], dtype=np.int64)).tolist()
+        head, *ranges = between(self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts])
+        found = (
+            [] if head is None else [Block(start=head[0], end=head[1], path=own, whole=True, leads=True, text="lines")]
+        )
+        for (_, place), kept in zip(groups, ranges, strict=True):
+            if kept:
+                path = place.path + self.labels(place.node)
+                parts = partial(self.parts, place.node, *kept, place.path, path)
+                found.append(Block(start=kept[0], end=kept[1], path=path, whole=True, parts=parts, text="lines"))
+        return found
+
+    def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
+        """Children at which a range may be cut; of one that begins inside a line and goes on, its children instead."""
+        row = node.start_point.row
+        waiting = [(child, path, 0) for child in reversed(node.children)]
+        while waiting:
+            child, path, depth = waiting.pop()
+            begins = child.start_point.row > row
+            goes_on = not begins and child.end_point.row > child.start_point.row
+            if (goes_on or child.type in _BODIES) and child.children and depth < _SPLICES:
+                inner = path + self.label(child)
+                waiting.extend([(each, inner, depth + 1) for each in reversed(child.children)])
+                continue
+            if child.is_named:
+                yield _Place(child, path, begins)
+            row = _last_row(child)
+
+    def labels(self, node: Node) -> tuple[str, ...]:
+        """The definition that a node is, or that it only wraps."""
+        for _ in range(4):
+            if label := self.label(node):
+                return label
+            if node.type not in _WRAPPERS:
+                return ()
+            inner = [child for child in node.named_children if child.type not in _ATTACHED]
+            wrapped = [child for child in inner if child.type in _WRAPPERS or self.is_definition(child)]
+            if len(wrapped) != 1:
+                return ()
+            node = wrapped[0]
+        return ()
+
+    def is_definition(self, node: Node) -> bool:
+        return node.type in self.definitions or node.type == "variable_declarator"
+
+    def label(self, node: Node) -> tuple[str, ...]:
+        """What a definition is called, as in ("class Tea",); nothing for other nodes."""
+        kind = self.definitions.get(node.type)
+        if node.type == "variable_declarator":
+            value = node.child_by_field_name("value")
+            kind = "function" if value and value.type in ("arrow_function", "function_expression") else None
+        if kind is None:
+            return ()
+        if kind == "impl":
+            trait, own = (self.source(node.child_by_field_name(field)) for field in ("trait", "type"))
+            return (f"impl {trait} for {own}" if trait else f"impl {own}",)
+        name = node.child_by_field_name("name") or _declared(node)
+        receiver = node.child_by_field_name("receiver")
+        words = [kind, self.source(receiver), self.source(name)]
+        return (" ".join(word for word in words if word),) if name else ()
+
+    def source(self, node: Node | None) -> str:
+        if node is None:
+            return ""
+        data = self.parsed.data[node.start_byte : min(node.end_byte, node.start_byte + 4 * _NAME)]
+        return " ".join(data.decode("utf-8", "ignore").split())[:_NAME]
+
+
+def _declared(node: Node) -> Node | None:
+    """The name inside C's declarators, as in ``int *(*f)(void)``."""
+    found = node.child_by_field_name("declarator")
+    for _ in range(10):
+        inner = found and found.child_by_field_name("declarator")
+        if not inner:
+            break
+        found = inner
+    return found
+
+
+def _line_start(text: str, place: int) -> int:
+    """Where the line of a place begins, if only white space is between."""
+    start = place
+    while start and text[start - 1] in " \t\f":
+        start -= 1
+    return start if not start or text[start - 1] in "\r\n" else place
+
+
+def _last_row(node: Node) -> int:
+    """The last row that has something of a node; some end with the line end after them."""
+    row, column = node.end_point
+    return row - 1 if column == 0 and node.end_byte > node.start_byte else row
+
+
+def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
+    """Each place with the first node of what is attached to it."""
+    found: list[tuple[Node, _Place]] = []
+    first: Node | None = None
+    before: Node | None = None
+    for place in places:
+        if first is None or before is None or place.node.start_point.row > _last_row(before) + 1:
+            if first is not None and before is not None:
+                found.append((first, _Place(before, place.path, True)))
+            first = place.node
+        before = place.node
+        if place.node.type not in _ATTACHED:
+            found.append((first, place))
+            first = None
+    if first is not None and before is not None:
+        found.append((first, places[-1]))
+    return found
+
+
+def _between_blank_lines(text: str) -> list[Block]:
+    """The blocks of code whose language is not known."""
+    cuts = [gap.end() for gap in _BLANK.finditer(text)]
+    outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
+    return [
+        Block(start=kept[0], end=kept[1], whole=True, parts=partial(_paragraphs, text, *kept), text="lines")
+        for kept in between(text, 0, len(text), outer)
+        if kept
+    ]
+
+
+def _paragraphs(text: str, start: int, end: int) -> list[Block]:
+    cuts = [gap.end() for gap in _BLANK.finditer(text, start, end) if gap.end() < end]
+    ranges = between(text, start, end, cuts)
+    return [Block(start=kept[0], end=kept[1], whole=True, text="lines") for kept in ranges if kept]

@@ -1,0 +1,118 @@
+"""What a document is: Markdown, HTML, source code or prose, by what is said of it, else by how it looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from chunkcore.boundaries.code import LANGUAGES, language_of
+from chunkcore.document import Document
+
+__all__ = ["Format", "document_language", "format_of"]
+
+_NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
+_TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format")
+_ENDINGS: dict[str, Literal["markdown", "html"]] = {
+    **dict.fromkeys(("md", "markdown", "mdown", "mdx", "mkd", "qmd", "rmd"), "markdown"),
+    **dict.fromkeys(("htm", "html", "xhtml"), "html"),
+}
+_LOOKED_AT = 20_000  # code points at the beginning of a text
+
+_PAGE = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_TAGS = re.compile(r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE)
+_MARKDOWN = re.compile(
+    r"^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)",
+    re.MULTILINE,
+)
+_WEAK_MARKDOWN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S|\]\([^()\s]+\)|\*\*\S", re.MULTILINE)
+_FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
+_CODE = {
+    language: re.compile(pattern, re.MULTILINE)
+    for language, pattern in {
+        "python": r"^(?:(?:async )?def \w+\(|class \w+[(:]|from [\w.]+ import |import [\w.]+$|@[\w.]+|if __name__)",
+        "javascript": (
+            r"^(?:(?:export )?(?:default )?(?:async )?(?:function\b|class \w+ .*\{)|(?:export )?(?:const|let) [\w{[]"
+            r"|import .* from ['\"]|module\.exports)"
+        ),
+        "java": (
+            r"^(?:package [\w.]+;|import (?:static )?[\w.]+(?:\.\*)?;"
+            r"|(?:public |final |abstract )+(?:class|interface|enum))"
+        ),
+        "go": r"^(?:package \w+$|func (?:\(|\w)|import (?:\(|\")|type \w+ (?:struct|interface))",
+        "rust": r"^(?:(?:pub )?(?:fn|struct|enum|trait|mod) \w+|impl\b.*\{|use [\w:]+|#\[\w)",
+        "cpp": r"^(?:#include [<\"]|namespace \w+|template ?<|using \w|class \w+)",
+        "c": r"^(?:#include [<\"]|#define \w|typedef |static \w|struct \w+ \{)",
+        "other": r"^(?:#!|<\?php|require |module \w+|end$|\w+\(\) ?\{|SELECT |CREATE TABLE )",
+    }.items()
+}
+_CODE_LINE = re.compile(r"[{}();:,\[\]=]\s*$|^\s*(?:#|//|/?\*|--)|^(?:\t| {2,})\S")
+
+
+class Format(NamedTuple):
+    """What a document is; a language of `LANGUAGES` where it is code."""
+
+    kind: Literal["markdown", "html", "code", "prose"]
+    language: str = "other"
+
+
+def format_of(text: str, document: Document | None = None) -> Format:
+    r"""The format of a text: what its metadata says, else what a file's name says, else what it looks like.
+
+    Metadata says it under ``mime_type``, ``mimetype``, ``content_type`` or ``format``, and the name of a file is
+    looked for under ``file_path``, ``file_name``, ``filename``, ``path``, ``source`` and ``url``, then in the id.
+    Looks are of the first 20,000 code points: a guess, which takes a text for prose unless it shows signs of more.
+
+    >>> format_of("# Tea\n\nTwo kinds."), format_of("Tea", Document("tea.go", "Tea"))
+    (Format(kind='markdown', language='other'), Format(kind='code', language='go'))
+    """
+    if document is not None:
+        for key in _TYPE_KEYS:
+            stated = document.metadata.get(key)
+            if isinstance(stated, str):
+                for kind in ("markdown", "html"):
+                    if kind in stated.lower():
+                        return Format(kind)
+        for name in _names(document):
+            if named := _ENDINGS.get(name.lower().rpartition(".")[2]):
+                return Format(named)
+        if language := document_language(document):
+            return Format("code", language)
+    return _looks(text[:_LOOKED_AT])
+
+
+def document_language(document: Document) -> str | None:
+    """The language that a document's metadata (``language``) or file name tells; None where neither does."""
+    stated = document.metadata.get("language")
+    if isinstance(stated, str) and stated.lower() in LANGUAGES:
+        return stated.lower()
+    return next(filter(None, map(language_of, _names(document))), None)
+
+
+def _names(document: Document) -> Iterator[str]:
+    """What a document may have as the name of a file."""
+    for key in _NAME_KEYS:
+        if isinstance(name := document.metadata.get(key), str):
+            yield name
+    yield document.id
+
+
+def _looks(text: str) -> Format:
+    if _PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
+        return Format("html")
+    if not _FENCE.search(text) and (language := _code_language(text)):
+        return Format("code", language)
+    if _MARKDOWN.search(text) or len(_WEAK_MARKDOWN.findall(text)) >= 3:
+        return Format("markdown")
+    return Format("prose")
+
+
+def _code_language(text: str) -> str | None:
+    """The language whose lines there are most of, where at least half of all lines look like code."""
+    counts = {language: len(pattern.findall(text)) for language, pattern in _CODE.items()}
+    language = max(counts, key=lambda each: counts[each])
+    lines = [line for line in text.splitlines() if line.strip()]
+    if counts[language] < 2 and not text.startswith(("#!", "<?php")):
+        return None
+    code = sum(1 for line in lines if _CODE_LINE.search(line[:400]))
+    return language if 2 * code >= len(lines) else None

@@ -1,0 +1,311 @@
+"""Where the blocks of an HTML text begin and end, by a parser of the HTML standard, as exact ranges of the source."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from chunkcore.boundaries.blocks import Block, between
+from chunkcore.errors import MissingExtraError
+
+__all__ = ["HtmlText", "html_blocks"]
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCK_NAMES = """
+    address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure
+    footer form frameset head header hgroup hr html legend li listing main menu nav noscript ol optgroup option p
+    plaintext pre script search section select style summary table tbody td template textarea tfoot th thead title
+    tr ul xmp"""
+_BLOCKS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
+_UNREAD = frozenset(("script", "style", "template"))
+_LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
+_LINES = frozenset(("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template"))
+_RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))  # tags inside them are text
+# What can stand between a text and the next node that the parser knows: end tags, and what it ignores.
+_MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
+_END_TAG = re.compile(r"</[A-Za-z][^>]*>")
+_TITLE = 1000  # nodes of a heading that are looked at for its title
+
+
+@dataclass(slots=True)
+class _Element:
+    """A block-level element, or a run of text and inline elements between two (which has no tag)."""
+
+    tag: str
+    start: int
+    last: int = 0  # where the last thing inside it begins
+    title: str = ""
+    children: list[_Element] = field(default_factory=list)
+    has_heading: bool = False
+    is_running: bool = False
+
+    def begin_run(self, place: int) -> None:
+        """Say that text or an inline element is here, in a run with what is before it if that is one too."""
+        self.last = max(self.last, place)
+        if not self.is_running:
+            self.children.append(_Element("", place, place))
+            self.is_running = True
+
+    def in_order(self) -> list[_Element]:
+        """The children as the source has them. What the parser moved out of a table is in the table."""
+        found: list[_Element] = []
+        for child in sorted(self.children, key=lambda child: child.start):
+            if not found or child.start > max(found[-1].start, found[-1].last):
+                found.append(child)
+        return found
+
+
+# The element that owns the nodes, the nodes that are left, and the name of the element that they are in.
+_Frame = tuple[_Element, Iterator[Any], str]
+
+
+class HtmlText:
+    """The text that a reader of an HTML page sees, with the places in the source that it comes from.
+
+    Attributes:
+        text: the pieces of text between tags, without white space at their ends, joined by spaces; entities are as
+            the source has them.
+        pieces: the range of each in the source, in order.
+    """
+
+    def __init__(self, source: str, pieces: list[tuple[int, int]]) -> None:
+        self.text = " ".join([source[start:end] for start, end in pieces])
+        self.pieces = pieces
+        self._starts = [start for start, _ in pieces]
+        self._places = [0]
+        for start, end in pieces:
+            self._places.append(self._places[-1] + end - start + 1)
+
+    def place(self, offset: int) -> int:
+        """Where in `text` the first piece is that ends after an offset into the source."""
+        number = max(0, bisect_right(self._starts, offset) - 1)
+        if number < len(self.pieces) and offset >= self.pieces[number][1]:
+            number += 1
+        if number == len(self.pieces):
+            return len(self.text)
+        return self._places[number] + max(0, offset - self.pieces[number][0])
+
+    def spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The ranges of the source that ``text[start:end]`` is made of."""
+        first = bisect_right(self._places, start) - 1
+        for number in range(first, bisect_left(self._places, end)):
+            begin, stop = self.pieces[number]
+            shift = begin - self._places[number]
+            low, high = max(begin, start + shift), min(stop, end + shift)
+            if low < high:
+                yield low, high
+
+
+def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], HtmlText | None]:
+    """The blocks of an HTML text, which cover all that is not white space, tags included.
+
+    Headings give the blocks after them their path, wherever they stand. The elements that hold a heading are no
+    blocks themselves: what is in them is. With `only_text`, blocks are ranges of the text that a reader sees,
+    which comes with them.
+
+    The parser is that of the HTML standard, so that a page is read as browsers read it, however broken; time
+    and memory grow linearly with the text.
+
+    Raises:
+        MissingExtraError: justhtml is not installed.
+
+    >>> blocks, _ = html_blocks("<h1>Tea</h1><p>Two <b>kinds</b>.")
+    >>> [(block.start, block.end, block.path) for block in blocks]
+    [(0, 12, ('Tea',)), (12, 32, ('Tea',))]
+    """
+    root, pieces = _read(text, only_text=only_text)
+    if not only_text:
+        return _Reader(text, int).top(root), None
+    seen = HtmlText(text, pieces)
+    return _Reader(seen.text, seen.place).top(root), seen
+
+
+class _Reader:
+    """Turns elements into blocks: of the source, or of another text in which `place` finds an offset."""
+
+    def __init__(self, text: str, place: Callable[[int], int]) -> None:
+        self.text = text
+        self.place = place
+
+    def top(self, root: _Element) -> list[Block]:
+        """All blocks, with the path that the headings before them give."""
+        rows = list(_without_holders(root))
+        headings: list[_Element] = []
+        found: list[Block] = []
+        for element, kept in zip([element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False):
+            level = _HEADINGS.get(element.tag, 0)
+            if level:
+                headings = [heading for heading in headings if heading.tag < element.tag] + [element]
+            if kept:
+                found.append(self.block(element, kept, tuple([heading.title for heading in headings]), level))
+        return found
+
+    def ranges(self, rows: Sequence[tuple[_Element, int]], start: int, end: int) -> list[tuple[int, int] | None]:
+        return between(self.text, start, end, [min(self.place(place), end) for _, place in rows[1:]])
+
+    def blocks(self, elements: Sequence[_Element], start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+        ranges = self.ranges([(element, element.start) for element in elements], start, end)
+        pairs = zip(elements, ranges, strict=False)
+        return [self.block(element, kept, path) for element, kept in pairs if kept]
+
+    def block(self, element: _Element, kept: tuple[int, int], path: tuple[str, ...], level: int = 0) -> Block:
+        start, end = kept
+        parts: Callable[[], Sequence[Block]] | None = None
+        if element.tag == "table":
+            parts = partial(self.rows, element, start, end, path)
+        elif len(element.children) > 1 or any(child.tag for child in element.children):
+            parts = partial(self.blocks, element.in_order(), start, end, path)
+        return Block(
+            start=start,
+            end=end,
+            path=path,
+            whole=level > 0 or element.tag in _LINES or element.tag in ("table", "tr"),
+            leads=element.tag in _LEADING,
+            level=level,
+            parts=parts,
+            text="lines" if element.tag in _LINES else "sentences",
+        )
+
+    def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+        """The table's header with what is before it, and its rows, each of which can repeat the header."""
+        rows = list(_rows(table))
+        heads = 0
+        while heads < len(rows) and rows[heads][1]:
+            heads += 1
+        if not heads or heads == len(rows):
+            return self.blocks(table.in_order(), start, end, path)
+        body = [row for row, _ in rows[heads:]]
+        first, *ranges = between(self.text, start, end, [min(self.place(row.start), end) for row in body])
+        if first is None:
+            return self.blocks(body, start, end, path)
+        header = between(self.text, self.place(rows[0][0].start), first[1], [])[0] or first
+        found = [Block(start=first[0], end=first[1], path=path, whole=True, leads=True)]
+        for row, kept in zip(body, ranges, strict=False):
+            if kept:
+                cells = partial(self.blocks, row.in_order(), *kept, path)
+                parts = cells if len(row.children) > 1 else None
+                found.append(Block(start=kept[0], end=kept[1], path=path, whole=True, header=header, parts=parts))
+        return found
+
+
+def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
+    """The largest elements that hold no heading, and headings, in order, each with where its own range begins."""
+    waiting = [(root, root.start)]
+    while waiting:
+        element, start = waiting.pop()
+        children = element.in_order() if element.has_heading or element is root else []
+        if children:
+            places = [start, *(child.start for child in children[1:])]
+            waiting.extend([*zip(children, places, strict=True)][::-1])
+        elif element is not root:
+            yield element, start
+
+
+def _rows(table: _Element) -> Iterator[tuple[_Element, bool]]:
+    """The table's rows in order, and whether each is a header's."""
+    for child in table.in_order():
+        if child.tag == "tr":
+            yield child, {"th"} == {cell.tag for cell in child.children if cell.tag}
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            for row in child.in_order():
+                if row.tag == "tr":
+                    yield row, child.tag == "thead" or {"th"} == {cell.tag for cell in row.children if cell.tag}
+
+
+def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
+    """The text's block-level elements, and the ranges of what a reader sees of it."""
+    root = _Element("", 0, is_running=False)
+    seen: dict[int, bool] = {}  # where texts begin that are seen, and whether tags in them are text
+    marks: list[int] = []  # where anything begins
+    inside: list[_Frame] = [(root, iter(_parse(text).children), "")]
+    while inside:
+        owner, nodes, parent = inside[-1]
+        node = next(nodes, None)
+        if node is None:
+            inside.pop()
+            if inside:
+                inside[-1][0].last = max(inside[-1][0].last, owner.last)
+            continue
+        name, place = node.name, node.origin_offset
+        if place is not None:
+            marks.append(place)
+        if name == "#text":
+            if place is not None and node.data.strip():
+                owner.begin_run(place)
+                seen[place] = parent in _RAW
+        elif not name.startswith(("#", "!")):
+            if name in _HEADINGS and place is not None:
+                _note_heading(inside)
+            within = _enter(owner, node)
+            if name not in _UNREAD:
+                inside.append((within, iter(node.children), name))
+    return root, list(_pieces(text, seen, marks)) if only_text else []
+
+
+def _note_heading(inside: Sequence[_Frame]) -> None:
+    """Tell the elements that are open that a heading is in them; those around one that knows it know it too."""
+    for element, _, _ in reversed(inside):
+        if element.has_heading:
+            break
+        element.has_heading = True
+
+
+def _enter(owner: _Element, node: Any) -> _Element:
+    """The element that owns what is inside a node: itself where it is a block that stands in the source."""
+    name, place = node.name, node.origin_offset
+    if place is None:
+        return owner
+    if name not in _BLOCKS:
+        owner.begin_run(place)
+        owner.is_running = name != "br"
+        return owner
+    element = _Element(name, place, place, title=_title(node) if name in _HEADINGS else "")
+    owner.children.append(element)
+    owner.is_running = False
+    return element
+
+
+def _title(heading: Any) -> str:
+    """The text of a heading."""
+    found, waiting = [], [heading]
+    for _ in range(_TITLE):
+        if not waiting:
+            break
+        node = waiting.pop()
+        if node.name == "#text":
+            found.append(node.data)
+        else:
+            waiting.extend(reversed(getattr(node, "children", None) or []))
+    return " ".join("".join(found).split())
+
+
+def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tuple[int, int]]:
+    """The ranges of text without markup and without white space at their ends."""
+    last = text.rfind(">") + 1  # no markup that ends is after it, which keeps the search linear
+    for start, end in pairwise([*sorted(set(marks)), len(text)]):
+        if start not in seen:
+            continue
+        pattern = _END_TAG if seen[start] else _MARKUP
+        edges = [start]
+        for found in pattern.finditer(text, start, min(end, last)):
+            edges += found.span()
+        edges.append(end)
+        for low, high in zip(edges[::2], edges[1::2], strict=True):
+            piece = text[low:high]
+            stripped = piece.strip()
+            if stripped:
+                begin = low + len(piece) - len(piece.lstrip())
+                yield begin, begin + len(stripped)
+
+
+def _parse(text: str) -> Any:
+    try:
+        from justhtml import JustHTML
+    except ImportError as error:
+        raise MissingExtraError.of("justhtml", "structure", "read HTML") from error
+    return JustHTML(text, sanitize=False, track_node_locations=True, scripting_enabled=False).root

@@ -1,0 +1,168 @@
+"""Where the blocks of a Markdown text begin and end, by a CommonMark parser, as exact ranges of the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from chunkcore.boundaries.blocks import Block, between
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+__all__ = ["markdown_blocks"]
+
+_LINE_END = re.compile(r"\r\n?|\n")
+# The line after the first must look like YAML or TOML: a text may also begin with a thematic break.
+_FRONT = re.compile(
+    r"\ufeff?(?:---|\+\+\+)[ \t]*(?:\r\n?|\n)(?=\s*(?:---|\+\+\+|\.\.\.|#|[\"']?\w[^\s:=]*[\"']?\s*[:=]))"
+)
+_FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)")
+_MAX_NESTING = 24  # of lists (which count twice) and quotes: the parser's work on a line grows with it
+
+
+@dataclass(slots=True)
+class _Node:
+    """A block as the parser tells it: its kind, and its first and last but one line."""
+
+    kind: str
+    first: int
+    last: int
+    level: int = 0
+    title: str = ""
+    children: list[_Node] = field(default_factory=list)
+
+
+def markdown_blocks(text: str) -> list[Block]:
+    r"""The blocks of a Markdown text: CommonMark, tables as GitHub has them, and front matter (YAML or TOML).
+
+    Together they cover all that is not white space. Headings that stand in no list or quote give the blocks after
+    them their path. Link reference definitions are paragraphs here, and what is nested deeper than 12 lists is one
+    block. Time and memory grow linearly with the text.
+
+    >>> blocks = markdown_blocks("# Title\n\nText.\n")
+    >>> [(block.start, block.end, block.path) for block in blocks]
+    [(0, 7, ('Title',)), (9, 14, ('Title',))]
+    """
+    front = _FRONT.match(text)
+    front_end = _FRONT_END.search(text, front.end()) if front else None
+    begin = front_end.end() if front_end else 0
+    body = text[begin:]
+    starts = [begin, *(begin + found.end() for found in _LINE_END.finditer(body))]
+    blocks = _Reader(text, starts).blocks(_nodes(body), begin, len(text))
+    if front_end and (kept := between(text, 0, begin, [])[0]):
+        return [Block(start=kept[0], end=kept[1], whole=True, text="lines"), *blocks]
+    return blocks
+
+
+class _Reader:
+    """Turns the parser's nodes into blocks of the source."""
+
+    def __init__(self, text: str, starts: list[int]) -> None:
+        self.text = text
+        self.starts = starts
+
+    def offset(self, line: int) -> int:
+        return self.starts[line] if line < len(self.starts) else len(self.text)
+
+    def blocks(self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None) -> list[Block]:
+        """The nodes as blocks that cover the range; those with no path are the text's own, whose headings give it."""
+        ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
+        headings: list[_Node] = []
+        found = []
+        for node, kept in zip(nodes, ranges, strict=False):
+            if path is None and node.level:
+                headings = [heading for heading in headings if heading.level < node.level] + [node]
+            if kept:
+                own = tuple([heading.title for heading in headings]) if path is None else path
+                found.append(self.block(node, kept, own, level=node.level if path is None else 0))
+        return found
+
+    def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int) -> Block:
+        start, end = kept
+        parts: Callable[[], list[Block]] | None = None
+        if node.kind == "table" and node.last - node.first > 2:
+            parts = partial(self.rows, node, start, end, path)
+        elif node.children:
+            parts = partial(self.blocks, node.children, start, end, path)
+        is_code = node.kind in ("fence", "code_block", "html_block", "table")
+        text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
+        leads = node.kind == "heading"
+        return Block(
+            start=start, end=end, path=path, whole=leads or is_code, leads=leads, level=level, parts=parts, text=text
+        )
+
+    def rows(self, node: _Node, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+        """The table's header with the line under it, and its rows."""
+        header, *rows = between(self.text, start, end, map(self.offset, range(node.first + 2, node.last)))
+        if header is None:
+            return []
+        first = Block(start=header[0], end=header[1], path=path, whole=True, leads=True, text="words")
+        return [
+            first,
+            *(
+                Block(start=row[0], end=row[1], path=path, whole=True, header=header, text="words")
+                for row in rows
+                if row
+            ),
+        ]
+
+
+def _nodes(text: str) -> list[_Node]:
+    """The parser's blocks, nested, by lines."""
+    found: list[_Node] = []
+    inside = [found]
+    for token in _tokens(text):
+        if token.nesting < 0:
+            inside.pop()
+        elif token.type == "inline":
+            inside[-1][-1].title = " ".join(token.content.split())
+        elif token.map:
+            kind = token.type.removesuffix("_open")
+            level = int(token.tag[1]) if kind == "heading" else 0
+            node = _Node(kind, token.map[0], token.map[1], level)
+            inside[-1].append(node)
+            if kind in _CONTAINERS:
+                inside.append(node.children)
+    return found
+
+
+_CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
+_KEPT = {
+    *(f"{kind}_{end}" for kind in _CONTAINERS for end in ("open", "close")),
+    *("table_open", "paragraph_open", "heading_open", "fence", "code_block", "html_block", "hr"),
+}
+
+
+def _tokens(text: str) -> list[Token]:
+    """What the parser tells of blocks; a heading's text comes after its token."""
+    from markdown_it.rules_block import StateBlock
+
+    class LeanState(StateBlock):
+        """Forgets what no one asks for: a table's cells would take hundreds of times their text's memory."""
+
+        def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+            token = super().push(ttype, tag, nesting)
+            is_title = ttype == "inline" and len(self.tokens) > 1 and self.tokens[-2].type == "heading_open"
+            if not is_title and ttype not in _KEPT:
+                self.tokens.pop()
+            return token
+
+    parser = _parser()
+    # What CommonMark says of line ends and NULs: as many code points a line, but for "\r\n".
+    clean = _LINE_END.sub("\n", text).replace("\0", "\ufffd")
+    state: Any = LeanState(clean, parser, {}, [])
+    parser.block.tokenize(state, 0, state.lineMax)
+    tokens: list[Token] = state.tokens
+    return tokens
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table").disable("reference")

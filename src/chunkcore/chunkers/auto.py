@@ -1,0 +1,81 @@
+"""`auto`: short documents whole, others by what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chunkcore.boundaries.code import code_blocks
+from chunkcore.boundaries.formats import format_of
+from chunkcore.boundaries.html import html_blocks
+from chunkcore.boundaries.markdown import markdown_blocks
+from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
+from chunkcore.chunkers.sentence import Sentence
+from chunkcore.document import Document, Span
+from chunkcore.packing import trim
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["Auto"]
+
+
+@register("auto")
+@dataclass(frozen=True, kw_only=True)
+class Auto(BlockChunker):
+    r"""Picks a strategy for each document by its length and its format (papers/004: match the content's structure).
+
+    A document of at most `size` is one chunk. Others are cut as `Markdown`, `Html`, `Code` or, prose, `Sentence`
+    does, with these sizes. The format is what the document's metadata says, else its file name, else a guess from
+    its first 20,000 code points: see `chunkcore.boundaries.formats.format_of`.
+
+    Metadata: ``strategy``, which was picked ("whole", "markdown", "html", "code" or "sentence"), and what that
+    strategy tells: ``headings``, or ``language`` and ``scope``.
+
+    Costs what the strategy that is picked costs. HTML and code need the extra ``structure``.
+
+    Attributes:
+        size: the target, in the counter's unit; at least 1.
+        minimum: what a chunk should not be under; ``0 <= minimum <= size``.
+        maximum: what no chunk's own text is over; at least `size`. None: `size`.
+        splitter: what cuts prose: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see
+            `sentence_ranges`.
+
+    Raises:
+        OptionError: an option is out of range.
+        SizeError: one grapheme is over the maximum.
+        MissingExtraError: a parser is not installed.
+
+    >>> chunker = Auto(size=3, counter="words")
+    >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]
+    [('# Tea\n\nGreen.', {'strategy': 'markdown', 'headings': ['Tea']}),
+     ('# Coffee', {'strategy': 'markdown', 'headings': ['Coffee']})]
+    >>> chunker.chunk(Document("note", "Two words."))[0].metadata
+    {'strategy': 'whole'}
+    """
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        text = source.text
+        start, end = trim(text, 0, len(text))
+        if start == end:
+            return []
+        if source.count(start, end) <= self.size:
+            return [Draft((Span(start, end),), {"strategy": "whole"})]
+        kind, language = format_of(text, document)
+        if kind == "prose":
+            return [Draft(spans, {"strategy": "sentence"}) for spans in self._sentences(source)]
+        if kind == "code":
+            packed = pack_blocks(source, code_blocks(text, language), self, apart=True)
+            told = {"strategy": "code", "language": language}
+            return [Draft(chunk.spans, {**told, "scope": list(chunk.path)}) for chunk in packed]
+        blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
+        packed = pack_blocks(source, blocks, self, opening=6)
+        return [Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed]
+
+    def _sentences(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        chunker = Sentence(
+            size=self.size,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            splitter=self.splitter,
+            counter=self.counter,
+        )
+        return chunker._split(source)

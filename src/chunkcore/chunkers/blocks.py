@@ -1,0 +1,285 @@
+"""What strategies over blocks share: whole blocks are packed to a size, and cut where they must be."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chunkcore.boundaries.blocks import Block, lines
+from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
+from chunkcore.chunkers.base import DraftingChunker
+from chunkcore.document import Span
+from chunkcore.errors import OptionError
+from chunkcore.packing import fit
+from chunkcore.tokens import TokenizedText
+
+__all__ = ["BlockChunker", "Packed", "pack_blocks"]
+
+_DEPTH = 100  # blocks inside blocks; what is nested deeper is cut as text
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockChunker(DraftingChunker, ABC):
+    """A strategy that packs the blocks of a format.
+
+    Attributes:
+        size: the target, in the counter's unit; at least 1.
+        minimum: a chunk of less joins a neighbour; ``0 <= minimum <= size``.
+        maximum: what no chunk's own text is over; at least `size`. None: `size`.
+        splitter: what cuts prose: see `sentence_ranges`.
+    """
+
+    size: int = 200
+    minimum: int = 0
+    maximum: int | None = None
+    splitter: str | Callable[[str], Any] = "default"
+
+    def _validate(self) -> None:
+        check_splitter(self.splitter, named=True)
+        if self.size < 1:
+            raise OptionError(f"size is at least 1, got {self.size}")
+        if not 0 <= self.minimum <= self.size:
+            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
+        if self.maximum is not None and self.maximum < self.size:
+            raise OptionError(f"maximum is at least size ({self.size}), got {self.maximum}")
+
+    @property
+    def hard_maximum(self) -> int:
+        return self.size if self.maximum is None else self.maximum
+
+
+class Packed(NamedTuple):
+    """A chunk of blocks.
+
+    Attributes:
+        start: its first code point.
+        end: the code point after its last.
+        header: the range of the table header that it repeats.
+        path: what all of it stands under.
+        cut: how strong the cut before it is, to be compared: a section's is stronger than a list item's.
+        size: what it counts.
+    """
+
+    start: int
+    end: int
+    header: tuple[int, int] | None
+    path: tuple[str, ...]
+    cut: tuple[int, int]
+    size: int
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """In the order in which they read: the header first."""
+        own = Span(self.start, self.end)
+        return (Span(*self.header), own) if self.header else (own,)
+
+
+class _Unit(NamedTuple):
+    """A block that waits to be packed.
+
+    Attributes:
+        block: the block.
+        after: where the one before it ends.
+        alone: what it counts.
+        joined: what it counts with the white space before it.
+        depth: how many blocks it is inside of.
+    """
+
+    block: Block
+    after: int
+    alone: int
+    joined: int
+    depth: int
+
+    @property
+    def is_last_resort(self) -> bool:
+        """Whether only a maximum is a reason to cut it, as it is for a sentence, which is cut at words."""
+        return self.block.whole or (self.block.parts is None and self.block.text == "words")
+
+
+def pack_blocks(
+    source: TokenizedText, blocks: Sequence[Block], chunker: BlockChunker, *, opening: int = 0, apart: bool = False
+) -> list[Packed]:
+    """Blocks in order, as many a chunk as the target allows.
+
+    A block that is over the target is cut into the blocks that it is made of, and one that is `whole` only where
+    it is over the maximum; what has no smaller blocks into sentences or lines, then at words, then at graphemes.
+    What leads stays with what follows it while a piece of that fits beside it. A chunk that begins inside a table
+    repeats the table's header where that fits.
+
+    Args:
+        source: the text that the blocks are of.
+        blocks: they cover it, but for white space.
+        chunker: whose sizes, splitter and separator are meant.
+        opening: blocks with a level of 1 to this one begin a chunk.
+        apart: what comes after a block that was cut begins a chunk.
+
+    Raises:
+        SizeError: one grapheme is over the maximum.
+    """
+    packed = _Packer(source, chunker, opening, apart=apart).pack(blocks)
+    return _joined(packed, source, chunker) if chunker.minimum else packed
+
+
+class _Packer:
+    """The chunk that grows (`units`, `size`, `header`), and what comes after it, the next one last (`waiting`)."""
+
+    def __init__(self, source: TokenizedText, chunker: BlockChunker, opening: int, *, apart: bool) -> None:
+        self.source = source
+        self.chunker = chunker
+        self.maximum = chunker.hard_maximum
+        self.opening = opening
+        self.apart = apart
+        self.waiting: list[_Unit] = []
+        self.units: list[_Unit] = []
+        self.size = 0
+        self.header: tuple[int, int] | None = None
+        self.found: list[Packed] = []
+
+    def pack(self, blocks: Sequence[Block]) -> list[Packed]:
+        self._wait(blocks, 0, 0)
+        while self.waiting:
+            unit = self.waiting.pop()
+            size, header = self._with(unit)
+            if self._takes(unit, size):
+                self.units.append(unit)
+                self.size = size
+                self.header = header
+            elif self._is_open_to_parts(unit):
+                self._wait(self._smaller(unit), unit.after, unit.depth + 1)
+            else:
+                self.waiting.append(unit)
+                self._close()
+            if self.units and not self.waiting:
+                self._close()
+        return self.found
+
+    def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
+        """Measure blocks, and put them before all that waits."""
+        starts = np.array([block.start for block in blocks], dtype=np.int64)
+        ends = np.array([block.end for block in blocks], dtype=np.int64)
+        before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
+        alone = self.source.counts(starts, ends).tolist()
+        joined = self.source.counts(before, ends).tolist()
+        units = zip(blocks, before.tolist(), alone, joined, strict=True)
+        self.waiting.extend([_Unit(*unit, depth) for unit in units][::-1])
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether nothing is there, or only what leads."""
+        return all(unit.block.leads for unit in self.units)
+
+    def _opens(self, unit: _Unit) -> bool:
+        return 0 < unit.block.level <= self.opening
+
+    def _begins(self, unit: _Unit) -> bool:
+        """Whether the unit must not join the chunk that grows, whatever there is room for."""
+        if self._opens(unit):
+            return not self._is_bare
+        return self.apart and bool(self.units) and unit.depth < self.units[0].depth
+
+    def _with(self, unit: _Unit) -> tuple[int, tuple[int, int] | None]:
+        """About what the chunk would count with the unit, and the header that it would repeat."""
+        if self.units:
+            return self.size + unit.joined, self.header
+        if header := unit.block.header:
+            size = _count(self.source, self.chunker, unit.block.start, unit.block.end, header)
+            if size <= self.maximum:
+                return size, header
+        return unit.alone, None
+
+    def _takes(self, unit: _Unit, size: int) -> bool:
+        if self._begins(unit):
+            return False
+        if size <= self.chunker.size:
+            return True
+        keeps = unit.is_last_resort or unit.alone <= self.chunker.size
+        return keeps and size <= self.maximum and self._is_bare
+
+    def _is_open_to_parts(self, unit: _Unit) -> bool:
+        """Whether the unit is cut for the chunk that grows: where that is empty, bare or under the minimum."""
+        if self._begins(unit):
+            return False
+        if unit.is_last_resort and unit.alone <= self.maximum:
+            return False
+        return self._is_bare or self.size < self.chunker.minimum
+
+    def _smaller(self, unit: _Unit) -> Sequence[Block]:
+        block = unit.block
+        parts = block.parts() if block.parts and unit.depth < _DEPTH else None
+        if parts:
+            return parts
+        if block.text == "sentences":
+            text = self.source.text[block.start : block.end]
+            ranges = (sentence_ranges(text, self.chunker.splitter) + block.start).tolist()
+        elif block.text == "lines":
+            ranges = lines(self.source.text, block.start, block.end)
+        else:
+            ranges = fit(self.source, block.start, block.end, self.maximum)
+        return [replace(block, start=start, end=end, whole=False, parts=None, text="words") for start, end in ranges]
+
+    def _close(self) -> None:
+        """Make a chunk of the units; those that must not end it, or are too many, wait again."""
+        keep = self._without_leads(len(self.units)) if self.waiting else len(self.units)
+        step = 1
+        while keep > 1 and self._size(keep) > self.maximum:
+            keep = self._without_leads(max(1, keep - step))
+            step *= 2
+        first, last = self.units[0], self.units[keep - 1].block
+        own = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
+        path = _common(own or [unit.block.path for unit in self.units[:keep]])
+        cut = (self.opening + 1 - first.block.level if self._opens(first) else 0, -first.depth)
+        self.found.append(Packed(first.block.start, last.end, self.header, path, cut, self._size(keep)))
+        self.waiting.extend(self.units[keep:][::-1])
+        self.units, self.size, self.header = [], 0, None
+
+    def _without_leads(self, keep: int) -> int:
+        """How many of the first units remain without those at their end that lead; all, where all lead."""
+        left = keep
+        while left and self.units[left - 1].block.leads:
+            left -= 1
+        return left or keep
+
+    def _size(self, keep: int) -> int:
+        """What the first units count together, exactly."""
+        return _count(self.source, self.chunker, self.units[0].block.start, self.units[keep - 1].block.end, self.header)
+
+
+def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) -> list[Packed]:
+    """The chunks, those under the minimum joined with the neighbour across the weaker cut, where the maximum allows."""
+
+    def both(left: Packed, right: Packed) -> Packed | None:
+        size = _count(source, chunker, left.start, right.end, left.header)
+        path = _common([left.path, right.path])
+        return left._replace(end=right.end, path=path, size=size) if size <= chunker.hard_maximum else None
+
+    found: list[Packed] = []
+    for chunk, after in zip(packed, [*packed[1:], None], strict=False):
+        before = found[-1] if found else None
+        waits = before is not None and before.size < chunker.minimum
+        small = chunk.size < chunker.minimum
+        if before and (waits or small) and (joined := both(before, chunk)):
+            later = small and not waits and after and after.cut < chunk.cut and both(chunk, after)
+            if not later:
+                found[-1] = joined
+                continue
+        found.append(chunk)
+    return found
+
+
+def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, header: tuple[int, int] | None) -> int:
+    """What a chunk's own text counts."""
+    if header is None:
+        return source.count(start, end)
+    text = source.text
+    return source.counter.count(chunker.separator.join((text[slice(*header)], text[start:end])))
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What all paths begin with."""
+    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False)))
