@@ -91,6 +91,22 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"chunker": "fixed_sentences:sentences=2,overlap=1,counter=words", "context_size": 9, "counter": "words"},
         {"chunker": "sentence:size=30,overlap=9", "retries": 0},
     ],
+    "markdown": [
+        {"size": 12},
+        {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"},
+        {"size": 30, "minimum": 30, "heading_level": 2, "counter": "characters"},
+    ],
+    "html": [
+        {"size": 12},
+        {"size": 9, "minimum": 4, "maximum": 120, "heading_level": 2, "counter": "words"},
+        {"size": 30, "minimum": 30, "counter": "characters"},
+    ],
+    "code": [
+        {"size": 12},
+        {"size": 9, "minimum": 4, "maximum": 120, "language": "python", "counter": "words"},
+        {"size": 30, "minimum": 30, "language": "cpp", "counter": "characters"},
+    ],
+    "auto": [{"size": 12}, {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"}],
     "cluster_semantic": [
         {"max_size": 40, "piece_size": 10},
         {"max_size": 6, "piece_size": 2, "counter": "words", "mean": 0.3},
@@ -290,6 +306,13 @@ OTHER_VALUES: dict[str, Any] = {
     "sentence.maximum": 130,
     "sentences": 7,
     "chunks": 8,
+    "auto.maximum": 130,
+    "language": "rust",
+    "code.maximum": 130,
+    "content": {"source": "text", "text": "source"},
+    "html.maximum": 130,
+    "markdown.maximum": 130,
+    "heading_level": 5,
 }
 
 
