@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +35,32 @@ def read_questions(
     rows: Iterable[tuple[str, Mapping[str, Any]]], documents: Sequence[Document]
 ) -> tuple[list[Query], tuple[Problem, ...]]:
     """The questions of rows that each come with their place in a file."""
-    reader = QuestionReader(documents)
-    for place, row in rows:
+    listed = list(rows)
+    reader = QuestionReader(documents, given=[str(row.get("id")) for _, row in listed])
+    for place, row in listed:
         reader.add(place, row)
     return reader.queries, tuple(reader.problems)
 
 
 class QuestionReader:
-    """Collects queries, and a problem for each question that cannot be one."""
+    """Collects queries, and a problem for each question that cannot be one.
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    Args:
+        documents: where the evidence stands.
+        given: ids that rows to come have, which no row without one must get.
+    """
+
+    def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
         self.queries: list[Query] = []
         self.problems: list[Problem] = []
         self._finder = EvidenceFinder(documents)
         self._collections = {document.id: _collection(document) for document in documents}
         self._seen: dict[str, str] = {}
+        self._given = frozenset(given)
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` is where it stands, for messages and for an id where it has none."""
-        identity = _identity(row.get("id"), f"q{len(self._seen) + 1}")
+        identity = _identity(row.get("id")) or self._unused()
         if identity in self._seen:
             self.problems.append(
                 Problem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
@@ -63,6 +71,11 @@ class QuestionReader:
             self.queries.append(self._query(identity, row))
         except EvidenceError as error:
             self.problems.append(Problem(identity, f"{place}: {error}"))
+
+    def _unused(self) -> str:
+        """``q`` and a number: the row's, where no question has it."""
+        numbered = (f"q{number}" for number in count(len(self._seen) + 1))
+        return next(each for each in numbered if each not in self._seen and each not in self._given)
 
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
         question = row.get("question")
@@ -97,10 +110,9 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
     return [{"start": start, "end": end, "text": text} for (start, end), text in zip(spans, texts, strict=True)]
 
 
-def _identity(given: Any, default: str) -> str:
-    if given is None or given == "":
-        return default
-    return given if isinstance(given, str) else str(given)
+def _identity(given: Any) -> str:
+    """The id as text; empty where there is none."""
+    return "" if given is None else str(given)
 
 
 def _collection(document: Document) -> str:

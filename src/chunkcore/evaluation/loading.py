@@ -47,7 +47,7 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    if isinstance(questions, str | Path) and not Path(questions).is_file():
+    if isinstance(questions, str | Path) and (Path(questions).is_dir() or not Path(questions).exists()):
         raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
     if not isinstance(documents, str | Path):
         return _assemble(name or "benchmark", list(documents), questions)
