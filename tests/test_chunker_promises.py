@@ -24,12 +24,15 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 5, "overlap": 4, "counter": "o200k_base"},
         {"size": 1, "counter": "words"},
         {"size": 3, "overlap": 1, "counter": "characters"},
+        {"size": 6, "overlap": 4, "minimum": 6},
     ],
     "recursive": [
         {"size": 8},
         {"size": 20, "overlap": 9, "keep": "end", "counter": "o200k_base"},
         {"size": 12, "counter": "characters", "maximum": "text", "strip": False},
         {"size": 40, "overlap": 15, "maximum": "text"},
+        {"size": 20, "overlap": 5, "minimum": 12},
+        {"size": 40, "minimum": 30, "maximum": "text", "counter": "characters"},
         {"size": 9, "separators": ["\n\n", "\n", ".", "!", " ", ""], "maximum": "text", "overlap": 9},
         {"size": 6, "separators": [r"(?<=[.!?])\s+", r"\s"], "regex": True, "counter": "words"},
         {"size": 30, "overlap": 10, "separators": ["\n", " "], "keep": "drop", "counter": "characters"},
@@ -44,16 +47,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"threshold": "absolute_gradient", "splitter": r"regex:(?<=[.?!])\s+"},
     ],
     "kamradt": [{}, {"amount": 50.0, "max_size": 40, "counter": "words"}],
-    "kamradt_modified": [{"size": 30}, {"size": 40, "goal": "mean", "piece_size": 10, "buffer": 3}],
+    "kamradt_modified": [{"size": 30, "minimum": 12}, {"size": 40, "goal": "mean", "piece_size": 10, "buffer": 3}],
     "dual_semantic": [
         {"k": 0.0, "max_size": 40},
         {"k": -1.0, "d": 5, "min_size": 10, "max_size": 40, "counter": "words"},
         {"k": -1.0, "min_size": 5, "max_size": 30, "maximum": "pieces", "spread": "root"},
-    ],
-    "hierarchical": [
-        {"segmenter": "texttiling:2:0.0", "k": 0.3, "max_segment": 30, "max_size": 40},
-        {"segmenter": "texttiling:1:-1.0", "k": -1.0, "max_segment": None, "max_size": 90, "counter": "words"},
-        {"segmenter": "texttiling", "max_size": None},
     ],
     "single_linkage": [
         {"position_weight": 0.1, "max_size": 40},
@@ -69,7 +67,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 9, "minimum": 4, "maximum": 120, "overlap_sentences": 2, "counter": "words"},
         {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
     ],
-    "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"}],
+    "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"sentences": 3, "minimum": 9}, {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"}],
     "llm_semantic": [
         {"piece_size": 8, "window": 60, "max_size": 40},
         {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 0},
@@ -78,37 +76,8 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"window": 30, "max_size": 40},
         {"window": 9, "max_size": 12, "paragraph_end": r"\n", "counter": "words"},
     ],
-    "agentic": [
-        {"piece_size": 8, "window": 60, "max_size": 40},
-        {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 1},
-    ],
-    "propositions": [
-        {"passage_size": 20, "max_size": 30},
-        {"passage_size": 5, "max_size": 8, "counter": "words", "retries": 0},
-    ],
-    "contextual": [
-        {"chunker": "recursive:size=8", "document_size": 40},
-        {"chunker": "fixed_sentences:sentences=2,overlap=1,counter=words", "context_size": 9, "counter": "words"},
-        {"chunker": "sentence:size=30,overlap=9", "retries": 0},
-    ],
-    "markdown": [
-        {"size": 12},
-        {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"},
-        {"size": 30, "minimum": 30, "heading_level": 2, "counter": "characters"},
-    ],
-    "html": [
-        {"size": 12},
-        {"size": 9, "minimum": 4, "maximum": 120, "heading_level": 2, "counter": "words"},
-        {"size": 30, "minimum": 30, "counter": "characters"},
-    ],
-    "code": [
-        {"size": 12},
-        {"size": 9, "minimum": 4, "maximum": 120, "language": "python", "counter": "words"},
-        {"size": 30, "minimum": 30, "language": "cpp", "counter": "characters"},
-    ],
-    "auto": [{"size": 12}, {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"}],
     "cluster_semantic": [
-        {"max_size": 40, "piece_size": 10},
+        {"max_size": 40, "piece_size": 10, "min_size": 9},
         {"max_size": 6, "piece_size": 2, "counter": "words", "mean": 0.3},
     ],
 }
@@ -167,8 +136,7 @@ def check_spans(chunker: Chunker, text: str, chunks: list[Chunk]) -> None:
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     for chunk in chunks:
         assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
-        if not chunk.derived:
-            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+        assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
         assert chunk.token_count == chunker.token_counter.count(chunk.text)
         assert chunk.document_id == "d"
     starts = [chunk.start for chunk in chunks]
@@ -272,10 +240,6 @@ OTHER_VALUES: dict[str, Any] = {
     "strict": {False: True, True: False},
     "window": 99,
     "paragraph_end": "~",
-    "passage_size": 7,
-    "chunker": "recursive:size=77",
-    "context_size": 11,
-    "document_size": 77,
     "max_size": 41,
     "min_size": 1,
     "buffer": 5,
@@ -295,8 +259,6 @@ OTHER_VALUES: dict[str, Any] = {
     "piece_size": 3,
     "mean": -0.5,
     "position_weight": 0.75,
-    "segmenter": "texttiling:4:0.5",
-    "max_segment": 25,
     "stop": 0.25,
     "eps": 0.15,
     "min_samples": 4,
@@ -306,13 +268,6 @@ OTHER_VALUES: dict[str, Any] = {
     "sentence.maximum": 130,
     "sentences": 7,
     "chunks": 8,
-    "auto.maximum": 130,
-    "language": "rust",
-    "code.maximum": 130,
-    "content": {"source": "text", "text": "source"},
-    "html.maximum": 130,
-    "markdown.maximum": 130,
-    "heading_level": 5,
 }
 
 

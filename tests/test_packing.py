@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunkcore.errors import SizeError
-from chunkcore.packing import fit, pack, running_sizes, trim
+from chunkcore.chunkers import (
+    Chunker,
+    ClusterSemantic,
+    DualSemantic,
+    FixedSentences,
+    FixedToken,
+    KamradtModified,
+    Recursive,
+)
+from chunkcore.document import Document
+from chunkcore.errors import OptionError, SizeError
+from chunkcore.packing import fit, join_ranges, join_small, pack, running_sizes, trim
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
+from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
 
@@ -125,3 +139,111 @@ def asked_for(words: int) -> int:
 
 def test_work_grows_linearly_with_the_range() -> None:
     assert asked_for(8000) < 2.2 * asked_for(4000)
+
+
+@st.composite
+def sizes_and_gaps(draw: st.DrawFn) -> tuple[list[int], list[int | None]]:
+    sizes = draw(st.lists(st.integers(0, 12), max_size=30))
+    gap = st.none() | st.integers(0, 4)
+    return sizes, draw(st.lists(gap, min_size=len(sizes), max_size=len(sizes)))
+
+
+def join(sizes: list[int], gaps: list[int | None], minimum: int, maximum: int | None) -> list[tuple[int, int]]:
+    return join_small(sizes, gaps, minimum, maximum, lambda first, last: sum(sizes[first:last]))
+
+
+@given(sizes_and_gaps(), st.integers(0, 12), st.none() | st.integers(0, 30))
+def test_fragments_join_where_they_can_and_nothing_else_changes(
+    given_sizes: tuple[list[int], list[int | None]], minimum: int, maximum: int | None
+) -> None:
+    sizes, gaps = given_sizes
+    found = join(sizes, gaps, minimum, maximum)
+    # Nothing is dropped, and the order stays.
+    assert [place for first, last in found for place in range(first, last)] == list(range(len(sizes)))
+    for place, (first, last) in enumerate(found):
+        total = sum(sizes[first:last])
+        assert None not in gaps[first + 1 : last]
+        if last - first > 1:
+            assert any(size < minimum for size in sizes[first:last])
+            assert maximum is None or total <= maximum
+        if total < minimum:  # no neighbour had room
+            for left, right in [(place - 1, place), (place, place + 1)]:
+                if left >= 0 and right < len(found) and gaps[found[right][0]] is not None:
+                    assert maximum is not None
+                    assert sum(sizes[found[left][0] : found[right][1]]) > maximum
+
+
+def test_a_fragment_joins_across_the_smaller_gap_and_of_equal_ones_backwards() -> None:
+    assert join([5, 1, 5], [0, 3, 2], 2, None) == [(0, 1), (1, 3)]
+    assert join([5, 1, 5], [0, 2, 3], 2, None) == [(0, 2), (2, 3)]
+    assert join([5, 1, 5], [0, 2, 2], 2, None) == [(0, 2), (2, 3)]
+    # The nearer one has no room.
+    assert join([5, 1, 4], [0, 2, 3], 2, 5) == [(0, 1), (1, 3)]
+    # Several fragments make one.
+    assert join([1, 1, 1, 5], [0, 1, 1, 9], 3, None) == [(0, 3), (3, 4)]
+
+
+def test_how_large_two_are_together_is_asked_only_where_it_matters() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def together(first: int, last: int) -> int:
+        asked.append((first, last))
+        return 2
+
+    assert join_small([9, 1, 9, 1], [0, 1, 2, 3], 2, None, together) == [(0, 2), (2, 4)]
+    assert asked == []
+    assert join_small([1, 1, 9], [0, 1, 2], 2, None, together) == [(0, 2), (2, 3)]
+    assert asked == [(0, 2)]
+
+
+def test_the_chunks_of_one_text_do_not_join_those_of_the_next() -> None:
+    counter = WordCounter()
+    source = TokenizedText.join([counter.tokenize("one two three four"), counter.tokenize("five")])
+    assert join_ranges(source, [(0, 13), (14, 18), (18, 22)], 2) == [(0, 18), (18, 22)]
+
+
+def chunk_sizes(chunker: Chunker, text: str) -> list[int]:
+    return [chunk.token_count for chunk in chunker.chunk(Document("d", text))]
+
+
+NUMBERS = " ".join(f"w{number}" for number in range(21))
+
+
+def test_every_packer_knows_the_soft_minimum() -> None:
+    assert chunk_sizes(FixedToken(size=10, counter="words"), NUMBERS) == [10, 10, 1]
+    assert chunk_sizes(FixedToken(size=10, minimum=2, counter="words"), NUMBERS) == [10, 11]
+    assert chunk_sizes(FixedToken(size=10, overlap=4, minimum=10, counter="words"), NUMBERS) == [10, 15]
+    text = "One two three four.\n\nFive. Six seven eight nine."
+    pieces = {"separators": ["\n\n", ". ", " "], "keep": "end", "counter": "words"}
+    assert Recursive(size=4, **pieces).split_text(text)[1:] == ["Five.", "Six seven eight nine."]
+    assert Recursive(size=4, minimum=2, **pieces).split_text(text)[1:] == ["Five. Six seven eight nine."]
+    # With a hard maximum there is no room.
+    assert len(Recursive(size=4, minimum=2, maximum="text", **pieces).split_text(text)) == 3
+    sentences = FixedSentences(sentences=1, minimum=2, counter="words")
+    assert sentences.split_text(text) == ["One two three four.", "Five. Six seven eight nine."]
+
+
+def test_the_packers_by_meaning_join_the_more_similar_neighbour() -> None:
+    text = "The cat sat on the mat. The cat ran. Rain fell over stone roofs. Rain fell over old stone roofs."
+    model = FakeEmbedder(64)
+    cluster = ClusterSemantic(max_size=30, piece_size=6, counter="words", embedder=model, separators=[". "], mean=1.0)
+    assert [len(each.split()) for each in cluster.split_text(text)] == [6, 4, 6, 7]
+    joined = replace(cluster, min_size=5).split_text(text)
+    assert [len(each.split()) for each in joined] == [9, 6, 7]
+    dual = DualSemantic(k=0.0, min_size=5, max_size=12, counter="words", embedder=model)
+    assert all(size >= 5 for size in chunk_sizes(dual, text))
+
+
+@pytest.mark.parametrize("chunker", [FixedToken, Recursive, KamradtModified])
+def test_a_minimum_over_the_target_is_refused(chunker: Any) -> None:
+    with pytest.raises(OptionError, match=r"minimum is at least 0 and at most size \(5\), got 6"):
+        chunker(size=5, minimum=6)
+    with pytest.raises(OptionError, match="got -1"):
+        chunker(size=5, minimum=-1)
+
+
+def test_a_minimum_is_no_negative_number() -> None:
+    with pytest.raises(OptionError, match="minimum is at least 0, got -1"):
+        FixedSentences(minimum=-1)
+    with pytest.raises(OptionError, match=r"min_size is at least 0 and at most max_size \(400\), got 401"):
+        ClusterSemantic(min_size=401)

@@ -1,15 +1,16 @@
 """The one packer: pieces into chunks of a target size with overlap, and a hard maximum that holds.
 
 `pack` knows only sizes. `fit` knows only spans and their own text's size: it cuts what is over a maximum
-at words, and inside a word at graphemes.
+at words, and inside a word at graphemes. `join_small` lets fragments join their neighbours, and `join_ranges`
+does so with ranges of a text.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import regex  # type: ignore[import-untyped]
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from chunkcore.errors import SizeError
 from chunkcore.tokens import Offsets, TokenizedText
 
-__all__ = ["fit", "pack", "running_sizes", "trim"]
+__all__ = ["fit", "join_ranges", "join_small", "pack", "running_sizes", "trim"]
 
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
@@ -68,6 +69,111 @@ def pack(
             shared = max(0, min(overlap, size - needed))
             begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
+
+
+class _Group(NamedTuple):
+    """Neighbouring chunks that are one now; of a size that is not wanted exactly, at least what it is at least."""
+
+    first: int
+    last: int
+    size: int
+
+
+def join_small(
+    sizes: Sequence[int],
+    gaps: Sequence[Any],
+    minimum: int,
+    maximum: int | None,
+    together: Callable[[int, int], int],
+) -> list[tuple[int, int]]:
+    """Ranges of neighbouring chunks to be one each, so that fragments are part of something: the soft minimum.
+
+    In order, each chunk under the minimum joins the neighbour across the smaller gap (of equal ones the one before
+    it), else the other one, where the two are not over the maximum together; else it stays. Nothing is dropped.
+
+    Args:
+        sizes: of the chunks.
+        gaps: what parts each chunk from the one before it, in anything that compares: characters, a distance. None
+            where the two must not be one. The first is not looked at.
+        minimum: what is smaller joins a neighbour.
+        maximum: what two may not be over together; None for no limit.
+        together: the size of the chunks from one up to before another as one.
+
+    O(n) time, and `together` is asked at most twice for each chunk under the minimum.
+
+    >>> words = [5, 1, 4, 5, 2]
+    >>> join_small(words, [0, 2, 1, 1, 1], 3, 7, lambda first, last: sum(words[first:last]))
+    [(0, 1), (1, 3), (3, 5)]
+    """
+    done: list[_Group] = []
+    waiting = [_Group(place, place + 1, size) for place, size in enumerate(sizes)][::-1]
+
+    def joined(left: _Group, right: _Group) -> _Group | None:
+        if gaps[right.first] is None:
+            return None
+        size = max(left.size, right.size)
+        if maximum is not None or size < minimum:
+            size = together(left.first, right.last)
+        return None if maximum is not None and size > maximum else _Group(left.first, right.last, size)
+
+    while waiting:
+        group = waiting.pop()
+        whole = None
+        if group.size < minimum:
+            before = gaps[group.first] if done else None
+            after = gaps[waiting[-1].first] if waiting else None
+            left_first = before is not None and (after is None or before <= after)
+            for left in (left_first, not left_first):
+                if left and done and (whole := joined(done[-1], group)):
+                    done.pop()
+                elif not left and waiting and (whole := joined(group, waiting[-1])):
+                    waiting.pop()
+                if whole:
+                    break
+        (waiting if whole else done).append(whole or group)
+    return [(group.first, group.last) for group in done]
+
+
+def join_ranges(
+    source: TokenizedText,
+    rows: list[tuple[int, int]],
+    minimum: int,
+    maximum: int | None = None,
+    gaps: Sequence[Any] | None = None,
+) -> list[tuple[int, int]]:
+    """`join_small` of chunks that are ranges of a text, in order, measured by their own text.
+
+    Args:
+        source: the text; chunks of different parts of it stay apart.
+        rows: starts and ends; they may overlap.
+        minimum: see `join_small`.
+        maximum: see `join_small`.
+        gaps: see `join_small`; by default how many characters part a chunk from the one before it.
+
+    >>> from chunkcore.tokens import WordCounter
+    >>> source = WordCounter().tokenize("one two. three.  four five.")
+    >>> join_ranges(source, [(0, 8), (9, 15), (17, 27)], minimum=2)
+    [(0, 15), (17, 27)]
+    """
+    if minimum <= 0 or len(rows) < 2:
+        return rows
+    table = np.array(rows, dtype=np.int64)
+    reach = np.maximum.accumulate(table[:, 1]).tolist()
+    if gaps is None:
+        gaps = [0, *(table[1:, 0] - table[:-1, 1]).tolist()]
+    if len(source.parts) > 1:
+        owners = np.searchsorted(source.parts[:, 1], table[:, 0], side="right")
+        changes = [True, *(owners[1:] != owners[:-1]).tolist()]
+        gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
+    groups = join_small(
+        source.counts(table[:, 0], table[:, 1]).tolist(),
+        gaps,
+        minimum,
+        maximum,
+        lambda first, last: source.count(rows[first][0], reach[last - 1]),
+    )
+    # What was not joined keeps its end, though a chunk before it may reach farther.
+    return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from chunkcore.chunkers.base import register
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, pack, running_sizes
+from chunkcore.packing import fit, join_ranges, pack, running_sizes
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -181,14 +181,15 @@ def group_pieces(
     Raises:
         SizeError: one grapheme is over the maximum.
 
-    O(n) time, and at most one count of at most `maximum` (or twice `minimum`) tokens a join.
+    O(n) time, and a few counts of at most `maximum` (or twice `minimum`) tokens a fragment.
     """
     if not len(pieces):
         return []
     parts = _parts(source, pieces, distances, cuts, maximum)
-    if minimum > 0:
-        parts = _join_small(source, parts, minimum, maximum)
-    return [(Span(part.start, part.end),) for part in parts]
+    rows = join_ranges(
+        source, [(part.start, part.end) for part in parts], minimum, maximum, [part.distance for part in parts]
+    )
+    return [(Span(start, end),) for start, end in rows]
 
 
 def _parts(
@@ -214,35 +215,3 @@ def _parts(
             gaps = [float(before[begin])] + [0.0] * (len(bounds) - 1)
             bounded += [_Part(*each, gap, source.count(*each)) for each, gap in zip(bounds, gaps, strict=True)]
     return bounded
-
-
-def _join_small(source: TokenizedText, parts: list[_Part], minimum: int, maximum: int | None) -> list[_Part]:
-    """Each part under the minimum goes to its nearer neighbour, else to the other, else stays as it is."""
-
-    def joined(left: _Part, right: _Part) -> _Part | None:
-        size = max(left.size, right.size)
-        if maximum is not None or size < minimum:  # else it is large enough, and how large is of no matter
-            size = source.count(left.start, right.end)
-        whole = _Part(left.start, right.end, left.distance, size)
-        return None if maximum is not None and size > maximum else whole
-
-    done: list[_Part] = []
-    waiting = parts[::-1]
-    while waiting:
-        part = waiting.pop()
-        whole = None
-        if part.size < minimum:
-            to_left = part.distance if done else np.inf
-            to_right = waiting[-1].distance if waiting else np.inf
-            for side in ("left", "right") if to_left <= to_right else ("right", "left"):
-                if side == "left" and done and (whole := joined(done[-1], part)):
-                    done.pop()
-                    break
-                if side == "right" and waiting and (whole := joined(part, waiting[-1])):
-                    waiting.pop()
-                    break
-        if whole is None:
-            done.append(part)
-        else:
-            waiting.append(whole)
-    return done

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers.semantic import neighbour_distances
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.packing import join_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -72,6 +74,8 @@ class ClusterSemantic(Chunker):
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of what follows them.
         maximum: "pieces", as told above, or "text": no chunk's own text is over `max_size` either.
+        min_size: a chunk whose own text counts less joins the neighbour that is nearer by distance, or the other one,
+            where the two are not over `max_size`; else it stays.
         mean: the similarity from which on pieces gain by being together, -1 to 1; None for the mean of each text.
 
     Cost: one call of the model for a text's distinct pieces; then O(n·w·d) time and O(n·d) memory for n
@@ -90,10 +94,13 @@ class ClusterSemantic(Chunker):
     separators: tuple[str, ...] = _SEPARATORS
     maximum: Literal["pieces", "text"] = "pieces"
     mean: float | None = None
+    min_size: int = 0
 
     def _validate(self) -> None:
         if not 1 <= self.piece_size <= self.max_size:
             raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
+        if not 0 <= self.min_size <= self.max_size:
+            raise OptionError(f"min_size is at least 0 and at most max_size ({self.max_size}), got {self.min_size}")
         if isinstance(self.embedder, str) and not self.embedder.strip():
             raise OptionError("embedder is the name of a model, got an empty one")
         if self.mean is not None and not -1 <= self.mean <= 1:
@@ -146,6 +153,7 @@ class ClusterSemantic(Chunker):
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         found = self._splitter.ranges(source)
         pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
+        distances = np.empty(0)
         if len(pieces) > 1:
             vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in found])
             most = min(self.max_size // self.piece_size, len(pieces))
@@ -153,7 +161,11 @@ class ClusterSemantic(Chunker):
             lasts = np.cumsum(optimal_segmentation(vectors, most, mean=self.mean, fits=fits)) - 1
             firsts = np.concatenate(([0], lasts[:-1] + 1))
             pieces = np.column_stack((pieces[firsts, 0], pieces[lasts, 1]))
-        return [(Span(start, end),) for start, end in pieces.tolist()]
+            if self.min_size:
+                distances = neighbour_distances(vectors)[lasts[:-1]]
+        rows = [(start, end) for start, end in pieces.tolist()]
+        joined = join_ranges(source, rows, self.min_size, self.max_size, [0.0, *distances.tolist()])
+        return [(Span(start, end),) for start, end in joined]
 
     def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:
         """Whether the last 1, 2, … `most` pieces up to each are at most `max_size` on their own."""

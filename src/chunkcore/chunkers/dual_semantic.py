@@ -13,7 +13,7 @@ from chunkcore.chunkers.base import register
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit
+from chunkcore.packing import fit, join_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -33,7 +33,9 @@ class DualSemantic(SentenceChunker):
     2. one that finds the chunk under `min_size` joins it;
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next.
 
-    So a chunk is under `min_size` only where the next block does not fit, or the text ends.
+    So a chunk is under `min_size` only where the next block does not fit, or the text ends; with
+    ``maximum="text"`` it then joins the chunk before or after it that is more similar to it where they meet, or the
+    other one, if `max_size` allows.
 
     Equation 1 prints ``i < j < min(i + d, N - 1)``, which leaves out the last block, and those exactly d
     apart, though the text says within d; here ``i < j <= min(i + d, N - 1)``. Equation 2 prints the standard
@@ -92,8 +94,11 @@ class DualSemantic(SentenceChunker):
         unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
         firsts = self._firsts(source, blocks, unit)
         lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
-        rows = np.column_stack((blocks[firsts, 0], blocks[lasts, 1]))
-        return [(Span(start, end),) for start, end in rows.tolist()]
+        rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
+        if self.maximum == "text":
+            distances = [1.0 - float(unit[first - 1] @ unit[first]) for first in firsts]
+            rows = join_ranges(source, rows, self.min_size, self.max_size, distances)
+        return [(Span(start, end),) for start, end in rows]
 
     def _blocks(self, source: TokenizedText) -> Ranges:
         """The sentences; with ``maximum="text"`` in parts where they are over it."""

@@ -11,6 +11,7 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
+from chunkcore.packing import join_ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["FixedSentences"]
@@ -22,13 +23,15 @@ class FixedSentences(Chunker):
     """The Fixed-size Chunker of papers/001: consecutive chunks of one number of sentences.
 
     Every chunk but the last has `sentences` new sentences; each after the first begins with the last
-    `overlap` sentences before them. Sizes in tokens are not looked at. Time is linear, but for the overlap.
+    `overlap` sentences before them. Sizes in tokens are not looked at, but for a `minimum`: a smaller chunk joins
+    the neighbour that fewer characters part it from. Time is linear, but for the overlap.
 
     Attributes:
         sentences: new sentences a chunk, at least 1.
         chunks: how many chunks a document has, at least 1, instead of `sentences`: as near to one number of
             sentences as can be, the first ones one longer. A document of fewer sentences has a chunk each.
         overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`.
+        minimum: a chunk that counts less, in the counter's unit, joins a neighbour; 0 for none.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
 
@@ -42,6 +45,7 @@ class FixedSentences(Chunker):
     sentences: int = 5
     chunks: int | None = None
     overlap: int = 0
+    minimum: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
     def _validate(self) -> None:
@@ -52,17 +56,19 @@ class FixedSentences(Chunker):
             raise OptionError(f"chunks is at least 1, or null for a number of sentences; got {self.chunks}")
         if self.overlap < 0 or (self.chunks is None and self.overlap > self.sentences):
             raise OptionError(f"overlap is 0 to sentences ({self.sentences}) sentences, got {self.overlap}")
+        if self.minimum < 0:
+            raise OptionError(f"minimum is at least 0, got {self.minimum}")
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
-        found: list[tuple[Span, ...]] = []
+        found: list[tuple[int, int]] = []
         previous = -1
         for first, end in pairwise(edges):
             begin = max(previous + 1, first - self.overlap) if found else first
             previous = begin
-            found.append((Span(rows[begin][0], rows[end - 1][1]),))
-        return found
+            found.append((rows[begin][0], rows[end - 1][1]))
+        return [(Span(start, end),) for start, end in join_ranges(source, found, self.minimum)]
 
     def _edges(self, total: int) -> list[int]:
         """The number of the first new sentence of each chunk, and the number of sentences."""

@@ -10,6 +10,7 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
+from chunkcore.packing import join_small
 from chunkcore.tokens import Offsets, TokenizedText
 
 __all__ = ["FixedToken"]
@@ -31,6 +32,7 @@ class FixedToken(Chunker):
     Attributes:
         size: tokens a window, at least 1.
         overlap: tokens that neighbouring windows share, ``0 <= overlap < size``.
+        minimum: a last window of fewer tokens joins the one before it; ``0 <= minimum <= size``.
         counter: whose tokens.
 
     Raises:
@@ -44,6 +46,7 @@ class FixedToken(Chunker):
 
     size: int = 200
     overlap: int = 0
+    minimum: int = 0
 
     def _validate(self) -> None:
         if self.size < 1:
@@ -53,6 +56,8 @@ class FixedToken(Chunker):
                 f"overlap is at least 0 and less than size ({self.size}), else windows would not advance; "
                 f"got {self.overlap}"
             )
+        if not 0 <= self.minimum <= self.size:
+            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows: list[list[int]] = []
@@ -70,6 +75,8 @@ class FixedToken(Chunker):
         # The last window is the first that reaches the end of the text.
         begins = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
         ends = np.minimum(begins + self.size, len(places))
+        if self.minimum and len(begins) > 1:
+            begins, ends = self._joined(begins, ends)
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))
@@ -77,3 +84,16 @@ class FixedToken(Chunker):
         new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
         found: list[list[int]] = rows[new & (rows[:, 0] < rows[:, 1])].tolist()
         return found
+
+    def _joined(self, begins: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+        """The windows, in tokens, after the last one has joined its neighbour if it is too small."""
+        groups = np.array(
+            join_small(
+                (ends - begins).tolist(),
+                [0] * len(begins),
+                self.minimum,
+                None,
+                lambda first, last: int(ends[last - 1] - begins[first]),
+            )
+        )
+        return begins[groups[:, 0]], ends[groups[:, 1] - 1]

@@ -66,6 +66,7 @@ class KamradtModified(SentenceChunker):
     Attributes:
         size: in the counter's unit: of the largest chunk's own text, or the mean.
         goal: "maximum" or "mean", as told above.
+        minimum: a chunk of less joins its nearer neighbour, where `size` allows; with ``goal="mean"`` it always does.
         piece_size: None for sentences; else pieces of at most so much by the recursive splitter.
         buffer: sentences, or pieces, on each side of a window.
         splitter: see `SentenceChunker`.
@@ -81,6 +82,7 @@ class KamradtModified(SentenceChunker):
     """
 
     size: int = 300
+    minimum: int = 0
     goal: Literal["maximum", "mean"] = "maximum"
     piece_size: int | None = None
     buffer: int = 1
@@ -89,6 +91,8 @@ class KamradtModified(SentenceChunker):
         super()._validate()
         if self.size < 1:
             raise OptionError(f"size is at least 1, got {self.size}")
+        if not 0 <= self.minimum <= self.size:
+            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
         if self.piece_size is not None and not 1 <= self.piece_size <= self.size:
             raise OptionError(f"piece_size is at least 1 and at most size ({self.size}), got {self.piece_size}")
         if self.buffer < 0:
@@ -114,7 +118,8 @@ class KamradtModified(SentenceChunker):
             texts = [source.text[start:end] for start, end in pieces.tolist()]
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
         search = self._largest_within if self.goal == "maximum" else self._mean_about
-        return group_pieces(source, pieces, distances, search(source, pieces, distances), maximum=self.hard_maximum)
+        cuts = search(source, pieces, distances)
+        return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.hard_maximum)
 
     def _largest_within(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
         """The fewest cuts of a threshold that leave no chunk of several pieces over `size`."""

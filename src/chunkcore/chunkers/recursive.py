@@ -13,7 +13,7 @@ from chunkcore.boundaries.separators import Keep, Places, characters, find_liter
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, pack, running_sizes, trim
+from chunkcore.packing import fit, join_ranges, pack, running_sizes, trim
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
@@ -50,6 +50,9 @@ class Recursive(Chunker):
         regex: separators are regular expressions of Python's `re`.
         strip: chunks lose the white space at their ends, and those of white space alone are left out.
         maximum: "pieces", as told above, or "text": no chunk's own text is over `size`.
+        minimum: a chunk whose own text counts less joins the neighbour that fewer characters part it from;
+            ``0 <= minimum <= size``. The two are then over `size` by less than this; with ``maximum="text"`` they are
+            not, and a fragment with no room beside it stays.
 
     Raises:
         OptionError: an option is out of range, or a separator is no regular expression.
@@ -69,12 +72,15 @@ class Recursive(Chunker):
     regex: bool = False
     strip: bool = True
     maximum: Literal["pieces", "text"] = "pieces"
+    minimum: int = 0
 
     def _validate(self) -> None:
         if self.size < 1:
             raise OptionError(f"size is at least 1, got {self.size}")
         if not 0 <= self.overlap <= self.size:
             raise OptionError(f"overlap is at least 0 and at most size ({self.size}), got {self.overlap}")
+        if not 0 <= self.minimum <= self.size:
+            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
         if not self.separators:
             raise OptionError('separators holds at least one string ("" splits into characters), got none')
         for separator in self.separators:
@@ -99,7 +105,9 @@ class Recursive(Chunker):
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         """The chunks' starts and ends, in order: for a strategy that begins with these pieces."""
         rows = self._chunks(source)
-        return self._bounded(source, rows) if self.maximum == "text" else rows
+        if self.maximum == "text":
+            return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
+        return join_ranges(source, rows, self.minimum, self.size + self.minimum - 1)
 
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
         """The chunks in order, stripped where the original strips.

@@ -13,7 +13,7 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, running_sizes
+from chunkcore.packing import fit, join_ranges, running_sizes
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -88,8 +88,8 @@ class Sentence(Chunker):
             return []
         before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
         sums: list[int] = running_sizes(source.counts(before, sentences[:, 1])).tolist()
-        rows = self._joined(self._packed(sums), sums, sentences)
-        return [(Span(start, end),) for start, end in self._bounded(source, sentences, rows)]
+        rows = self._bounded(source, sentences, self._packed(sums))
+        return [(Span(start, end),) for start, end in join_ranges(source, rows, self.minimum, self.hard_maximum)]
 
     def _packed(self, sums: list[int]) -> list[_Row]:
         """Sentences in order, as many as fit, each chunk after the sentences that it shares."""
@@ -109,26 +109,6 @@ class Sentence(Chunker):
         if not self.overlap:
             return counted
         return min(counted, first - 1, bisect_left(sums, sums[first] - self.overlap, 0, first))
-
-    def _joined(self, rows: list[_Row], sums: list[int], sentences: Ranges) -> list[_Row]:
-        """The chunks, those under the minimum joined with a neighbour where the maximum allows."""
-        if not self.minimum:
-            return rows
-        gaps = [0, *(sentences[1:, 0] - sentences[:-1, 1]).tolist()]
-
-        def fits(left: _Row, right: _Row) -> bool:
-            return sums[right[2]] - sums[left[0]] <= self.hard_maximum
-
-        found: list[_Row] = []
-        for row, after in zip(rows, [*rows[1:], None], strict=True):
-            small = sums[row[2]] - sums[row[0]] < self.minimum
-            waits = found and sums[found[-1][2]] - sums[found[-1][0]] < self.minimum
-            later = after is not None and fits(row, after) and gaps[after[1]] < gaps[row[1]]
-            if found and fits(found[-1], row) and (waits or (small and not later)):
-                found[-1] = (found[-1][0], found[-1][1], row[2])
-            else:
-                found.append(row)
-        return found
 
     def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
         """The chunks' ranges; one whose own text is over the maximum shares nothing, and is halved until all fit."""
