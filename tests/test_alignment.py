@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.run import Retrieved
 from tests.strategies import text_with_spans
@@ -85,7 +85,7 @@ def test_an_unknown_document_id_is_left_out_of_account(aligner: Aligner) -> None
 
 
 def test_what_stands_nowhere_keeps_its_text(aligner: Aligner) -> None:
-    assert aligner.locate("a cat", score=2.0) == Retrieved("", (), 2.0, "a cat", "unlocated")
+    assert aligner.locate("a cat", score=2.0) == Retrieved("", (), 2.0, "a cat", "unlocated", 0.0)
     assert aligner.locate("").how == "unlocated"
 
 
@@ -157,3 +157,201 @@ def test_text_whose_white_space_changed_is_found(
         assert found.document_id == "a"
         assert found.how in ("whitespace", "ambiguous", "exact")
         assert "".join(found.spans[0].slice(source).split()) == "".join(text.split())
+
+
+# --- text that was changed on its way ---
+
+TALE = Document(
+    "tale",
+    "Introduction\n\nThe “naïve” ﬁsherman of Åland rowed out—alone—before dawn, and he didn't come back.\n\n"
+    "**Warning:** the lighthouse keeper saw nothing but fog from midnight until six in the morning.\n\n"
+    "The search went on for eleven days. The search went on for eleven days. Nobody found the boat.",
+)
+
+
+def located(text: str, **options: float | None) -> tuple[str, str]:
+    """How a text was located in the tale, and what stands there."""
+    found = Aligner([FOX, TALE], **options).locate(text)
+    return found.how, "".join(span.slice(TALE.text) for span in found.spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("the lighthouse keeper saw NOTHING", "the lighthouse keeper saw nothing"),
+        ('The "naive" fisherman of Aland', "The “naïve” ﬁsherman of Åland"),
+        ("rowed out - alone - before dawn", "rowed out—alone—before dawn"),
+        ("he didn’t come back.", "he didn't come back."),
+        ("Warning: the lighthouse", "Warning:** the lighthouse"),  # as many signs around it as the text has
+        ("the light-\nhouse keeper", "the lighthouse keeper"),
+        ("fisher\u00adman of A\u030aland", "ﬁsherman of Åland"),
+    ],
+)
+def test_case_accents_signs_and_ligatures_are_seen_through(text: str, source: str) -> None:
+    assert located(text) == ("folded", source)
+
+
+def test_a_decomposed_letter_at_the_end_keeps_its_mark() -> None:
+    found = Aligner([Document("a", "Un cafe\u0301 noir")]).locate("UN CAFÉ")
+    assert found.spans == (Span(0, 8),)
+
+
+def test_vowel_signs_are_no_diacritics() -> None:
+    assert Aligner([Document("a", "काम")]).locate("कम ").how == "unlocated"
+
+
+def test_mistyped_text_is_found_by_resemblance_and_its_certainty_is_the_share_of_what_matches() -> None:
+    text = "the lighthouse kepeer saw nothimg but fog from midnight until six"
+    how, source = located(text)
+    assert (how, source) == ("fuzzy", "the lighthouse keeper saw nothing but fog from midnight until six")
+    certainty = Aligner([TALE]).locate(text).certainty
+    # 53 of the 55 letters match one by one; of the swapped "pe" one is taken out and put in again.
+    assert 0.9 < certainty < 1
+
+
+def test_what_was_written_before_and_after_a_passage_falls_off() -> None:
+    passage = "the lighthouse keeper saw nothing but fog from midnight until six in the morning."
+    for text in (f"Chapter 3 > At sea\n{passage}", f"{passage} [page 12, retrieved today]", f"p. 1: {passage} (p. 2)"):
+        found = Aligner([FOX, TALE]).locate(text)
+        assert found.document_id == "tale"
+        assert found.spans[0].slice(TALE.text).strip("*: .") == passage.strip(".")
+        assert found.how in ("part", "fuzzy")
+    assert located(f"Chapter 3 > At sea\n{passage}")[0] == "part"
+
+
+def test_a_truncated_passage_is_what_is_left_of_it() -> None:
+    assert located("the lighthouse keeper saw nothing but fo...") == (
+        "folded",
+        "the lighthouse keeper saw nothing but fo",
+    )
+    assert located("the lighthouse keeper saw noth") == ("exact", "the lighthouse keeper saw noth")
+
+
+def test_a_foreign_line_inside_a_passage_does_not_hide_the_rest_of_it() -> None:
+    passage = "the lighthouse keeper saw nothing but fog from midnight until six in the morning"
+    assert located(f"{passage[:40]} 12 | Annual Report {passage[40:]}")[1] == passage
+
+
+def test_thresholds_are_what_they_say() -> None:
+    swapped = "teh lighthouse kepeer saw nothign but fgo from midnihgt until sxi in teh morning"
+    assert located(swapped, similarity=0.7)[0] == "fuzzy"
+    assert located(swapped, similarity=0.9)[0] == "unlocated"
+    assert located("the lighthouse keeper saw nothimg but fog", similarity=None)[0] == "unlocated"
+    assert located("THE LIGHTHOUSE keeper saw nothing but fog", similarity=None)[0] == "folded"
+    quoted = "He wrote at length of quite other things, then: the lighthouse keeper saw nothing but fog from midnight"
+    assert located(quoted, share=0.4)[0] == "part"
+    assert located(quoted, share=0.7)[0] == "unlocated"
+
+
+@pytest.mark.parametrize("options", [{"similarity": 0.5}, {"similarity": 1.1}, {"share": 0}, {"share": 1.5}])
+def test_thresholds_out_of_range_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(OptionError, match=next(iter(options))):
+        Aligner([FOX], **options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A dog sat by the gate and waited for its master to come home", "the keeper saw fog", "!?", "\ud800", "---- ----"],
+)
+def test_other_texts_stand_nowhere(text: str) -> None:
+    assert located(text) == ("unlocated", "")
+
+
+def test_near_copies_are_ambiguous_where_errors_could_have_made_the_difference() -> None:
+    clause = "The supplier shall deliver the goods to the buyer's premises in {} within thirty days of the order."
+    documents = [Document(town, clause.format(town)) for town in ("Kiel", "Kyel", "the northern harbour of Helsinki")]
+    found = Aligner(documents).locate(clause.format("Kxel").replace("premises", "premisse"))
+    assert found.how == "ambiguous"
+    assert found.document_id in ("Kiel", "Kyel")
+    assert 0.4 < found.certainty < 0.5
+
+
+# --- several places ---
+
+
+def test_the_certainty_of_an_ambiguous_place_is_shared_by_all_places(aligner: Aligner) -> None:
+    assert aligner.locate("quick brown").certainty == 1
+    assert aligner.locate("The end of the story.").certainty == 0.5
+    assert aligner.locate("THE END OF THE STORY").certainty == 0.5
+
+
+def test_of_several_places_the_one_nearest_to_the_given_spans_is_taken() -> None:
+    aligner = Aligner([TALE])
+    first, second = (
+        aligner.locate("The search went on for eleven days.", document_id="tale", spans=each).spans[0].start
+        for each in ([], [(TALE.text.rindex("The search") + 3, len(TALE.text))])
+    )
+    assert (first, second) == (TALE.text.index("The search"), TALE.text.rindex("The search"))
+
+
+def test_given_spans_are_taken_where_a_context_was_written_around_the_text() -> None:
+    start = TALE.text.rindex("The search")
+    span = Span(start, start + 35)
+    aligner = Aligner([TALE])
+    found = aligner.locate("At sea:\nThe search went on for eleven days.", document_id="tale", spans=[span])
+    assert (found.how, found.spans, found.certainty) == ("spans", (span,), 1)
+    off = aligner.locate(
+        "At sea:\nThe search went on for eleven days.", document_id="tale", spans=[Span(start + 1, start + 35)]
+    )
+    assert off.how != "spans"
+
+
+def test_in_order_of_the_document_repeats_are_told_apart_by_their_neighbours() -> None:
+    lines = ["ok.", "One fell.", "ok.", "ok.", "Two fell.", "ok."]
+    log = Document("log", " ".join(lines))
+    found = Aligner([log]).locate_in_order(lines, document_id="log")
+    places = [0, 4, 14, 18, 22, 32]
+    assert [piece.spans[0].start for piece in found] == places
+    assert [piece.how for piece in found] == ["order", "exact", "order", "order", "exact", "order"]
+    assert {piece.certainty for piece in found} == {1.0}
+
+
+def test_in_order_pieces_may_overlap_and_some_may_stand_nowhere() -> None:
+    rows = "".join(f"row {number % 2} of the table | 12 | 34\n" for number in range(40))
+    table = Document("table", f"A first line.\n{rows}A last line.")
+    size, step = 90, 60
+    pieces = [table.text[start : start + size] for start in range(0, len(table.text), step)]
+    pieces[5] = "Rewritten by a model, so that it stands nowhere in the table."
+    found = Aligner([table]).locate_in_order(pieces, document_id="table")
+    starts = [piece.spans[0].start if piece.spans else None for piece in found]
+    expected = [None if number == 5 else number * step for number in range(len(pieces))]
+    right = sum(one == other for one, other in zip(starts, expected, strict=True))
+    assert (starts[5], found[5].how, found[5].certainty) == (None, "unlocated", 0)
+    assert right >= len(pieces) - 2
+
+
+def test_where_the_order_tells_nothing_the_place_stays_ambiguous() -> None:
+    log = Document("log", "ok. " * 4)
+    found = Aligner([log]).locate_in_order(["ok."], document_id="log")
+    assert (found[0].how, found[0].certainty) == ("ambiguous", 0.25)
+    assert Aligner([log]).locate_in_order([], document_id="log") == []
+    with pytest.raises(DataError, match="no document 'other'"):
+        Aligner([log]).locate_in_order(["ok."], document_id="other")
+
+
+# --- any text ---
+
+
+@given(text_with_spans(), st.sampled_from(["{}", "Title: {}", "{} (end)", "{}\n{}"]))
+def test_whatever_is_sought_the_answer_is_in_bounds_and_sure_by_a_share(
+    case: tuple[str, list[Span]], written: str
+) -> None:
+    text, spans = case
+    document = Document("a", text)
+    aligner = Aligner([document, DOG])
+    for span in spans:
+        for sought in (written.format(*[span.slice(text)] * 2), span.slice(text).upper()):
+            found = aligner.locate(sought)
+            assert 0 <= found.certainty <= 1
+            assert bool(found.spans) == (found.how != "unlocated") == (found.certainty > 0)
+            assert all(each.end <= len(text if found.document_id == "a" else DOG.text) for each in found.spans)
+
+
+@given(st.lists(text_with_spans(max_spans=1), min_size=1, max_size=3))
+def test_pieces_in_order_are_each_answered(cases: list[tuple[str, list[Span]]]) -> None:
+    document = Document("a", "".join(text for text, _ in cases))
+    pieces = [text for text, _ in cases]
+    found = Aligner([document]).locate_in_order(pieces, document_id="a")
+    assert [each.text for each in found] == pieces
+    for piece, each in zip(pieces, found, strict=True):
+        assert each.spans[0].slice(document.text) == piece

@@ -1,57 +1,94 @@
 """Where retrieved text stands in the documents: by the spans that came with it, else by the text itself.
 
-One index serves both searches. Documents are kept without their white space, and a hash of every
-eighth window of 16 characters leads to the few places where a text can stand; each is then compared
-in full. A place where even the white space agrees is exact.
+The text is sought in ever looser ways, and the first that finds it ends the search: verbatim; but for white space;
+by its letters and digits alone; by resemblance. `Retrieved.how` and `Retrieved.certainty` say which one it was.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import islice
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.resemblance import resemblances
 from chunkcore.evaluation.run import How, Retrieved
+from chunkcore.evaluation.searchable import Searchable
+from chunkcore.evaluation.sequence import choose_in_order
+from chunkcore.evaluation.text_forms import Form, fold, squeeze
 
 __all__ = ["Aligner"]
 
-_WINDOW = 16  # characters that a hash stands for; a power of two
-_STRIDE = 8  # every eighth window is indexed, so the index stays small
-_INDEXED_FROM = _WINDOW + _STRIDE - 1  # a text of so many characters holds an indexed window wherever it stands
-_BASE = 0x9E3779B97F4A7C15
+_PLACES = 1000  # places of one text beyond these are not told apart
+_RESEMBLING_FROM = 24  # letters and digits; of less, too much resembles something
+_WORD = 8  # letters and digits at an end that stand nowhere are more than typing errors: only a part was found
+_ALIKE = 0.98  # of the most matches: a place with so many is as good, as changes may have made the difference
 
-# Every character that Python calls white space lies at or below U+3000.
-_SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
+_Place = tuple[int, Span]
 
-_Place = tuple[str, tuple[Span, ...], How]
-_NOWHERE: _Place = ("", (), "unlocated")
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Equally good places, the likeliest and then the first in order, and how good."""
+
+    places: tuple[_Place, ...] = ()
+    how: How = "unlocated"
+    similarity: float = 0.0
 
 
 class Aligner:
     """Finds retrieved text in a benchmark's documents.
 
-    The index is built when a text is first searched: about 15 bytes a character, a second for 10 MB.
+    `Retrieved.how` says how:
+
+        spans       the given spans hold the text, or all of it but what was written around it
+        exact       the text stands there
+        whitespace  it does, but for white space
+        folded      its letters and digits do: case, accents, quotation marks, dashes, markup or ligatures differ
+        order       it stands at several places, and its neighbours tell which (`locate_in_order`)
+        fuzzy       something stands there that resembles the whole text
+        part        the text does in part, at least by the `share`: a title was put before it, other words after it
+        ambiguous   it stands at several places that are equally good, and one of them was taken
+        unlocated   it stands nowhere
+
+    `Retrieved.certainty` is the similarity divided by the number of equally good places. The similarity is 1,
+    but for "fuzzy" and "part": matching characters / columns of the alignment of what was found with the source.
+
+    An index is built when it is first needed: for "exact" and "whitespace" about 7 bytes a character and a second
+    for 10 MB, for the others as much again twice.
+
+    Args:
+        documents: to find text in.
+        similarity: the least that counts as found, over 0.5 to 1; None seeks no resemblance.
+        share: the least part of a text that must stand somewhere for it to count as found there, over 0 to 1.
 
     Raises:
         DataError: two documents share an id.
+        OptionError: a threshold is out of range.
 
     >>> aligner = Aligner([Document("fox.txt", "The quick fox naps. The dog barks.")])
-    >>> aligner.locate("The quick  fox")
-    Retrieved(document_id='fox.txt', spans=(Span(start=0, end=13),), score=0.0, text='The quick  fox', how='whitespace')
+    >>> aligner.locate("The quick  fox").how, aligner.locate("the QUICK fox").spans
+    ('whitespace', (Span(start=0, end=13),))
+    >>> aligner.locate("The quikc fox naps. The dog barks.")
+    Retrieved(document_id='fox.txt', spans=(Span(start=0, end=34),), score=0.0,
+        text='The quikc fox naps. The dog barks.', how='fuzzy', certainty=0.925...)
     """
 
-    def __init__(self, documents: Iterable[Document]) -> None:
+    def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8, share: float = 0.5) -> None:
+        if similarity is not None and not 0.5 < similarity <= 1:
+            raise OptionError(f"similarity is over 0.5 to 1, or None to seek no resemblance, got {similarity!r}")
+        if not 0 < share <= 1:
+            raise OptionError(f"share is over 0 to 1, got {share!r}")
+        self.similarity = similarity
+        self.share = share
         self._documents = list(documents)
         self._numbers = {document.id: number for number, document in enumerate(self._documents)}
         if len(self._numbers) < len(self._documents):
             raise DataError("two documents share an id, so a place could not be named: make the ids unique")
-        self._known: dict[tuple[str, str], _Place] = {}
+        self._known: dict[tuple[str, int | None], _Found] = {}
 
     def locate(
         self,
@@ -63,10 +100,10 @@ class Aligner:
     ) -> Retrieved:
         """Where a retrieved text stands.
 
-        Given spans are taken where their slices are the text, white space aside (or where there is no
-        text to hold them against). Otherwise the text is searched: verbatim, then with white space left
-        out of account. Where it stands at several places the first is taken and `how` is "ambiguous";
-        where it stands nowhere there are no spans and `how` is "unlocated".
+        Given spans are taken where their slices are the text, white space and spelling aside, or the better part
+        of it (a context was written around it), or where there is no text to hold them against. Otherwise the
+        text is searched. Of several places the one nearest to the given spans is taken, else the first, and `how`
+        is "ambiguous"; where it stands nowhere there are no spans and `how` is "unlocated".
 
         Args:
             text: what the retriever returned.
@@ -76,156 +113,173 @@ class Aligner:
             score: the retriever's own.
         """
         number = self._numbers.get(document_id)
-        offered = list(spans)
-        if offered and number is not None:
-            verified = _verified(self._documents[number].text, text, offered)
-            if verified:
-                return Retrieved(document_id, verified, score, text, "spans")
-        key = (text, document_id if number is not None else "")
-        if key not in self._known:
-            self._known[key] = self._search(text, number)
-        found_in, found, how = self._known[key]
-        return Retrieved(found_in, found, score, text, how)
+        offered = () if number is None else _as_spans(spans, len(self._documents[number].text))
+        if number is not None and offered and self._hold(self._documents[number].text, offered, text):
+            return Retrieved(document_id, offered, score, text, "spans")
+        found = self._search(text, number)
+        if not found.places:
+            return Retrieved("", (), score, text, "unlocated", 0.0)
+        near = offered[0].start if offered else 0
+        place = min(found.places, key=lambda each: abs(each[1].start - near)) if offered else found.places[0]
+        return self._retrieved(text, found, place, len(found.places), score)
 
-    def _search(self, text: str, number: int | None) -> _Place:
+    def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
+        """Where the pieces of one document stand that come in the document's own order, such as all its chunks.
+
+        Of a text that stands at several places the one is taken that its neighbours leave for it: every piece
+        begins after the one before it, with a gap (or an overlap) like that between neighbours that stand at one place
+        only. Where this tells the place, `how` is "order"; else it is "ambiguous", and the certainty is of the
+        places that fit the order equally well.
+
+        Args:
+            texts: in the order of the document.
+            document_id: the document.
+
+        Raises:
+            DataError: there is no such document.
+
+        >>> aligner = Aligner([Document("log", "ok. One fell. ok. Two fell. ok.")])
+        >>> found = aligner.locate_in_order(["One fell.", "ok.", "Two fell."], document_id="log")
+        >>> [(piece.spans[0].start, piece.how) for piece in found]
+        [(4, 'exact'), (14, 'order'), (18, 'exact')]
+        """
+        if document_id not in self._numbers:
+            raise DataError(f"there is no document {document_id!r} among the {len(self._documents)} to find text in")
+        found = [self._search(text, self._numbers[document_id]) for text in texts]
+        choices = choose_in_order([[span for _, span in each.places] for each in found], [len(text) for text in texts])
+        located = []
+        for text, each, choice in zip(texts, found, choices, strict=True):
+            if choice is None:
+                located.append(Retrieved("", (), 0.0, text, "unlocated", 0.0))
+                continue
+            told = len(each.places) > 1 and choice.equals == 1
+            sure = _Found(each.places, "order", each.similarity) if told else each
+            located.append(self._retrieved(text, sure, each.places[choice.index], choice.equals, 0.0))
+        return located
+
+    def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
+        owner, span = place
+        how: How = "ambiguous" if equals > 1 else found.how
+        return Retrieved(self._documents[owner].id, (span,), score, text, how, found.similarity / equals)
+
+    def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
+        """Whether the spans stand for the text."""
+        held = "".join(span.slice(source) for span in spans)
+        if not text or held == text or "".join(held.split()) == "".join(text.split()):
+            return True
+        return self._is_within(fold(held).text, fold(text), text)
+
+    def _is_within(self, held: str, form: Form, text: str) -> bool:
+        """Whether what is held is the better part of the text, from one end of a word to another."""
+        start = form.text.find(held)
+        if not held or start < 0 or len(held) < self.share * len(form.text):
+            return False
+        part = form.span(start, start + len(held))
+        return not (text[: part.start][-1:].isalnum() or text[part.end :][:1].isalnum())
+
+    def _search(self, text: str, number: int | None) -> _Found:
+        key = (text, number)
+        if key not in self._known:
+            self._known[key] = (
+                self._verbatim(text, number) or self._folded(text, number) or self._resembling(text, number) or _Found()
+            )
+        return self._known[key]
+
+    def _verbatim(self, text: str, number: int | None) -> _Found | None:
+        """As it stands, else but for white space."""
         squeezed = "".join(text.split())
         if not squeezed:
-            return self._search_blank(text, number)
-        loose: list[tuple[int, Span]] = []
-        exact: list[tuple[int, Span]] = []
+            return _found(self._blank(text, number), "exact")
         lead = len(text) - len(text.lstrip())
-        for found, place in self._places(squeezed, number):
-            source = self._documents[found].text
-            first, last = self._squeezed[found].originals(place, len(squeezed))
-            begin = first - lead
-            if begin >= 0 and source.startswith(text, begin):
-                exact.append((found, Span(begin, begin + len(text))))
-                if len(exact) == 2:
-                    break
-            elif len(loose) < 2:
-                loose.append((found, Span(first, last + 1)))
-        return self._first(exact, "exact") if exact else self._first(loose, "whitespace")
+        loose: list[_Place] = []
+        exact: list[_Place] = []
+        for owner, start in self._squeezed.places(squeezed, number):
+            span = self._squeezed.forms[owner].span(start, start + len(squeezed))
+            begin = span.start - lead
+            if begin >= 0 and self._documents[owner].text.startswith(text, begin):
+                exact.append((owner, Span(begin, begin + len(text))))
+            elif len(loose) < _PLACES:
+                loose.append((owner, span))
+            if len(exact) == _PLACES:
+                break
+        return _found(exact, "exact") or _found(loose, "whitespace")
 
-    def _search_blank(self, text: str, number: int | None) -> _Place:
+    def _blank(self, text: str, number: int | None) -> list[_Place]:
         """A text of nothing but white space can only stand somewhere verbatim."""
-        chosen = range(len(self._documents)) if number is None else [number]
-        found = [(each, self._documents[each].text.find(text)) for each in chosen] if text else []
-        places = [(each, Span(at, at + len(text))) for each, at in found if at >= 0]
-        places += [
-            (each, Span(again, again + len(text)))
-            for each, span in places[:1]
-            if (again := self._documents[each].text.find(text, span.start + 1)) >= 0
+        found: list[_Place] = []
+        owners = range(len(self._documents)) if number is None else [number]
+        for owner in owners if text else ():
+            start = self._documents[owner].text.find(text)
+            while start >= 0 and len(found) < _PLACES:
+                found.append((owner, Span(start, start + len(text))))
+                start = self._documents[owner].text.find(text, start + 1)
+        return found
+
+    def _folded(self, text: str, number: int | None) -> _Found | None:
+        """By letters and digits."""
+        form = fold(text)
+        size = len(form.text)
+        places = islice(self._folds.places(form.text, number), _PLACES) if size else ()
+        return _found(
+            [self._widened(text, form, (0, size), at, (start, start + size)) for at, start in places], "folded"
+        )
+
+    def _resembling(self, text: str, number: int | None) -> _Found | None:
+        form = fold(text)
+        size = len(form.text)
+        if self.similarity is None or size < _RESEMBLING_FROM:
+            return None
+        least = max(_RESEMBLING_FROM, self.share * size)
+        good = [
+            each
+            for each in resemblances(form.text, self._folds.texts, self._folds.index, number)
+            if each.similarity >= self.similarity and each.part_end - each.part_start >= least
         ]
-        return self._first(places, "exact")
+        if not good:
+            return None
+        first = good[0]
+        places = [
+            self._widened(text, form, (each.part_start, each.part_end), each.owner, (each.start, each.end))
+            for each in good
+            if each.matches >= _ALIKE * first.matches
+        ]
+        whole = max(first.part_start, size - first.part_end) < _WORD
+        return _found(places, "fuzzy" if whole else "part", first.similarity)
 
-    def _first(self, places: Sequence[tuple[int, Span]], how: How) -> _Place:
-        if not places:
-            return _NOWHERE
-        number, span = places[0]
-        return self._documents[number].id, (span,), how if len(places) == 1 else "ambiguous"
-
-    def _places(self, squeezed: str, number: int | None) -> Iterator[tuple[int, int]]:
-        """Each document and squeezed offset at which the squeezed text stands, in order."""
-        if len(squeezed) >= _INDEXED_FROM:
-            for found, place in self._index.candidates(squeezed, number):
-                if self._squeezed[found].text.startswith(squeezed, place):
-                    yield found, place
-            return
-        for each in range(len(self._documents)) if number is None else [number]:
-            place = self._squeezed[each].text.find(squeezed)
-            while place >= 0:
-                yield each, place
-                place = self._squeezed[each].text.find(squeezed, place + 1)
-
-    @cached_property
-    def _squeezed(self) -> list[_Squeezed]:
-        return [_Squeezed.of(document.text) for document in self._documents]
+    def _widened(self, text: str, form: Form, part: tuple[int, int], owner: int, place: tuple[int, int]) -> _Place:
+        """Where folded characters stand, with as many signs around them as the text has: folding left those out."""
+        source, folded = self._documents[owner].text, self._folds.forms[owner]
+        span = folded.span(*place)
+        before = _signs(source, folded.left_out(source, place[0]))
+        behind = _signs(source, folded.left_out(source, place[1]))
+        marks = next((count for count, at in enumerate(behind) if not unicodedata.combining(source[at])), len(behind))
+        first = len(before) - min(len(before), len(_signs(text, form.left_out(text, part[0]))))
+        last = max(marks, min(len(behind), len(_signs(text, form.left_out(text, part[1])))))
+        return owner, Span([*before, span.start][first], [span.end - 1, *behind][last] + 1)
 
     @cached_property
-    def _index(self) -> _WindowIndex:
-        return _WindowIndex([squeezed.text for squeezed in self._squeezed])
+    def _squeezed(self) -> Searchable:
+        return Searchable([document.text for document in self._documents], squeeze, window=16, stride=8)
+
+    @cached_property
+    def _folds(self) -> Searchable:
+        # Shorter windows, and more of them: one that a change left whole must be found.
+        return Searchable([document.text for document in self._documents], fold, window=8, stride=4)
 
 
-def _verified(source: str, text: str, offered: Sequence[Span | tuple[int, int]]) -> tuple[Span, ...]:
-    """The offered spans where they are in bounds and stand for the text, else none."""
+def _signs(text: str, between: Span | None) -> list[int]:
+    """The offsets of what is not white space."""
+    return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
+
+
+def _found(places: Sequence[_Place], how: How, similarity: float = 1.0) -> _Found | None:
+    return _Found(tuple(places), how, similarity) if places else None
+
+
+def _as_spans(offered: Iterable[Span | tuple[int, int]], size: int) -> tuple[Span, ...]:
+    """The offered spans where all are in bounds, else none."""
     try:
         spans = tuple(each if isinstance(each, Span) else Span(*each) for each in offered)
     except (DataError, TypeError):
         return ()
-    if any(span.end > len(source) for span in spans):
-        return ()
-    slices = [span.slice(source) for span in spans]
-    if not text or slices == [text]:
-        return spans
-    return spans if "".join("".join(slices).split()) == "".join(text.split()) else ()
-
-
-@dataclass(frozen=True, eq=False)
-class _Squeezed:
-    """A text without its white space, and where each character was."""
-
-    text: str
-    kept: NDArray[np.uint32]
-
-    @classmethod
-    def of(cls, text: str) -> _Squeezed:
-        codes = _codes(text)
-        blank = _SPACE[np.minimum(codes, len(_SPACE) - 1)] & (codes < len(_SPACE))
-        return cls("".join(text.split()), np.flatnonzero(~blank).astype(np.uint32))
-
-    def originals(self, place: int, length: int) -> tuple[int, int]:
-        """The offsets in the text itself of the first and of the last of `length` characters."""
-        return int(self.kept[place]), int(self.kept[place + length - 1])
-
-
-class _WindowIndex:
-    """From the hash of a window to the places where such a window stands."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        sizes = [len(text) for text in texts]
-        self._bases: list[int] = [0, *np.cumsum(sizes).tolist()]
-        hashes = [_window_hashes(text)[::_STRIDE] for text in texts]
-        places = [
-            base + _STRIDE * np.arange(len(each), dtype=np.int64)
-            for base, each in zip(self._bases, hashes, strict=False)
-        ]
-        # A stable sort keeps the places of equal hashes in order.
-        joined = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
-        order = np.argsort(joined, kind="stable")
-        self._hashes = joined[order]
-        self._places = np.concatenate([*places, np.empty(0, dtype=np.int64)])[order]
-
-    def candidates(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
-        """Every document and offset at which the text may stand, in order; none is missed.
-
-        Wherever it stands, one window of it at each residue of the stride is indexed. Of the windows of
-        a residue the rarest is looked up, so that a rule of dashes inside of a text costs nothing.
-        """
-        hashes = _window_hashes(text)
-        first = np.searchsorted(self._hashes, hashes, side="left")
-        counts = np.searchsorted(self._hashes, hashes, side="right") - first
-        found = []
-        for residue in range(_STRIDE):
-            rarest = residue + _STRIDE * int(np.argmin(counts[residue::_STRIDE]))
-            found.append(self._places[first[rarest] : first[rarest] + counts[rarest]] - rarest)
-        places = np.unique(np.concatenate(found))
-        low, high = (0, self._bases[-1]) if number is None else (self._bases[number], self._bases[number + 1])
-        for place in places[(places >= low) & (places < high)].tolist():
-            document = bisect_right(self._bases, place) - 1
-            yield document, place - self._bases[document]
-
-
-def _codes(text: str) -> NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-
-
-def _window_hashes(text: str) -> NDArray[np.uint64]:
-    """A polynomial hash, modulo 2**64, of the window that begins at each character; by doubling."""
-    hashes = _codes(text).astype(np.uint64) + np.uint64(1)
-    width, factor = 1, _BASE
-    while width < _WINDOW:
-        if len(hashes) <= width:
-            return np.empty(0, dtype=np.uint64)
-        hashes = hashes[:-width] * np.uint64(factor) + hashes[width:]
-        width, factor = 2 * width, factor * factor % 2**64
-    return hashes
+    return () if any(span.end > size for span in spans) else spans

@@ -113,7 +113,10 @@ class EvidenceFinder:
         if not found.spans:
             return ""
         span = found.spans[0]
-        return f"; with other white space it stands in {found.document_id!r} at {span.start}-{span.end}"
+        place = f"in {found.document_id!r} at {span.start}-{span.end}"
+        if found.how in ("fuzzy", "part"):
+            return f"; what resembles it most (certainty {found.certainty:.2f}) stands {place}"
+        return f"; with other white space or spelling it stands {place}"
 
     @cached_property
     def _aligner(self) -> Aligner:

@@ -10,7 +10,7 @@ from chunkcore.document import Span
 
 __all__ = ["How", "Retrieved", "Retriever", "Run"]
 
-How = Literal["spans", "exact", "whitespace", "ambiguous", "unlocated"]
+How = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,10 @@ class Retrieved:
         score: the retriever's own, higher is better.
         text: what came back. Of a piece that was not located it is all there is, and its tokens still
             count as retrieved.
-        how: how it was located. "ambiguous": the text stands at several places and the first was taken.
+        how: how it was located; `Aligner` says what each word means. "ambiguous": the text stands at several
+            places that are equally good, and one of them was taken.
+        certainty: how sure the place is, 0 to 1: how much of what was found matches, divided by the number of
+            places that are equally good.
     """
 
     document_id: str
@@ -31,6 +34,7 @@ class Retrieved:
     score: float = 0.0
     text: str = ""
     how: How = "spans"
+    certainty: float = 1.0
 
 
 @runtime_checkable

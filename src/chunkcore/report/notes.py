@@ -19,7 +19,11 @@ HOW: dict[str, str] = {
     "spans": "by its spans",
     "exact": "by its text",
     "whitespace": "by its text but for white space",
-    "ambiguous": "at the first of several places",
+    "folded": "by its letters and digits",
+    "order": "by its text and its neighbours",
+    "fuzzy": "by resemblance",
+    "part": "by a part of its text",
+    "ambiguous": "at one of several places",
     "unlocated": "nowhere",
 }
 
