@@ -94,6 +94,8 @@ def good(body: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = answer_of_schema(held["json_schema"]["schema"], random.Random(0))
     for section, first in zip(found.get("sections", []), range(1, 99), strict=False):
         section["first"] = first
+    if "first_changed" in found:
+        found["first_changed"] = held["json_schema"]["schema"]["properties"]["first_changed"]["maximum"]
     if "split_after" in found:
         found["split_after"] = sorted(set(found["split_after"]))
     return found
@@ -193,6 +195,10 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "close": close,
     "no_usage": lambda handler, body: handler.complete(json.dumps(good(body)), usage=None),
 }
+# What no question can get past, what is right in the end, and what is never an answer to anything.
+FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body")
+HARMLESS = ("fenced", "no_usage", "without_schema")
+LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "slow"))
 
 
 class FakeServer(ThreadingHTTPServer):

@@ -1,0 +1,645 @@
+"""Strategies that ask a language model: what it is shown, what its answers do, and what is done without one."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore import (
+    Agentic,
+    CachedLLM,
+    CallableLLM,
+    Chunker,
+    Contextual,
+    Document,
+    Draft,
+    DraftingChunker,
+    LLMSemantic,
+    Lumber,
+    ModelError,
+    NoAnswerError,
+    OptionError,
+    Propositions,
+    Recursive,
+    Span,
+    build_chunker,
+    format_chunker,
+    get_llm,
+    parse_chunker,
+)
+from chunkcore.chunkers import label
+from chunkcore.models.llm import Reply
+from chunkcore.models.llm.usage import count_message_tokens
+from tests.fake_llm_server import FATAL, LASTING, running
+from tests.fakes import FakeLLM, ScriptedLLM
+from tests.strategies import hard_text
+
+STRATEGIES = ("llm_semantic", "lumber", "agentic", "propositions", "contextual")
+SPEC = "openai:ok@http://127.0.0.1:9/v1"
+# Ten lines of three words; a line is a piece.
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+LINES = [f"line number {number}" for number in NUMBERS]
+TEXT = "\n".join(LINES)
+
+
+def answers(*values: object) -> ScriptedLLM:
+    return ScriptedLLM(*(value if isinstance(value, str | Exception) else json.dumps(value) for value in values))
+
+
+def chunks(chunker: Chunker, text: str = TEXT) -> list:
+    found = chunker.chunk(Document("d", text))
+    for chunk in found:
+        if not chunk.derived:
+            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+    return found
+
+
+def texts(chunker: Chunker, text: str = TEXT) -> list[str]:
+    return [chunk.text for chunk in chunks(chunker, text)]
+
+
+def lines(first: int, last: int) -> str:
+    return "\n".join(LINES[first : last + 1])
+
+
+def semantic(llm, **options) -> LLMSemantic:
+    return LLMSemantic(**{"llm": llm, "piece_size": 3, "counter": "words", **options})
+
+
+# --- llm_semantic ---------------------------------------------------------------------------------------------
+
+
+def test_pieces_are_shown_between_tags_with_their_numbers():
+    llm = answers({"split_after": []})
+    semantic(llm).split_text(lines(0, 1))
+    instructions, shown = llm.asked[0]
+    assert "split_after" in instructions["content"]
+    assert shown["content"] == (
+        "<start_chunk_0>line number zero<end_chunk_0><start_chunk_1>line number one<end_chunk_1>"
+    )
+
+
+def test_the_text_is_split_after_the_pieces_that_the_model_names():
+    assert texts(semantic(answers({"split_after": [1, 6]}))) == [lines(0, 1), lines(2, 6), lines(7, 9)]
+    assert texts(semantic(answers({"split_after": []}))) == [TEXT]
+    assert texts(semantic(answers({"split_after": [3, 9]}))) == [lines(0, 3), lines(4, 9)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "split_after: 1, 6",
+        "I would say:\n**split_after**: 1, 6\n",
+        "`split_after`: [1, 6]",
+        "split_after: 9\nsplit_after: 1, 6",
+    ],
+)
+def test_the_reports_own_form_of_an_answer_is_read(answer):
+    assert texts(semantic(answers(answer))) == [lines(0, 1), lines(2, 6), lines(7, 9)]
+
+
+def test_the_next_window_begins_at_the_last_part():
+    # Windows of four lines: 0-3 split after 1, so from 2: 2-5 split after 2 and 4, so from 5: 5-8 after 8, so 9 alone.
+    llm = answers({"split_after": [1]}, {"split_after": [0, 2]}, {"split_after": [3]})
+    found = texts(semantic(llm, window=12))
+    assert found == [lines(0, 1), lines(2, 2), lines(3, 4), lines(5, 8), lines(9, 9)]
+    shown = [re.findall(r"number (\w+)", each[1]["content"]) for each in llm.asked]
+    assert [(each[0], each[-1]) for each in shown] == [("zero", "three"), ("two", "five"), ("five", "eight")]
+
+
+def test_a_window_that_is_not_the_last_is_split_at_least_once():
+    llm = answers({"split_after": []}, {"split_after": [3]}, {"split_after": [1]}, {"split_after": []})
+    assert texts(semantic(llm, window=12)) == [lines(0, 3), lines(4, 5), lines(6, 9)]
+    assert "expected at least one number in 'split_after'" in llm.asked[1][-1]["content"]
+    assert len(llm.asked) == 4
+
+
+@pytest.mark.parametrize("split_after", [[10], [-1], [5, 3], [3, 3], ["3"], [2.5], 3, None, [[3]], [True]])
+def test_numbers_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(split_after):
+    llm = answers({"split_after": split_after})
+    found = chunks(semantic(llm, max_size=12, retries=1))
+    assert [chunk.text for chunk in found] == [lines(0, 3), lines(4, 7), lines(8, 9)]
+    for chunk in found:
+        assert chunk.metadata["fallback"] == "cut by size"
+        assert chunk.metadata["fallback_reason"].startswith("the model was asked 2 times, the last time: expected")
+    assert len(llm.asked) == 2
+    assert llm.asked[1][2]["role"] == "assistant"
+
+
+def test_only_the_window_without_an_answer_falls_back():
+    llm = answers({"split_after": [1]}, "no", {"split_after": [0]})
+    found = chunks(semantic(llm, window=12, retries=0))
+    assert [chunk.text for chunk in found] == [lines(0, 1), lines(2, 5), lines(6, 6), lines(7, 9)]
+    assert ["fallback" in chunk.metadata for chunk in found] == [False, True, False, False]
+
+
+def test_a_section_over_the_maximum_is_cut_between_pieces():
+    assert texts(semantic(answers({"split_after": [7]}), max_size=9)) == [
+        lines(0, 2),
+        lines(3, 5),
+        lines(6, 7),
+        lines(8, 9),
+    ]
+
+
+def test_one_piece_alone_needs_no_model():
+    llm = answers(AssertionError("it was asked"))
+    assert texts(semantic(llm), "only three words") == ["only three words"]
+    assert texts(semantic(llm), " \n ") == []
+    assert llm.asked == []
+
+
+# --- lumber ---------------------------------------------------------------------------------------------------
+
+PARAGRAPHS = "\n\n".join(LINES)
+
+
+def lumber(llm, **options) -> Lumber:
+    return Lumber(**{"llm": llm, "counter": "words", **options})
+
+
+def paragraphs(first: int, last: int) -> str:
+    return "\n\n".join(LINES[first : last + 1])
+
+
+def test_paragraphs_before_the_one_that_the_model_names_are_a_chunk_and_it_goes_on_from_there():
+    llm = answers({"first_changed": 3}, {"first_changed": 2}, {"first_changed": None})
+    assert texts(lumber(llm), PARAGRAPHS) == [paragraphs(0, 1), paragraphs(2, 2), paragraphs(3, 9)]
+    shown = [each[1]["content"] for each in llm.asked]
+    assert shown[0] == "\n\n".join(f"ID {number}: {line}" for number, line in enumerate(LINES, start=1))
+    assert shown[2].startswith("ID 1: line number three\n\nID 2: line number four")
+
+
+def test_paragraphs_are_shown_until_they_reach_the_window():
+    llm = answers({"first_changed": 2})
+    texts(lumber(llm, window=8), PARAGRAPHS)
+    assert [each[1]["content"].count("ID") for each in llm.asked] == [3] * 8 + [2]
+    assert [each[1]["content"].count("ID") for each in chunks_asked(lumber, window=9)] == [3] * 8 + [2]
+    assert [each[1]["content"].count("ID") for each in chunks_asked(lumber, window=1)] == [2] * 9
+
+
+def chunks_asked(strategy, **options):
+    llm = answers({"first_changed": 2})
+    texts(strategy(llm, **options), PARAGRAPHS)
+    return llm.asked
+
+
+def test_where_nothing_changes_all_that_was_shown_is_a_chunk():
+    llm = answers({"first_changed": None})
+    assert texts(lumber(llm, window=12), PARAGRAPHS) == [paragraphs(0, 3), paragraphs(4, 7), paragraphs(8, 9)]
+
+
+@pytest.mark.parametrize("place", [0, 1, 11, "3", 2.0, [3], -1])
+def test_a_paragraph_that_cannot_be_named_is_told(place):
+    llm = answers({"first_changed": place}, {"first_changed": 10}, "never asked")
+    assert texts(lumber(llm), PARAGRAPHS) == [paragraphs(0, 8), LINES[9]]
+    assert "expected 'first_changed' to be a whole number from 2 to 10" in llm.asked[1][-1]["content"]
+    assert len(llm.asked) == 2
+
+
+def test_a_paragraph_over_the_maximum_is_shown_in_parts_between_sentences():
+    llm = answers({"first_changed": 2})
+    text = "One two three. Four five. Six seven eight nine ten.\n\nEleven."
+    assert texts(lumber(llm, max_size=5), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
+
+
+def test_what_parts_paragraphs_can_be_chosen():
+    llm = answers({"first_changed": 2})
+    assert texts(lumber(llm, paragraph_end=r"\n"), lines(0, 2)) == LINES[:3]
+    assert texts(lumber(llm), lines(0, 2)) == [lines(0, 2)]
+    with pytest.raises(OptionError, match=r"paragraph_end is a regular expression, got '\('"):
+        lumber(llm, paragraph_end="(")
+
+
+# --- agentic --------------------------------------------------------------------------------------------------
+
+
+def section(first: object, title: object = "T", reason: object = "R") -> dict:
+    return {"first": first, "title": title, "reason": reason}
+
+
+def agentic(llm, **options) -> Agentic:
+    return Agentic(**{"llm": llm, "piece_size": 3, "counter": "words", **options})
+
+
+def test_sections_have_their_names_and_reasons_in_the_metadata():
+    llm = answers({"sections": [section(1, " The start ", "It begins."), section(5, "The rest", "x" * 999)]})
+    found = chunks(agentic(llm))
+    assert [chunk.text for chunk in found] == [lines(0, 3), lines(4, 9)]
+    assert found[0].metadata == {"section_title": "The start", "section_reason": "It begins."}
+    assert len(found[1].metadata["section_reason"]) == 500
+    assert llm.asked[0][1]["content"].startswith("[1] line number zero\n[2] line number one\n")
+
+
+def test_the_last_section_of_a_window_is_asked_about_again():
+    llm = answers({"sections": [section(1, "A"), section(3, "B")]}, {"sections": [section(1, "C")]})
+    found = chunks(agentic(llm, window=12, max_size=12))
+    assert [(chunk.text, chunk.metadata["section_title"]) for chunk in found] == [
+        (lines(0, 1), "A"),
+        (lines(2, 5), "C"),
+        (lines(6, 9), "C"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        [],
+        None,
+        "all",
+        [1, 5],
+        [section(2)],
+        [section(1), section(1)],
+        [section(1), section(5), section(3)],
+        [section(1), section(11)],
+        [section(1), section("5")],
+        [section(1, "")],
+        [section(1, "T", None)],
+        [{"first": 1, "title": "T"}],
+    ],
+)
+def test_sections_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(sections):
+    llm = answers({"sections": sections})
+    found = chunks(agentic(llm, max_size=15))
+    assert [chunk.text for chunk in found] == [lines(0, 4), lines(5, 9)]
+    assert {chunk.metadata["fallback"] for chunk in found} == {"cut by size"}
+    assert len(llm.asked) == 3
+
+
+# --- propositions ---------------------------------------------------------------------------------------------
+
+STORY = "The old fox naps at noon. It is tired.\n\nThe dog does not nap. It waits for the fox."
+
+
+def test_each_fact_is_a_derived_chunk_whose_spans_are_its_passage():
+    llm = answers(
+        {"propositions": ["The fox is old.", " The fox naps. ", "The fox is old."]},
+        {"propositions": ["The dog waits."]},
+    )
+    found = chunks(Propositions(llm=llm, passage_size=10, counter="words"), STORY)
+    assert [(chunk.text, chunk.start, chunk.end, chunk.derived) for chunk in found] == [
+        ("The fox is old.", 0, 38, True),
+        ("The fox naps.", 0, 38, True),
+        ("The dog waits.", 40, 83, True),
+    ]
+    assert [chunk.token_count for chunk in found] == [4, 3, 3]
+    assert len({chunk.id for chunk in found}) == 3
+    assert [each[1]["content"] for each in llm.asked] == [STORY[:38], STORY[40:]]
+
+
+@pytest.mark.parametrize(
+    "propositions", [[], None, "a fact", [""], [" "], [None], ["a", 3], {"a": "b"}, ["one two three four five six"]]
+)
+def test_a_passage_without_a_valid_answer_is_its_own_chunk(propositions):
+    llm = answers({"propositions": propositions})
+    found = chunks(Propositions(llm=llm, passage_size=5, max_size=5, counter="words", retries=0), "The fox is old.")
+    assert [(chunk.text, chunk.derived) for chunk in found] == [("The fox is old.", False)]
+    assert found[0].metadata["fallback"] == "the passage itself"
+    assert "expected" in found[0].metadata["fallback_reason"]
+
+
+def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
+    together = threading.Barrier(4)
+
+    def function(messages, schema):
+        together.wait(10)
+        return json.dumps({"propositions": [messages[1]["content"].upper()]})
+
+    chunker = Propositions(llm=CallableLLM(function, name="f", concurrency=4), passage_size=3, counter="words")
+    sentences = [f"Sentence number {number}." for number in "ABCDEFGH"]
+    assert texts(chunker, " ".join(sentences)) == [each.upper() for each in sentences]
+
+
+# --- contextual -----------------------------------------------------------------------------------------------
+
+
+class Headed(DraftingChunker):
+    """Two chunks that know something: of two spans under a heading, and one that a model wrote."""
+
+    separator = " | "
+
+    def _draft(self, source, document):
+        name = document.id if document else ""
+        return [
+            Draft((Span(0, 4), Span(7, 11)), {"from": name}, context="Title"),
+            Draft((Span(7, 11),), derived="rewritten", segments=((Span(7, 9),),)),
+        ]
+
+
+def test_every_chunk_of_any_strategy_gets_a_sentence_and_stays_what_it_is():
+    inner = Recursive(size=3, counter="words")
+    llm = ScriptedLLM(*(json.dumps({"context": f" about\n {number} "}) for number in range(10)))
+    found = chunks(Contextual(llm=llm, chunker=inner, counter="words"))
+    assert [(chunk.spans, chunk.text, chunk.token_count) for chunk in found] == [
+        (chunk.spans, chunk.text, chunk.token_count) for chunk in chunks(inner)
+    ]
+    assert [chunk.context for chunk in found] == [f"about {number}" for number in range(10)]
+    assert found[3].embedded_text == "about 3\nline number three"
+
+
+def test_what_the_other_strategy_knows_is_kept():
+    chunker = Contextual(llm=answers({"context": "Why."}), chunker=Headed())
+    first, second = chunker.chunk(Document("d", "one of two of three"))
+    assert (first.text, first.context, first.metadata) == ("one  | two ", "Title\nWhy.", {"from": "d"})
+    assert (second.text, second.derived, second.segments) == ("rewritten", True, ((Span(7, 9),),))
+    assert [each[0]["content"].split("<chunk>\n")[1].split("\n</chunk>")[0] for each in chunker.llm.asked] == [
+        "one  | two ",
+        "rewritten",
+    ]
+
+
+def test_the_document_comes_first_and_is_the_same_for_all_its_chunks():
+    llm = answers({"context": "Why."})
+    texts(Contextual(llm=llm, chunker="recursive:size=3,counter=words"))
+    start = f"<document>\n{TEXT}\n</document>\n\n<chunk>\n"
+    assert all(len(each) == 1 and each[0]["content"].startswith(start) for each in llm.asked)
+    assert [each[0]["content"][len(start) :].split("\n")[0] for each in llm.asked] == LINES
+
+
+def test_the_first_question_is_asked_alone_and_the_others_together():
+    under_way, most, first_done = 0, [], threading.Event()
+    lock, together = threading.Lock(), threading.Barrier(3)
+
+    def function(messages, schema):
+        nonlocal under_way
+        with lock:
+            under_way += 1
+            most.append(under_way)
+        if len(most) > 1:
+            assert first_done.is_set()
+            together.wait(10)
+        with lock:
+            under_way -= 1
+        first_done.set()
+        return '{"context": "Why."}'
+
+    llm = CallableLLM(function, name="f", concurrency=3)
+    texts(Contextual(llm=llm, chunker="recursive:size=3,counter=words"))
+    assert most[0] == 1
+    assert max(most) == 3
+
+
+def test_a_long_document_is_shown_in_parts():
+    llm = answers({"context": "Why."})
+    texts(Contextual(llm=llm, chunker="recursive:size=3,counter=words", document_size=12, counter="words"))
+    shown = [each[0]["content"].split("\n</document>")[0].removeprefix("<document>\n") for each in llm.asked]
+    assert [each.strip() for each in shown] == [lines(0, 3)] * 4 + [lines(4, 7)] * 4 + [lines(8, 9)] * 2
+
+
+@pytest.mark.parametrize("context", ["", " ", None, 3, ["Why."], "one two three four"])
+def test_a_chunk_without_a_valid_sentence_has_none_and_says_so(context):
+    llm = answers({"context": context})
+    found = chunks(Contextual(llm=llm, chunker="recursive:size=30,counter=words", context_size=3, counter="words"))
+    assert [(chunk.text, chunk.context) for chunk in found] == [(TEXT, "")]
+    assert found[0].metadata["fallback"] == "no context"
+
+
+def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
+    chunker = parse_chunker(f'contextual:chunker="recursive:size=50,separators=[\\"\\\\n\\"]",llm={SPEC}')
+    assert chunker.inner == Recursive(size=50, separators=("\n",))
+    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert parse_chunker(label(chunker)) == chunker
+    assert Chunker.from_dict(json.loads(json.dumps(chunker.to_dict()))) == chunker
+    assert label(Contextual(llm=SPEC)) == f"contextual:llm={SPEC}"
+    assert chunker.fingerprint != replace(chunker, chunker=Recursive(size=51)).fingerprint
+    assert (
+        replace(chunker, chunker="recursive:size=50").fingerprint
+        == Contextual(llm=get_llm(SPEC), chunker=Recursive(size=50)).fingerprint
+    )
+
+
+def test_the_other_strategys_maximum_holds_where_both_count_alike():
+    assert Contextual(llm=SPEC, chunker="recursive:size=50,maximum=text").hard_maximum == 50
+    assert Contextual(llm=SPEC, chunker="recursive:size=50,maximum=text", counter="words").hard_maximum is None
+
+
+def test_sentences_can_stand_over_another_models_chunks():
+    llm = answers({"propositions": ["The fox is old."]}, {"context": "Of a fox."})
+    inner = Propositions(llm=llm)
+    (chunk,) = chunks(Contextual(llm=llm, chunker=inner), "The old fox.")
+    assert (chunk.text, chunk.context, chunk.derived) == ("The fox is old.", "Of a fox.", True)
+
+
+# --- all of them ----------------------------------------------------------------------------------------------
+
+
+def build(strategy: str, llm, **options) -> Chunker:
+    small = {
+        "llm_semantic": {"piece_size": 3, "window": 12, "max_size": 12},
+        "lumber": {"window": 12, "max_size": 12, "paragraph_end": r"\n"},
+        "agentic": {"piece_size": 3, "window": 12, "max_size": 12},
+        "propositions": {"passage_size": 6, "max_size": 9},
+        "contextual": {"chunker": "recursive:size=9,counter=words", "context_size": 9},
+    }
+    return build_chunker(strategy, {"llm": llm, "counter": "words", **small[strategy], **options})
+
+
+every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
+
+
+def covered(found: list, text: str = TEXT) -> set[int]:
+    places = {place for chunk in found for span in chunk.spans for place in range(span.start, span.end)}
+    return {place for place, character in enumerate(text) if not character.isspace()} - places
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 12) | st.floats() | st.text(max_size=9),
+    lambda values: (
+        st.lists(values, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["split_after", "first_changed", "sections", "propositions", "context", "first", "title", "reason"]
+            ),
+            values,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@every_strategy
+@given(data=st.data())
+@settings(max_examples=40)
+def test_whatever_a_model_says_no_text_is_lost_or_altered(strategy, data):
+    text = data.draw(hard_text(30))
+    said = data.draw(st.lists(json_like.map(json.dumps) | st.text(max_size=20), min_size=1, max_size=9))
+
+    def function(messages, schema):
+        return said[len(messages[-1]["content"]) % len(said)]
+
+    chunker = build(strategy, CallableLLM(function, name="f"), retries=1, counter="characters", **ROOMY[strategy])
+    found = chunks(chunker, text)
+    assert covered(found, text) == set()
+    for chunk in found:
+        assert json.loads(json.dumps(dict(chunk.metadata))) == chunk.metadata
+
+
+# In characters, so that one emoji of several still fits.
+ROOMY = {
+    "llm_semantic": {"piece_size": 30, "window": 90, "max_size": 60},
+    "lumber": {"window": 60, "max_size": 60},
+    "agentic": {"piece_size": 30, "window": 90, "max_size": 60},
+    "propositions": {"passage_size": 40, "max_size": 60},
+    "contextual": {"chunker": "recursive:size=40,counter=characters"},
+}
+
+
+@every_strategy
+def test_a_model_is_asked_the_same_whatever_was_asked_before_and_no_more_than_once_a_piece(strategy):
+    llm, again = FakeLLM(), FakeLLM()
+    assert chunks(build(strategy, llm)) == chunks(build(strategy, again))
+    key = lambda asked: sorted(json.dumps(each) for each in asked)  # noqa: E731
+    assert key(llm.asked) == key(again.asked)
+    assert len(llm.asked) <= 3 * len(LINES)
+
+
+@every_strategy
+@pytest.mark.parametrize(
+    "answer", [TimeoutError(), Reply("", finish="refusal"), Reply("{", finish="length"), "", None, b"\xff", "¿Qué?"]
+)
+def test_a_model_that_does_not_answer_loses_nothing_and_the_chunks_say_so(strategy, answer):
+    found = chunks(build(strategy, ScriptedLLM(answer)))
+    assert covered(found) == set()
+    assert all(chunk.metadata["fallback"] and chunk.metadata["fallback_reason"] for chunk in found)
+    assert all(chunk.token_count <= 12 for chunk in found)
+
+
+@every_strategy
+def test_strict_raises_in_place_of_falling_back(strategy):
+    with pytest.raises(NoAnswerError, match="expected a JSON object, got 'no'"):
+        chunks(build(strategy, ScriptedLLM("no"), strict=True))
+
+
+@every_strategy
+def test_a_model_that_cannot_be_asked_at_all_ends_the_work(strategy):
+    with pytest.raises(ModelError, match="wrong key"):
+        chunks(build(strategy, ScriptedLLM(ModelError("wrong key"))))
+
+
+@every_strategy
+def test_a_second_run_asks_nothing(strategy):
+    llm = CachedLLM(FakeLLM(broken=0.0))
+    first = chunks(build(strategy, llm, retries=5))
+    calls = len(llm.llm.asked)
+    falls_back = any("fallback" in chunk.metadata for chunk in first)
+    assert chunks(build(strategy, llm, retries=5)) == first
+    assert falls_back or len(llm.llm.asked) == calls > 0
+
+
+@every_strategy
+def test_what_it_would_take_is_told_without_asking(strategy):
+    llm = CallableLLM(lambda messages, schema: 1 / 0, name="f")
+    chunker = (
+        build(strategy, llm, chunker="recursive:size=9,counter=words")
+        if strategy == "contextual"
+        else build(strategy, llm)
+    )
+    usage = chunker.estimate([Document("a", TEXT), Document("b", ""), Document("c", TEXT)])
+    assert llm.usage.calls == 0
+    assert usage.calls % 2 == 0
+    assert usage.calls > 0
+    assert usage.input_tokens > usage.calls * 50
+    assert usage.output_tokens > 0
+
+
+def test_an_estimate_is_what_the_assumed_answers_take():
+    asked = []
+
+    def function(messages, schema):
+        asked.append(messages)
+        return json.dumps({"first_changed": messages[1]["content"].count("ID") // 2 + 1})
+
+    chunker = lumber(CallableLLM(function, name="f"), window=12)
+    text = paragraphs(0, 7)
+    assert texts(chunker, text) == [paragraphs(0, 1), paragraphs(2, 3), paragraphs(4, 5), paragraphs(6, 6), LINES[7]]
+    usage = chunker.estimate([Document("d", text)])
+    assert (usage.calls, usage.input_tokens) == (len(asked), sum(map(count_message_tokens, asked)))
+    assert (usage.calls, usage.estimated_calls) == (4, 4)
+
+
+def test_an_estimate_foresees_the_other_strategys_questions_too():
+    inner = build("lumber", SPEC)
+    alone = inner.estimate([Document("d", TEXT)])
+    both = Contextual(llm=SPEC, chunker=inner).estimate([Document("d", TEXT)])
+    assert both.calls > alone.calls > 0
+
+
+@every_strategy
+def test_a_model_is_to_be_named(strategy):
+    with pytest.raises(OptionError, match=f"{strategy}: llm names the model to ask, as openai:MODEL@URL"):
+        parse_chunker(strategy)
+    with pytest.raises(OptionError, match="a language model is openai:MODEL@URL"):
+        parse_chunker(f"{strategy}:llm=gpt-5")
+    with pytest.raises(OptionError, match=f"{strategy}: llm is a LLM or a string; got 5"):
+        parse_chunker(f"{strategy}:llm=5")
+    with pytest.raises(OptionError, match="retries is at least 0, got -1"):
+        parse_chunker(f"{strategy}:llm={SPEC},retries=-1")
+
+
+@every_strategy
+def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
+    spec = f'{strategy}:llm="{SPEC}#temperature=none&concurrency=2"'
+    chunker = parse_chunker(spec)
+    assert get_llm(chunker.llm).concurrency == 2
+    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert chunker.fingerprint == replace(chunker, llm=get_llm(chunker.llm)).fingerprint
+    assert chunker.fingerprint != replace(chunker, llm=SPEC).fingerprint
+    assert chunker.fingerprint == replace(chunker, llm=f"{SPEC}#temperature=none").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "llm_semantic", "window": 0}, "window is at least 1, got 0"),
+        ({"strategy": "llm_semantic", "max_size": 0}, "max_size is at least 1, got 0"),
+        ({"strategy": "llm_semantic", "piece_size": 99, "max_size": 50}, r"at most max_size \(50\), got 99"),
+        ({"strategy": "agentic", "piece_size": 0}, "piece_size is at least 1"),
+        ({"strategy": "propositions", "passage_size": 300}, r"passage_size is at least 1 and at most max_size \(200\)"),
+        ({"strategy": "contextual", "context_size": 0}, "context_size is at least 1"),
+        ({"strategy": "contextual", "document_size": 0}, "document_size is at least 1"),
+        ({"strategy": "contextual", "chunker": "recursiv"}, "unknown strategy 'recursiv'"),
+    ],
+)
+def test_options_out_of_range_are_told(options, message):
+    with pytest.raises(OptionError, match=message):
+        Chunker.from_dict({"llm": SPEC, **options})
+
+
+# --- over the wire --------------------------------------------------------------------------------------------
+
+# Every fault once, and some for every strategy; integration_tests has all of them for all.
+CASES = [("llm_semantic", fault) for fault in LASTING]
+CASES += [
+    (name, fault) for name in STRATEGIES[1:] for fault in ("refusal", "strings", "truncated", "http_500", "latin1")
+]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running() as found:
+        yield found
+
+
+@pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+@pytest.mark.parametrize(("strategy", "fault"), CASES)
+def test_no_fault_of_an_endpoint_loses_text(server, strategy, fault):
+    chunker = build(strategy, f"openai:{fault}@{server.url}#tries=1", retries=1)
+    found = chunks(chunker, lines(0, 4))
+    assert covered(found, lines(0, 4)) == set()
+    assert any("fallback" in chunk.metadata for chunk in found)
+
+
+@pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+@pytest.mark.parametrize("fault", FATAL)
+def test_an_endpoint_that_can_answer_nothing_ends_the_work(server, fault):
+    with pytest.raises(ModelError) as told:
+        chunks(build("llm_semantic", f"openai:{fault}@{server.url}#tries=1"))
+    assert not isinstance(told.value, NoAnswerError)
