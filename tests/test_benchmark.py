@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +167,25 @@ def test_the_second_of_two_questions_with_one_id_is_left_out() -> None:
     loaded = load_benchmark([CAT], [row, row])
     assert len(loaded.queries) == 1
     assert loaded.problems == (Problem("q", "question 2: the id was given before, at question 1; make ids unique"),)
+
+
+def test_questions_without_an_id_get_one_that_no_other_has() -> None:
+    row = {"question": "?", "evidence": ["A cat"]}
+    rows = [row, row | {"id": "q1"}, row | {"id": 4}, row, row | {"id": "q5"}]
+    loaded = load_benchmark([CAT], rows)
+    assert [query.id for query in loaded.queries] == ["q2", "q1", "4", "q4", "q5"]
+    assert not loaded.problems
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="this system has no /dev/stdin")
+def test_questions_may_come_through_a_pipe() -> None:
+    code = (
+        "from chunkcore import Document, load_benchmark\n"
+        f"print(len(load_benchmark([Document('cat', {CAT.text!r})], '/dev/stdin').queries))"
+    )
+    lines = b'{"question": "?", "evidence": ["A cat"]}\n' * 3
+    done = subprocess.run([sys.executable, "-c", code], input=lines, capture_output=True, timeout=60)
+    assert (done.stdout, done.returncode) == (b"3\n", 0)
 
 
 def test_a_question_is_tabled_under_what_it_says_or_its_document_says_or_its_folder() -> None:
