@@ -75,7 +75,7 @@ def format_chunker(chunker: Chunker) -> str:
         OptionError: an option holds an object that has no name to be built from again.
 
     >>> format_chunker(parse_chunker("fixed_token:size=50"))
-    'fixed_token:counter=cl100k_base,size=50,overlap=0'
+    'fixed_token:counter=cl100k_base,size=50,overlap=0,minimum=0'
     """
     return _format(chunker, chunker.option_names())
 
