@@ -184,10 +184,10 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "no collection named 'x' ships": ["datasets", "path", "x"],
         "there are 1 documents in 'text', and no questions": ["datasets", "verify", str(text)],
         "gone.jsonl is no file": ["datasets", "verify", str(text), "--questions", str(tmp_path / "gone.jsonl")],
-        "--k is a whole number from 1 to 999,999,999, or \"min\", got '0'": ["compare", "--k", "0"],
-        "--k is a whole number from 1 to 999,999,999, or \"min\", got 'max'": ["compare", "--k", "max"],
-        "--k is a whole number .*, got '9999": ["compare", "--k", "9" * 5000],
-        'Recall needs k, a whole number from 1 or "min", got k=\'9999': [
+        "--k: expected a whole number from 1 to 999,999,999, .*, got '0'": ["compare", "--k", "0"],
+        '--k: expected .* "min", .* like "4096tok", got \'max\'': ["compare", "--k", "max"],
+        "--k: expected a whole number .*, got '9999": ["compare", "--k", "9" * 5000],
+        "Recall needs k, a whole number from 1 .* got k='9999": [
             "compare",
             "--measure",
             "Recall@" + "9" * 5000,

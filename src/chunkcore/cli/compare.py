@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli.gate import read_gate
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.wording import help_text
 
@@ -72,6 +73,11 @@ Embeddings are kept, so that a second run is quick, in {default_cache()} unless 
   chunkcore compare -s recursive:size=200 -s fixed_token:size=200 -k 5 --measure IoU@5
 
   chunkcore compare --config strategies.yaml
+
+  chunkcore compare -s recursive:size=200 --require "HitRate@5>=0.70" --baseline earlier/report.json
+
+With --require or --baseline the exit code is 1 where, and only where, the questions support that a score is below
+what is required, or that it fell: where all of its 95 % interval is. docs/measures.md explains every measure.
 """
 )
 
@@ -88,13 +94,20 @@ def compare(
     k: Annotated[
         list[str] | None,
         typer.Option(
-            "--k", "-k", help="Pieces to retrieve, a number or min; give it once a value. Default: 5, 10, min."
+            "--k", "-k", help="How much to retrieve: pieces, min, or 4096tok; once a value. Default: 5, 10, min."
         ),
     ] = None,
     measure: Annotated[
         str,
         typer.Option(help="What the verdict is about, such as IoU@10. Default: Recall at the first k."),
     ] = "",
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", help="Fail where each strategy's score is surely below, as HitRate@5>=0.70."),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="An earlier report.json; fail where a strategy is surely worse than there.")
+    ] = None,
     min_rule: Annotated[
         str, typer.Option(help="Chunks that k = min counts: holding evidence, or also touching it.")
     ] = "holding",
@@ -118,8 +131,10 @@ def compare(
     from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
     from chunkcore.report import Study, write_reports
     from chunkcore.report.terminal import print_study
+    from chunkcore.report.text import terminal_text
 
     ks, verdict_by = _depths(k or [], measure)
+    gate = read_gate(require or [], baseline)
     _check_output(output)
     benchmark = _benchmark(docs, questions, dataset, output)
     specs = _specs(strategy or [], config)
@@ -136,6 +151,7 @@ def compare(
                 chunkers,
                 model,
                 ks=ks,
+                measures=[verdict_by, *gate.measures],
                 counter=counter,
                 min_rule=cast("MinRule", min_rule),
                 cache=store,
@@ -151,9 +167,14 @@ def compare(
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         study = Study(comparison, benchmark, settings, today)
         files = write_reports(output, study)
+        checks = gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
         progress("compare", 1, 1)
     print_study(study, Console(highlight=False))
+    for check in checks:
+        typer.echo(f"\n{terminal_text(check.sentence)}")
     typer.echo(f"\n{files.html}")
+    if any(check.failed for check in checks):
+        raise typer.Exit(1)
 
 
 def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:
@@ -178,13 +199,14 @@ def _depths(texts: Sequence[str], measure: str) -> tuple[tuple[Depth, ...], Meas
         OptionError: a k or the measure is malformed.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import Measure, parse_measure
+    from chunkcore.evaluation.measures import Measure, parse_depth, parse_measure
 
     ks: list[Depth] = []
     for text in texts or ("5", "10", "min"):
-        if text != "min" and not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
-            raise OptionError(f'--k is a whole number from 1 to 999,999,999, or "min", got {text!r}')
-        ks.append("min" if text == "min" else int(text))
+        try:
+            ks.append(parse_depth(text))
+        except OptionError as error:
+            raise OptionError(f"--k: {error}") from None
     wanted = parse_measure(measure) if measure else Measure("Recall", ks[0])
     if wanted.k is not None:
         ks.append(wanted.k)

@@ -40,6 +40,7 @@ __all__ = [
     "Unit",
     "as_measure",
     "budget_of",
+    "describe_depth",
     "measures_at",
     "parse_depth",
     "parse_measure",
@@ -129,6 +130,16 @@ def budget_of(k: object) -> int | None:
     """
     found = _BUDGET.fullmatch(k) if isinstance(k, str) else None
     return int(found[1]) if found else None
+
+
+def describe_depth(k: Depth) -> str:
+    """A depth in words.
+
+    >>> describe_depth(5), describe_depth("4096tok")
+    ('k = 5', '4,096 tokens')
+    """
+    budget = budget_of(k)
+    return f"k = {k}" if budget is None else f"{budget:,} tokens"
 
 
 def parse_depth(text: str) -> Depth:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report
 
 if TYPE_CHECKING:  # comparison.py imports this module
@@ -44,8 +45,8 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
     measure = comparison.measure
     low, high = comparison.intervals[first.name]
     asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
-    interval = f"{_confidence(comparison)} interval {_percent(low)} to {_percent(high)}"
-    score = f"{_percent(first.mean(measure))} % ({interval})"
+    interval = f"{_confidence(comparison)} interval {_number(measure, low)} to {_number(measure, high)}"
+    score = f"{_number(measure, first.mean(measure))}{' %' if measure.is_share else ''} ({interval})"
     if standing == 1:
         return f"{first.name} has a {measure} of {score} over {asked}."
     if comparison.best is not None:
@@ -65,8 +66,9 @@ def _lead(comparison: Comparison, lead: Difference, enough: bool) -> str:
     if _same(lead):
         pair = f"{lead.a} and {lead.b}"
         return f"{pair} score the same on every question, so no number of such questions would separate them."
-    points = f"{_percent(lead.mean)} points"
-    interval = f"{_confidence(comparison)} interval of the difference {_percent(lead.low)} to {_percent(lead.high)}"
+    mean, low, high = (_number(lead.measure, value) for value in (lead.mean, lead.low, lead.high))
+    points = f"{mean}{' points' if lead.measure.is_share else ''}"
+    interval = f"{_confidence(comparison)} interval of the difference {low} to {high}"
     if not enough:
         return (
             f"It is {points} ahead of {lead.b} ({interval}), but they score differently on too few questions to tell."
@@ -126,8 +128,10 @@ def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
     return f"{sentence}." if sentence else ""
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}".replace("-0.0", "0.0")
+def _number(measure: Measure, value: float) -> str:
+    """A share in percent; of a measure that is none, the score itself."""
+    written = f"{100 * value:.1f}" if measure.is_share else f"{value:.3f}"
+    return written.removeprefix("-") if not float(written) else written
 
 
 def _confidence(comparison: Comparison) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chunkcore.evaluation.measures import describe_depth
 from chunkcore.report.notes import located_table, warnings
 from chunkcore.report.study import Study
 from chunkcore.report.tables import (
@@ -28,7 +29,7 @@ def markdown_report(study: Study) -> str:
     parts += [f"> {markdown_cell(text)}" for text in warnings(study)]
     for unit in study.units:
         for k in study.ks:
-            title = f"## Scores at k = {k}, {unit}s"
+            title = f"## Scores at {describe_depth(k)}, {unit}s"
             parts += [title, markdown_table(score_table(study, k, unit))]
             parts += _titled(collection_table(study, k, unit), level=3)
     parts += _titled(difference_table(study), "Row minus column, in points; bold where the data tells the two apart.")

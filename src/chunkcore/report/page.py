@@ -16,7 +16,7 @@ from typing import Any
 
 from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.benchmark import Query
-from chunkcore.evaluation.measures import Depth, Measure, Unit
+from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of
 from chunkcore.report import plots
 from chunkcore.report.notes import located_table, warnings
 from chunkcore.report.study import Study, mean
@@ -66,12 +66,34 @@ def html_report(study: Study) -> str:
             forest={kind: _markup(_forest(study, width)) for kind, width in WIDTHS},
             differences=difference_table(study),
             measures=measure_table(study),
+            meanings=_meanings(study),
             chunks=chunk_table(study),
             histograms=_histograms(study),
             problems=problem_table(study),
             located=located_table(study),
         )
     )
+
+
+MEANINGS: dict[str, str] = {
+    "HitRate": "The share of questions for which any evidence was retrieved.",
+    "MRR": "One over the rank of the first piece with evidence.",
+    "MAP": "The precision down to where each part of the evidence comes up, on average; what never does counts 0.",
+    "nDCG": "The evidence that each piece adds, worth less the further down, over the most that is possible.",
+    "DCG": "The share of each piece that is evidence, worth less the further down, summed: shown times 100.",
+    "ChunkPrecision": "The share of a piece that is evidence, the mean over the pieces.",
+}
+
+
+def _meanings(study: Study) -> list[tuple[str, str]]:
+    """What the measures and depths beside the usual ones mean."""
+    used = {measure.name for report in study.reports for measure in report.scores}
+    found: list[tuple[str, str]] = [(name, meaning) for name, meaning in MEANINGS.items() if name in used]
+    budgets = [k for k in study.ks if budget_of(k) is not None]
+    if budgets:
+        means = "The best pieces until so many tokens are retrieved; the last one is cut there."
+        found.append((", ".join(map(str, budgets)), means))
+    return found
 
 
 def _policy(style: str, script: str) -> str:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import get_args
 
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
-from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit
+from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit, budget_of
 from chunkcore.evaluation.results import Report
 
 __all__ = ["RANKED", "Study"]
@@ -42,20 +43,32 @@ class Study:
 
     @cached_property
     def ks(self) -> tuple[Depth, ...]:
-        """The depths that any report has, numbers first."""
+        """The depths that any report has: numbers, then budgets of tokens, then "min"; 5 where none has any."""
         seen = {measure.k for report in self.reports for measure in report.scores if measure.k is not None}
-        return tuple(sorted(seen, key=lambda k: (k == "min", k if isinstance(k, int) else 0)))
+        return tuple(sorted(seen, key=_order)) or (5,)  # scores of whole rankings stand in every depth's table
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The units that any report has, tokens first."""
         seen = {measure.unit for report in self.reports for measure in report.scores}
-        return tuple(unit for unit in ("token", "character") if unit in seen)
+        return tuple(unit for unit in get_args(Unit) if unit in seen)
+
+    def others(self, k: Depth | None, unit: Unit) -> tuple[MeasureName, ...]:
+        """What else any report was scored by at this depth: not those of `RANKED`, nor PrecisionOmega."""
+        usual = (*RANKED, "PrecisionOmega")
+        seen = {
+            measure.name
+            for report in self.reports
+            for measure in report.scores
+            if (measure.k, measure.unit) == (k, unit)
+        }
+        return tuple(name for name in get_args(MeasureName) if name in seen and name not in usual)
 
     @property
     def chosen_k(self) -> Depth:
         """The depth that is shown first: the verdict's."""
-        return self.comparison.measure.k if self.comparison.measure.k is not None else self.ks[0]
+        chosen = self.comparison.measure.k
+        return chosen if chosen is not None else self.ks[0]
 
     @cached_property
     def collections(self) -> tuple[str, ...]:
@@ -98,6 +111,11 @@ def mean(report: Report, measure: Measure) -> float:
 def std(report: Report, measure: Measure) -> float:
     """The report's standard deviation, NaN where it lacks the measure."""
     return report.std(measure) if measure in report.scores else math.nan
+
+
+def _order(k: Depth) -> tuple[int, int]:
+    budget = budget_of(k)
+    return (0, k) if isinstance(k, int) else (2, 0) if budget is None else (1, budget)
 
 
 def _finite(value: float) -> float:

@@ -6,11 +6,11 @@ Scores are shown in percent.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chunkcore.evaluation.comparison import Comparison, Difference
-from chunkcore.evaluation.measures import Depth, Measure, Unit
+from chunkcore.evaluation.measures import Depth, Measure, Unit, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.report.plots import signed
 from chunkcore.report.study import RANKED, Study, mean, std
@@ -103,20 +103,31 @@ def plain_text(value: float) -> str:
 def score_table(study: Study, k: Depth, unit: Unit) -> Table:
     """One row a system: scores at `k`, what they cost in tokens, chunks and seconds."""
     columns = [Column("Strategy", kind="text")]
-    columns += [Column(name, f"At k = {k}, % of {unit}s") for name in RANKED]
+    columns += [Column(_heading(m), f"At {describe_depth(k)}, % of {unit}s") for m in _at(study, k, unit)]
+    columns += [Column(_heading(m), f"Any k, % of {unit}s") for m in _at(study, None, unit)]
     columns += [
-        Column("PrecisionΩ", f"Any k, % of {unit}s"),
         Column("Tokens retrieved", "Per question"),
         Column("Number", "Chunks"),
         Column("Mean tokens", "Chunks"),
     ]
     columns += [Column(step, "Seconds") for step in STEPS]
     rows = [_score_row(study, number, report, k, unit) for number, report in enumerate(study.reports, 1)]
-    return Table(f"Scores at k = {k}", tuple(columns), tuple(rows))
+    return Table(f"Scores at {describe_depth(k)}", tuple(columns), tuple(rows))
+
+
+def _at(study: Study, k: Depth | None, unit: Unit) -> list[Measure]:
+    """The measures that a table of this depth has columns for."""
+    usual = RANKED if k is not None else () if unit == "document" else ("PrecisionOmega",)
+    return [Measure(name, k, unit) for name in (*usual, *study.others(k, unit))]
+
+
+def _heading(measure: Measure) -> str:
+    name = "PrecisionΩ" if measure.name == "PrecisionOmega" else measure.name
+    return name if measure.is_share else f"{name} × 100"
 
 
 def _score_row(study: Study, number: int, report: Report, k: Depth, unit: Unit) -> tuple[Cell, ...]:
-    measures = [Measure(name, k, unit) for name in RANKED] + [Measure("PrecisionOmega", None, unit)]
+    measures = _at(study, k, unit) + _at(study, None, unit)
     chunks = report.chunks
     return (
         named(report.name, number),
@@ -146,7 +157,7 @@ def collection_table(study: Study, k: Depth, unit: Unit) -> Table | None:
     if len(study.collections) < 2:
         return None
     given = study.comparison.measure
-    measure = given if given.k is None else Measure(given.name, k, unit)
+    measure = given if given.k is None or given.unit == "document" else replace(given, k=k, unit=unit)
     reports = [report for report in study.reports if measure in report.scores]
     counts = {name: sum(other == name for other in study.reports[0].collections) for name in study.collections}
     columns = [Column("Strategy", kind="text"), Column(f"All ({sum(counts.values()):,})")]
@@ -197,10 +208,12 @@ def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cel
 def measure_table(study: Study) -> Table:
     """Which system each measure puts first at each k, and which ones it can't tell from that one."""
     unit = study.comparison.measure.unit
+    others = {name: None for k in study.ks for name in study.others(k, unit)}
     rows = tuple(
-        (Cell(name), *(_first(study, study.comparison_by(Measure(name, k, unit))) for k in study.ks)) for name in RANKED
+        (Cell(name), *(_first(study, study.comparison_by(Measure(name, k, unit))) for k in study.ks))
+        for name in (*RANKED, *others)
     )
-    columns = (Column("Highest mean by", kind="text"), *(Column(f"k = {k}", kind="text") for k in study.ks))
+    columns = (Column("Highest mean by", kind="text"), *(Column(describe_depth(k), kind="text") for k in study.ks))
     return Table("The first by each measure", columns, rows)
 
 

@@ -24,13 +24,23 @@ _TITLES = {
     "Precision": "Precision",
     "IoU": "IoU",
     "F1": "F1",
+    "HitRate": "HitRate",
+    "MRR": "MRR",
+    "MAP": "MAP",
+    "nDCG": "nDCG",
+    "DCG × 100": "DCG × 100",
+    "ChunkPrecision": "Chunk-\nPrecision",
     "PrecisionΩ": "PrecisionΩ",
     "Tokens retrieved": "Tokens per\nquestion",
     "Number": "Chunks",
     "Mean tokens": "Tokens\nper chunk",
 }
 # What goes first where even that is too wide, unless the verdict is about it.
-_LEAST = ("F1", "PrecisionΩ", "Mean tokens", "Number", "Precision", "IoU")
+_LEAST = (
+    *("ChunkPrecision", "DCG × 100", "MAP", "MRR", "HitRate", "nDCG"),
+    *("F1", "PrecisionΩ", "Mean tokens", "Number", "Precision", "IoU"),
+)
+_HEADINGS = {"PrecisionOmega": "PrecisionΩ", "DCG": "DCG × 100"}
 _NAME = 27  # columns for a strategy's name
 
 
@@ -54,7 +64,7 @@ def print_study(study: Study, console: Console) -> None:
 
 def _fitting(table: Table, width: int, needed: str) -> RichTable:
     """The table with as many of its columns as fit, that of the measure `needed` among them."""
-    needed = "PrecisionΩ" if needed == "PrecisionOmega" else needed
+    needed = _HEADINGS.get(needed, needed)
     kept = [title for title in _TITLES if any(column.title == title for column in table.columns)]
     for title in ("", *_LEAST):
         kept = [each for each in kept if each != title or each == needed]

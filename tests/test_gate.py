@@ -1,0 +1,273 @@
+"""The gate fails where the questions support that quality is too low, or fell, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chunkcore.models
+from chunkcore.cli import main
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.gate import Check, check_baseline, check_requirement, parse_requirement
+from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.results import Report
+from chunkcore.report import read_reports
+from tests.fakes import FakeEmbedder
+
+HITS = Measure("HitRate", 5)
+
+
+def report(values: Sequence[float], *, name: str = "mine", first: int = 0, measure: Measure = HITS) -> Report:
+    ids = tuple(f"q{number}" for number in range(first, first + len(values)))
+    return Report(name, "toy", ids, ("",) * len(ids), {measure: np.array(values, dtype=np.float64)})
+
+
+def hits(found: int, asked: int, **more: int) -> Report:
+    return report([1.0] * found + [0.0] * (asked - found), **more)
+
+
+# --- requirements ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "measure", "least"),
+    [
+        ("HitRate@5>=0.70", HITS, 0.7),
+        (" nDCG@10[document] >= 1 ", Measure("nDCG", 10, "document"), 1),
+        ("DCG@5>=1.5", Measure("DCG", 5), 1.5),
+        ("Recall@4096tok>=4e-1", Measure("Recall", "4096tok"), 0.4),
+    ],
+)
+def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> None:
+    found = parse_requirement(written)
+    assert (found.measure, found.least) == (measure, least)
+    assert parse_requirement(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("HitRate@5", "'HitRate@5' is no requirement: expected something like HitRate@5>=0.70"),
+        ("HitRate@5<=0.7", "is no requirement"),
+        ("HitRate@5>0.7", "is no requirement"),
+        ("HitRate@5>=high", "is no requirement"),
+        ("HitRate@5>=nan", "is no requirement"),
+        ("HitRate@5>=70", "HitRate@5 is a share from 0 to 1, such as 0.70, got 70"),
+        ("HitRate@5>=-0.1", "HitRate@5 is a share from 0 to 1"),
+        ("DCG@5>=inf", "DCG@5 is a finite number from 0, got inf"),
+        ("HitRate>=0.7", "HitRate needs k"),
+        ("Hits@5>=0.7", "unknown measure 'Hits'"),
+    ],
+)
+def test_what_is_no_requirement_is_refused(written: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_requirement(written)
+    assert message in str(caught.value)
+
+
+def test_a_requirement_that_is_met_passes() -> None:
+    found = check_requirement(hits(80, 100), "HitRate@5>=0.70")
+    assert not found.failed
+    assert found.sentence.startswith("mine: HitRate@5 is 80.0 % (95 % interval 72.0 % to 8")
+    assert found.sentence.endswith("100 questions), as required (70.0 % or more): passed.")
+
+
+def test_a_requirement_fails_where_all_of_the_interval_is_below_it() -> None:
+    found = check_requirement(hits(50, 100), "HitRate@5>=0.70")
+    assert found.failed
+    assert (
+        "HitRate@5 is 50.0 % (95 % interval 40.0 % to 60.0 %, 100 questions), below the required 70.0 %: failed."
+        in (found.sentence)
+    )
+
+
+def test_a_mean_below_by_chance_passes_and_says_so() -> None:
+    found = check_requirement(hits(66, 100), "HitRate@5>=0.70")
+    assert not found.failed
+    assert "66.0 %" in found.sentence
+    assert found.sentence.endswith("under the required 70.0 %, which chance may explain: passed.")
+
+
+def test_a_few_questions_never_fail() -> None:
+    few = check_requirement(hits(0, 5), "HitRate@5>=0.70")
+    assert not few.failed
+    assert few.sentence.endswith("under the required 70.0 %, but too few questions differ to tell: passed.")
+    assert check_requirement(hits(0, 6), "HitRate@5>=0.70").failed
+
+
+def test_what_is_not_defined_is_not_failed() -> None:
+    found = check_requirement(report([np.nan] * 9), "HitRate@5>=0.70")
+    assert found == Check("mine: HitRate@5>=0.7 was not checked, as HitRate@5 is not defined here.", failed=False)
+
+
+def test_questions_where_it_is_not_defined_are_left_out() -> None:
+    values = [np.nan] * 50 + [1.0] * 80 + [0.0] * 20
+    assert "80.0 %" in check_requirement(report(values), "HitRate@5>=0.70").sentence
+    assert "100 questions" in check_requirement(report(values), "HitRate@5>=0.70").sentence
+
+
+def test_a_measure_that_is_no_share_is_written_as_it_is() -> None:
+    dcg = report([0.5, 1.5] * 20, measure=Measure("DCG", 5))
+    assert "DCG@5 is 1.000 (95 % interval 0.8" in check_requirement(dcg, "DCG@5>=2").sentence
+
+
+def test_a_measure_that_was_not_scored_is_an_error() -> None:
+    with pytest.raises(OptionError, match="mine was not evaluated with MRR: expected one of HitRate@5"):
+        check_requirement(hits(1, 2), "MRR>=0.5")
+
+
+def test_equal_seeds_give_equal_sentences() -> None:
+    checks = [check_requirement(hits(66, 100), "HitRate@5>=0.70", seed=seed).sentence for seed in (0, 0, 1)]
+    assert checks[0] == checks[1]
+
+
+# --- baselines ---------------------------------------------------------------------------------------
+
+
+def test_a_fall_that_the_questions_support_fails() -> None:
+    found = check_baseline(hits(70, 100), hits(80, 100), HITS)
+    assert found.failed
+    assert found.sentence.startswith(
+        "mine: HitRate@5 fell from 80.0 % to 70.0 % on 100 questions (95 % interval of the"
+    )
+    assert found.sentence.endswith("): failed.")
+
+
+def test_questions_are_compared_each_with_itself() -> None:
+    """The same means, but questions changed both ways: chance may explain the fall."""
+    before = [1.0] * 80 + [0.0] * 20
+    now = [0.0] * 25 + [1.0] * 70 + [0.0] * 5
+    found = check_baseline(report(now), report(before), HITS)
+    assert not found.failed
+    assert "went from 80.0 % to 70.0 %" in found.sentence
+    assert found.sentence.endswith(", which chance may explain: passed.")
+
+
+def test_a_rise_and_a_standstill_pass() -> None:
+    assert "HitRate@5 rose from 70.0 % to 80.0 %" in check_baseline(hits(80, 100), hits(70, 100), HITS).sentence
+    still = check_baseline(hits(70, 100), hits(70, 100), HITS)
+    assert not still.failed
+    assert "HitRate@5 stayed from 70.0 % to 70.0 %" not in still.sentence
+    assert "HitRate@5 stayed at 70.0 %" in still.sentence
+
+
+def test_only_common_questions_count() -> None:
+    before = report([1.0] * 60, first=0)
+    now = report([1.0] * 40 + [0.0] * 40, first=20)  # q20 to q59 as before; q60 to q99 are new, and missed
+    found = check_baseline(now, before, HITS)
+    assert not found.failed
+    assert "on 40 common questions, 40 new, 20 gone" in found.sentence
+
+
+def test_order_of_questions_does_not_matter() -> None:
+    before = hits(70, 100)
+    now = Report("mine", "toy", before.query_ids[::-1], before.collections, {HITS: before.values(HITS)[::-1]})
+    assert "stayed" in check_baseline(now, before, HITS).sentence
+
+
+def test_a_question_that_only_one_of_them_defines_is_left_out() -> None:
+    before, now = report([1.0] * 10 + [np.nan] * 10), report([1.0] * 20)
+    assert "stayed at 100.0 %" in check_baseline(now, before, HITS).sentence
+    assert "is not known" in check_baseline(report([np.nan] * 3), hits(2, 3), HITS).sentence
+
+
+def test_reports_that_share_nothing_or_count_otherwise_are_refused() -> None:
+    with pytest.raises(DataError, match=r"no question in common \('q5' and 'q0' are among theirs\)"):
+        check_baseline(report([1.0], first=5), report([1.0]), HITS)
+    least = Measure("Recall", "min")
+    touching = Report("mine", "toy", ("q0",), ("",), {least: np.ones(1)}, min_rule="touching")
+    with pytest.raises(DataError, match="counted chunks touching evidence before and holding it now"):
+        check_baseline(report([1.0], measure=least), touching, least)
+
+
+# --- the command line --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Arguments of a comparison whose 20 questions are each answered by a document of their own."""
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    lines = []
+    for number in range(20):
+        (folder / f"{number}.txt").write_text(f"The valve {number} is red. " + f"Filler {number} follows here. " * 30)
+        lines.append({"question": f"Valve {number}?", "evidence": [f"The valve {number} is red."]})
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    paths = ["--docs", str(folder), "--questions", str(tmp_path / "questions.jsonl")]
+    return ["compare", *paths, "--no-cache", "--resamples", "200", "-k", "1", "-s", "fixed_token:size=40"]
+
+
+def run(given: list[str], output: Path, *more: str) -> int:
+    return main([*given, "-o", str(output), *more])
+
+
+def test_the_exit_code_is_1_where_a_requirement_failed(given, tmp_path, capfd) -> None:
+    assert run(given, tmp_path / "out", "--require", "Precision@1>=0.99", "--require", "HitRate@99>=0.5") == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert any("Precision@1 is" in line and "below the required 99.0 %: failed." in line for line in lines)
+    assert any("HitRate@99 is 100.0 %" in line and line.endswith("passed.") for line in lines)
+    assert lines[-1] == str(tmp_path / "out" / "report.html")
+    assert run(given, tmp_path / "out", "--require", "HitRate@99>=0.5") == 0
+
+
+def test_what_a_requirement_is_about_is_scored_and_reported(given, tmp_path) -> None:
+    assert run(given, tmp_path / "out", "--require", "nDCG@3>=0", "--measure", "MRR[document]", "-k", "60tok") == 0
+    scored = {str(measure) for measure in read_reports(tmp_path / "out" / "report.json")[0].scores}
+    assert {"nDCG@3", "MRR[document]", "Recall@60tok", "Recall@1"} <= scored
+    tokens = read_reports(tmp_path / "out" / "report.json")[0].retrieved_tokens["60tok"]
+    assert tokens.tolist() == [60] * 20
+
+
+def test_a_baseline_fails_only_a_fall(given, tmp_path, capfd) -> None:
+    assert run(given, tmp_path / "old", "--measure", "Recall@99") == 0
+    earlier = str(tmp_path / "old" / "report.json")
+    assert run(given, tmp_path / "new", "--measure", "Recall@99", "--baseline", earlier) == 0
+    assert "Recall@99 stayed at 100.0 % on 20 questions" in capfd.readouterr().out
+    data = json.loads(Path(earlier).read_text())
+    (before,) = data["reports"]
+    before["scores"]["IoU@1"] = [1.0] * 20
+    Path(earlier).write_text(json.dumps(data))
+    # The size has changed, and with it the name; one strategy is still compared with the other.
+    given[-1] = "fixed_token:size=8"
+    assert run(given, tmp_path / "new", "--baseline", earlier, "--measure", "IoU@1") == 1
+    assert "fixed_token:size=8: IoU@1 fell from 100.0 %" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--require", "HitRate@5"], "'HitRate@5' is no requirement"),
+        (["--baseline", "missing.json"], "missing.json: No such file"),
+        (["--baseline", "OLD", "-s", "recursive:size=40", "--measure", "Recall@1"], "has none of the strategies"),
+    ],
+)
+def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd, more, message) -> None:
+    old = tmp_path / "old.json"
+    if "OLD" in more:
+        report = {**read_report(given, tmp_path), "name": "other"}
+        old.write_text(json.dumps({"format": "chunkcore report 1", "reports": [report, report | {"name": "third"}]}))
+    assert run(given, tmp_path / "out", *[str(old) if each == "OLD" else each for each in more]) == 2
+    assert message in capfd.readouterr().err
+
+
+def read_report(given: list[str], tmp_path: Path) -> dict:
+    assert run(given, tmp_path / "first") == 0
+    return json.loads((tmp_path / "first" / "report.json").read_text())["reports"][0]
+
+
+def test_a_quality_that_did_not_change_seldom_fails() -> None:
+    """Two runs of equal quality, 400 times: the gate fails about as often as 95 % promises, one-sided."""
+    draw = np.random.default_rng(7)
+    measure = parse_measure("Recall@5")
+    failed = 0
+    for _ in range(400):
+        hard = draw.beta(2, 1, 60)
+        now, before = (np.clip(hard + draw.normal(0, 0.2, 60), 0, 1) for _ in range(2))
+        pair = report(list(now), measure=measure), report(list(before), measure=measure)
+        failed += check_baseline(*pair, measure, resamples=200).failed
+    assert failed / 400 < 0.06

@@ -1,0 +1,103 @@
+"""Reports show every kind of measure: those of order, of documents and sentences, at budgets, and DCG, no share."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from chunkcore.document import Document, Span
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.measures import measures_at
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.scoring import evaluate
+from chunkcore.report import Study, read_reports, write_reports
+from chunkcore.report.markdown import markdown_report
+from chunkcore.report.page import html_report
+from chunkcore.report.tables import score_table
+from chunkcore.report.terminal import print_study
+
+DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]
+QUERIES = [Query(f"q{number}", "Which?", (Evidence(f"d{number}", Span(0, 17)),)) for number in range(12)]
+BENCHMARK = Benchmark("valves", DOCUMENTS, QUERIES)
+
+
+def study(measures: list[str], verdict_by: str) -> Study:
+    def run(name: str, rank: int) -> Run:
+        """Each question's document at this rank."""
+        results = {}
+        for number in range(12):
+            others = [Retrieved(f"d{(number + step) % 12}", (Span(0, 40),)) for step in range(1, 4)]
+            results[f"q{number}"] = [*others[:rank], Retrieved(f"d{number}", (Span(0, 40),)), *others[rank:]]
+        return Run(name, results)
+
+    reports = [evaluate(BENCHMARK, run(f"rank {rank + 1}", rank), measures) for rank in (2, 0)]
+    return Study(compare(reports, verdict_by, resamples=200), BENCHMARK)
+
+
+def terminal(shown: Study, width: int = 160) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_study(shown, console)
+    return console.file.getvalue()
+
+
+def column(shown: Study, k, unit: str, title: str) -> list[str]:
+    table = score_table(shown, k, unit)
+    place = [each.title for each in table.columns].index(title)
+    return [row[place].text for row in table.rows]
+
+
+USUAL = [str(each) for each in measures_at([5, "20tok"], ["token"]) if each.name != "PrecisionOmega"]
+ORDER = ["HitRate@5", "nDCG@5", "MRR", "DCG@5", "ChunkPrecision@5"]
+
+
+def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
+    shown = study([*USUAL, *ORDER], "nDCG@5")
+    assert column(shown, 5, "token", "nDCG") == ["100.0", "50.0"]
+    assert column(shown, 5, "token", "MRR") == ["100.0", "33.3"]
+    assert column(shown, "20tok", "token", "Recall") == ["100.0", "0.0"]
+    assert "nDCG" not in [each.title for each in score_table(shown, "20tok", "token").columns]
+    assert "rank 1 is best: its nDCG@5 is 100.0 %" in shown.comparison.verdict
+    for text in (terminal(shown), markdown_report(shown), html_report(shown)):
+        for title in ("HitRate", "nDCG", "MRR", "DCG × 100"):
+            assert title in text
+    assert "The best pieces until so many tokens are retrieved" in html_report(shown)
+    assert "Scores at 20 tokens" in markdown_report(shown)
+
+
+def test_a_narrow_terminal_keeps_the_verdicts_measure() -> None:
+    assert "nDCG" in terminal(study([*USUAL, *ORDER], "nDCG@5"), width=70)
+
+
+def test_dcg_is_told_as_it_is() -> None:
+    shown = study([*USUAL, "DCG@5"], "DCG@5")
+    assert shown.comparison.verdict.startswith("rank 1 is best: its DCG@5 is 0.")
+    assert " points" not in shown.comparison.verdict.split("Retrieved tokens")[0]
+    first = float(np.mean(shown.reports[0].values("DCG@5")))
+    assert column(shown, 5, "token", "DCG × 100")[0] == f"{100 * first:.1f}"
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [
+        ["F1@5[document]", "MAP[document]"],
+        ["Recall@5[sentence]", "nDCG@5[document]"],
+        ["MRR"],
+        ["HitRate@40tok", "MRR@5[document]"],
+    ],
+)
+def test_any_measures_make_a_whole_report(measures, tmp_path) -> None:
+    shown = study(measures, measures[0])
+    files = write_reports(tmp_path, shown)
+    assert measures[0] in files.html.read_text("utf-8")
+    assert terminal(shown)
+    again = read_reports(tmp_path / "report.json")
+    assert [list(map(str, each.scores)) for each in again] == [measures, measures]
+
+
+def test_depths_are_in_order() -> None:
+    shown = study(["Recall@900tok", "Recall@10", "Recall@min", "Recall@2", "Recall@70tok"], "Recall@2")
+    assert shown.ks == (2, 10, "70tok", "900tok", "min")
