@@ -12,7 +12,7 @@ from typing import Any
 from chunkcore.chunkers.base import Chunker, build_chunker, plain_option
 from chunkcore.errors import OptionError
 
-__all__ = ["format_chunker", "format_spec", "label", "load_chunkers", "parse_chunker"]
+__all__ = ["format_chunker", "format_spec", "label", "load_chunkers", "parse_chunker", "split_spec"]
 
 # A value that stands for itself: no separator of this syntax, no quote, no white space at its ends.
 _BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
@@ -30,6 +30,18 @@ def parse_chunker(spec: str) -> Chunker:
     >>> parse_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
     """
+    return build_chunker(*split_spec(spec))
+
+
+def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options that a string states, as `parse_chunker` reads it; whether there are such is not asked.
+
+    Raises:
+        OptionError: no such syntax, or an option given twice.
+
+    >>> split_spec("recursive:size=50,keep=end")
+    ('recursive', {'size': 50, 'keep': 'end'})
+    """
     if not isinstance(spec, str):
         raise OptionError(f"a strategy is given as name:option=value,...; got {spec!r}")
     name, _, rest = spec.partition(":")
@@ -42,7 +54,7 @@ def parse_chunker(spec: str) -> Chunker:
         if option in options:
             raise OptionError(f"the option {option} is given twice in the strategy {spec!r}; keep one")
         options[option] = _read(value.strip(), option)
-    return build_chunker(name.strip(), options)
+    return name.strip(), options
 
 
 def load_chunkers(path: Path | str) -> list[Chunker]:

@@ -62,6 +62,8 @@ a file with a line like {{"question": "...", "evidence": ["a verbatim excerpt"]}
 Prints the table and the verdict, and writes report.html, report.md, report.json, scores.csv and questions.csv
 into the output folder. The last line is the path of report.html.
 
+A strategy without a size has one of 60 % of what the embedder reads, in its own tokens; its name says so.
+
 Unless --strategy or --config is given, compares {", ".join(DEFAULT_STRATEGIES)}.
 
 Embeddings are kept, so that a second run is quick, in {default_cache()} unless --cache names another file.
@@ -126,6 +128,7 @@ def compare(
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
     from rich.console import Console
 
+    from chunkcore.chunkers.sizing import sized_spec
     from chunkcore.evaluation.comparison import compare as compare_reports
     from chunkcore.evaluation.experiment import run_chunkers
     from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
@@ -137,9 +140,10 @@ def compare(
     gate = read_gate(require or [], baseline)
     _check_output(output)
     benchmark = _benchmark(docs, questions, dataset, output)
-    specs = _specs(strategy or [], config)
+    given = _specs(strategy or [], config)
     store = EmbeddingCache(None if no_cache else cache or default_cache())
     model = get_embedder(embedder)
+    specs = [sized_spec(each, model) for each in given]
     if late:
         get_token_embedder(model)  # which says so if it cannot, before the long work
     chunkers = _chunkers(specs, model)
@@ -158,7 +162,7 @@ def compare(
                 late=lately,
                 progress=progress,
             )
-            # A strategy is shown as it was asked for, so that its size is seen where it is the default, too.
+            # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
             names = [f"{spec} (late)" if lately else spec for spec in specs]
             reports += [replace(report, name=name) for report, name in zip(found, names, strict=True)]
         progress("compare", 0, 1)

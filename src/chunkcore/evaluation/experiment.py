@@ -27,6 +27,7 @@ from chunkcore.index.search import Indices
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
+from chunkcore.models.counter import EmbedderCounter
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.tokens import TokenCounter
@@ -56,7 +57,8 @@ def run_chunkers(
 
     The distinct chunks of all strategies are embedded in one call, the longest first. A strategy that
     embeds for itself is given the run's embedder where its own is the default or the same model, so that
-    no text is embedded twice. All chunks of all documents are searched for every query.
+    no text is embedded twice; one whose counter is "embedder" counts that model's tokens. All chunks of all
+    documents are searched for every query.
 
     A report's `seconds` are those of its strategy alone: "chunk" is its cutting, the embedding of its
     pieces included; "embed" is the embedding of its distinct chunks and of the queries, a shared call's
@@ -166,7 +168,9 @@ def _watch(metered: MeteredEmbedder, step: str, report: Progress) -> None:
 
 
 def _sharing(chunker: Chunker, metered: MeteredEmbedder) -> Chunker:
-    """The strategy with the run's embedder, where it is to have it."""
+    """The strategy with the run's embedder, where it is to have it, and with its tokens, where it counts them."""
+    if chunker.token_counter == EmbedderCounter():
+        chunker = replace(chunker, counter=EmbedderCounter(metered.embedder))
     if "embedder" not in chunker.option_names():
         return chunker
     own: Any = chunker.embedder  # type: ignore[attr-defined]

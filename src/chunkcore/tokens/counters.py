@@ -216,7 +216,10 @@ def short_count(encoding: str, text: str) -> int:
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:
-    """The counter that a string names: ``characters``, ``words``, a tiktoken encoding, or ``hf:`` and a tokenizer.
+    """The counter that a string names.
+
+    That is ``characters``, ``words``, a tiktoken encoding, ``hf:`` and a tokenizer, or ``embedder:`` and a model of
+    `get_embedder` for its own tokens (``embedder`` alone is the default model).
 
     Raises:
         OptionError: no such counter.
@@ -232,12 +235,16 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
         return WordCounter()
     if isinstance(spec, str) and spec.startswith("hf:") and len(spec) > 3:
         return HuggingFaceCounter(spec[3:])
+    if isinstance(spec, str) and (spec == "embedder" or spec.startswith("embedder:")):
+        from chunkcore.models.counter import EmbedderCounter
+
+        return EmbedderCounter(spec[9:])
     import tiktoken
 
     known = tiktoken.list_encoding_names()
     if spec in known:
         return TiktokenCounter(spec)
     raise OptionError(
-        f"unknown token counter {spec!r}: expected characters, words, hf:<name or path of a tokenizer>, "
-        f"or one of {', '.join(sorted(known))}"
+        f"unknown token counter {spec!r}: expected characters, words, hf:<name or path of a tokenizer>, embedder, "
+        f"embedder:<name of a model>, or one of {', '.join(sorted(known))}"
     )
