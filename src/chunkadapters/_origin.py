@@ -13,7 +13,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching
 
-__all__ = ["Origin", "decode_spans", "encode_spans"]
+__all__ = ["Origin", "decode_segments", "decode_spans", "encode_segments", "encode_spans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Origin:
 
     Attributes:
         parts: (offset in the text, span in the source), ascending; None where the places are not known.
+        shift: where there is one part, what its offset in the source is over that in the text.
+        passage: what a text that a model wrote was written from: all of it, for every part of the text.
 
     >>> Origin.at(100).place((Span(3, 8),))
     (Span(start=103, end=108),)
@@ -29,6 +31,7 @@ class Origin:
 
     parts: tuple[tuple[int, Span], ...] | None
     shift: int | None = None
+    passage: tuple[Span, ...] = ()
 
     @classmethod
     def at(cls, start: int) -> Origin:
@@ -41,12 +44,19 @@ class Origin:
         return cls(parts=None)
 
     @classmethod
-    def stated(cls, length: int, start: int | None, end: int | None, spans: Sequence[Span]) -> Origin:
+    def stated(
+        cls, length: int, start: int | None, end: int | None, spans: Sequence[Span], *, derived: bool = False
+    ) -> Origin:
         """What metadata says of a text of `length` code points; unknown where it does not fit the text.
 
         A text that was altered after it was cut no longer has the length of its span, and offsets into
-        it say nothing about the source.
+        it say nothing about the source. Of a `derived` text, which a model wrote, every part comes from
+        the whole passage.
         """
+        if derived:
+            known = start is not None and end is not None and 0 <= start < end
+            passage = tuple(spans) or ((Span(start, end),) if known else ())  # type: ignore[arg-type]
+            return cls(parts=None, passage=passage)
         if len(spans) > 1:
             return cls._joined(length, spans)
         if start is None or start < 0 or (end is not None and end - start != length):
@@ -67,6 +77,8 @@ class Origin:
 
     def place(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """Spans of the text as spans of the source; () where their place is not known."""
+        if self.passage:
+            return self.passage
         if self.shift is not None:
             shift = self.shift
             return spans if shift == 0 else tuple(Span(span.start + shift, span.end + shift) for span in spans)
@@ -86,6 +98,25 @@ def encode_spans(spans: Sequence[Span]) -> str:
     '0-12,40-55'
     """
     return ",".join(f"{span.start}-{span.end}" for span in spans)
+
+
+def encode_segments(segments: Sequence[Sequence[Span]]) -> str:
+    """Segments, each of one span or several, as one string.
+
+    >>> encode_segments([[Span(0, 12)], [Span(20, 31), Span(40, 44)]])
+    '0-12;20-31,40-44'
+    """
+    return ";".join(map(encode_spans, segments))
+
+
+def decode_segments(value: object) -> tuple[tuple[Span, ...], ...]:
+    """The segments that `encode_segments` wrote; () where it is something else.
+
+    >>> decode_segments("0-12;20-31,40-44")[0]
+    (Span(start=0, end=12),)
+    """
+    found = tuple(map(decode_spans, value.split(";"))) if isinstance(value, str) else ()
+    return found if all(found) else ()
 
 
 def decode_spans(value: object) -> tuple[Span, ...]:

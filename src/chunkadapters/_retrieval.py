@@ -11,7 +11,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -59,12 +59,14 @@ class Piece:
         score: the retriever's own, higher is better; 0 where there is none.
         document_ids: what may name the source document, the most telling first.
         spans: where in that document the framework's metadata says that it stands.
+        derived: whether a model wrote the text; the spans are then the passage that it was written from.
     """
 
     text: str
     score: float = 0.0
     document_ids: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,13 @@ def names(*candidates: object) -> tuple[str, ...]:
 
 
 def stated_spans(spans: object, start: object, end: object, text: str) -> tuple[Span, ...]:
-    """The spans that metadata states: the adapters' own, or a start with an end or the text's length."""
-    if found := decode_spans(spans):
+    """The spans that metadata states: the adapters' own, or a start with an end or the text's length.
+
+    Several spans that were handed down, by somebody's splitter that did not know them, do not have the
+    start and the end.
+    """
+    found = decode_spans(spans)
+    if found and (start, end) in ((None, None), (min(found).start, max(each.end for each in found))):
         return found
     if type(start) is not int or start < 0:
         return ()
@@ -142,8 +149,11 @@ class Locator:
         """Where the piece stands, by what it states first and by its text otherwise."""
         document_id = self._document(piece)
         if document_id:
-            spans = piece.spans
-            found = self._aligner.locate(piece.text, document_id=document_id, spans=spans, score=piece.score)
+            # What a model wrote stands nowhere: its passage does.
+            text = "" if piece.derived else piece.text
+            found = self._aligner.locate(text, document_id=document_id, spans=piece.spans, score=piece.score)
+            if piece.derived:
+                found = replace(found, text=piece.text)
             if found.how != "unlocated":
                 return found
         # Not in the document that it names, or it names none: its text is the better witness.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from chunkadapters._retrieval import Piece, Progress, RetrieverHooks, Settings, System, names, stated_spans
+from chunkadapters._told import DERIVED
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.run import Run
@@ -306,6 +307,7 @@ def _piece(document: Any) -> Piece:
         document_ids=names(
             told.get("root_source_id"), told.get("source_id"), document.id, *(told.get(key) for key in _NAMING_KEYS)
         ),
+        derived=told.get(DERIVED) is True,
         spans=stated_spans(told.get(several), told.get(f"{prefix}start"), told.get(f"{prefix}end"), text),
     )
 

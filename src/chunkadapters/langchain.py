@@ -16,9 +16,10 @@ from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import digest, unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
+from chunkadapters._told import DERIVED, SPANS, inherited, told
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
+from chunkcore.document import Span
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.tokens import HuggingFaceCounter
 
@@ -50,7 +51,11 @@ class ChunkcoreTextSplitter(TextSplitter):
       whatever ``add_start_index`` says. Of a chunk of several spans, the first start and the last end.
     - ``spans``: only on a chunk of several spans, as ``"0-12,40-55"``.
     - ``source_id``: the incoming document's ``id``, else its metadata's ``source``, else a hash of its text.
-    - ``context``: only where the strategy wrote one.
+    - what the strategy tells: ``headings`` (as ``"Tea > Green tea"``), ``language``, ``fallback`` and the like;
+      ``context``, where one was written about the chunk; ``segments`` (``"0-12;12-30"``), where parts are searched
+      on their own. Where the document itself has metadata of such a name, they stay, and the chunk's begins
+      with ``chunk_``.
+    - ``derived``: true, only where a model wrote the text; its place is then the passage that it was written from.
     - the document's ``id``: 32 hexadecimal digits, the same in every run. Documents without an ``id`` are
       told apart by their text, so that the pages of one ``source`` do not overwrite each other.
 
@@ -146,49 +151,53 @@ class ChunkcoreTextSplitter(TextSplitter):
     def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
         """The chunks of (id, text, metadata) triples."""
         rows = [(_source(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
-        documents = [CoreDocument(_identity(own_id, text, source_id), text) for (source_id, _), own_id, text, _ in rows]
+        # Strategies may read metadata: of which format or language a text is.
+        documents = [
+            CoreDocument(_identity(own_id, text, source_id), text, metadata)
+            for (source_id, _), own_id, text, metadata in rows
+        ]
         chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
         made: list[Document] = []
         taken: set[str] = set()
         for ((source_id, origin), _, _, metadata), chunks in zip(rows, chunked, strict=True):
-            inherited = {key: value for key, value in metadata.items() if key != "spans"}
-            shallow = all(type(value) in _IMMUTABLE for value in inherited.values())
+            given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
+            shallow = all(type(value) in _IMMUTABLE for value in given.values())
             for chunk in chunks:
-                own = inherited.copy() if shallow else copy.deepcopy(inherited)
-                own |= _place(chunk, origin.place(chunk.spans))
+                own = given.copy() if shallow else copy.deepcopy(given)
+                own |= told(chunk, given, origin)
+                own |= _place(origin.place(chunk.spans))
                 own["source_id"] = source_id
                 made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
 
 
-def _place(chunk: Chunk, spans: tuple[Span, ...]) -> dict[str, Any]:
-    """What the chunk tells about itself and where it stands."""
-    told: dict[str, Any] = dict(chunk.metadata)
-    if chunk.context:
-        told["context"] = chunk.context
+def _place(spans: tuple[Span, ...]) -> dict[str, Any]:
+    """Where a chunk stands."""
     if not spans:
-        return told | {"start_index": -1, "end_index": -1}
+        return {"start_index": -1, "end_index": -1}
     if len(spans) == 1:
-        told["start_index"], told["end_index"] = spans[0].start, spans[0].end
-        return told
-    told["start_index"] = min(span.start for span in spans)
-    told["end_index"] = max(span.end for span in spans)
-    told["spans"] = encode_spans(spans)
-    return told
+        return {"start_index": spans[0].start, "end_index": spans[0].end}
+    start, end = min(span.start for span in spans), max(span.end for span in spans)
+    return {"start_index": start, "end_index": end, SPANS: encode_spans(spans)}
+
+
+def _is_chunk(metadata: dict[Any, Any]) -> bool:
+    """Whether the document is a piece that a splitter cut."""
+    return type(metadata.get("start_index")) is int
 
 
 def _source(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and where `text` stands in it."""
-    start = metadata.get("start_index")
-    chained = isinstance(start, int) and not isinstance(start, bool)
-    end = metadata.get("end_index")
+    chained = _is_chunk(metadata)
+    start, end = metadata.get("start_index"), metadata.get("end_index")
     named = metadata.get("source_id") if chained else None
     source = metadata.get("source")
     source_id = str(named or own_id or (source if isinstance(source, str) else "") or digest(text))
     if not chained:
         return source_id, Origin.at(0)
-    spans = decode_spans(metadata.get("spans"))
-    return source_id, Origin.stated(len(text), start, end if isinstance(end, int) else None, spans)
+    spans = decode_spans(metadata.get(SPANS))
+    derived = metadata.get(DERIVED) is True
+    return source_id, Origin.stated(len(text), start, end if isinstance(end, int) else None, spans, derived=derived)
 
 
 def _identity(own_id: str | None, text: str, source_id: str) -> str:
@@ -258,13 +267,14 @@ class _Hooks(RetrieverHooks["Runnable[str, list[Document]]", Document]):
 def _piece(document: Any) -> Piece:
     if not isinstance(document, Document):
         raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
-    told = document.metadata
-    score = told.get("score", told.get("relevance_score"))
+    known = document.metadata
+    score = known.get("score", known.get("relevance_score"))
     return Piece(
         text=document.page_content,
         score=float(score) if isinstance(score, int | float) else 0.0,
-        document_ids=names(told.get("source_id"), document.id, told.get("source")),
-        spans=stated_spans(told.get("spans"), told.get("start_index"), told.get("end_index"), document.page_content),
+        document_ids=names(known.get("source_id"), document.id, known.get("source")),
+        derived=known.get(DERIVED) is True,
+        spans=stated_spans(known.get(SPANS), known.get("start_index"), known.get("end_index"), document.page_content),
     )
 
 

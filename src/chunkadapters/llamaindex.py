@@ -16,6 +16,7 @@ from chunkadapters._configuration import DEFAULT_STRATEGY, build, workers_for
 from chunkadapters._ids import unused_id
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
+from chunkadapters._told import BOOKKEEPING, CONTEXT, DERIVED, SPANS, inherited, told
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
@@ -55,8 +56,6 @@ __all__ = [
     "run_retriever",
 ]
 
-SPANS = "spans"
-
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
     """The default of `ChunkcoreNodeParser.id_func`: ids made from the document's id, the options and the spans.
@@ -77,7 +76,13 @@ class ChunkcoreNodeParser(NodeParser):
     and they hold: ``source[start:end] == node.text``, whatever repeats, and through chained parsers, where
     the incoming node's ``start_char_idx`` is added. Where an incoming node's own place is not known, both are
     None. A chunk of several spans has the first start and the last end, and its metadata's ``spans``
-    (``"0-12,40-55"``) holds them all, kept out of the texts for embedding and for the LLM.
+    (``"0-12,40-55"``) holds them all.
+
+    What else a strategy tells is metadata, too: ``context``, where one was written about the chunk, which models
+    read with the text, when embedding and after; ``headings`` (``"Tea > Green tea"``), ``language`` and the like,
+    which only the LLM reads; ``segments`` (``"0-12;12-30"``), ``fallback`` with its reason, and ``derived`` (a
+    model wrote the text; its place is the passage that it was written from), which like ``spans`` none reads.
+    Where the document itself has metadata of such a name, they stay, and the chunk's begins with ``chunk_``.
 
     Differences from LlamaIndex's own parsers, on purpose: node ids are the same in every run (give
     documents their own ids for that), and the nodes of a chained parser are linked in both directions.
@@ -184,7 +189,8 @@ class ChunkcoreNodeParser(NodeParser):
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         chunker = self._chunker  # private attributes of a pydantic model are slow to read
         texts = [incoming.get_content(metadata_mode=MetadataMode.NONE) for incoming in nodes]
-        documents = [CoreDocument(incoming.node_id, text) for incoming, text in zip(nodes, texts, strict=True)]
+        # Strategies may read metadata: of which format or language a text is.
+        documents = [CoreDocument(each.node_id, text, each.metadata) for each, text in zip(nodes, texts, strict=True)]
         chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
         made: list[BaseNode] = []
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
@@ -202,23 +208,25 @@ class ChunkcoreNodeParser(NodeParser):
     def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin) -> list[TextNode]:
         """The nodes of one document: copies of one pattern, since validating each anew takes longer than cutting."""
         pattern = _pattern(incoming)
-        inherited = {key: value for key, value in incoming.metadata.items() if key != SPANS}
-        inherited = inherited if self.include_metadata else {}
+        given = inherited(incoming.metadata, of_a_chunk=_is_chunk(incoming)) if self.include_metadata else {}
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
         taken: set[str] = set()
         for i, chunk in enumerate(chunks):
             spans = origin.place(chunk.spans)
             start, end = _ends(spans)
+            own = told(chunk, given, origin)
+            if len(spans) > 1:
+                own[SPANS] = encode_spans(spans)
             update: dict[str, Any] = {
                 "id_": id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
                 "text": chunk.text,
-                "metadata": inherited | _told(chunk, spans),
+                "metadata": given | own,
                 "relationships": pattern.relationships.copy(),
                 "start_char_idx": start,
                 "end_char_idx": end,
-                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, spans),
-                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, spans),
+                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
+                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
             }
             nodes.append(pattern.model_copy(update=update))
         return nodes
@@ -269,23 +277,18 @@ def _link(nodes: Sequence[BaseNode], sources: Sequence[str | None]) -> None:
 
 def _origin(node: BaseNode, text: str) -> Origin:
     """Where the node's text stands in its source document; unknown of a piece that does not say."""
+    if not _is_chunk(node):
+        return Origin.at(0)
     start, end = (node.start_char_idx, node.end_char_idx) if isinstance(node, TextNode) else (None, None)
     spans = decode_spans(node.metadata.get(SPANS))
-    if start is None and node.source_node is None:
-        return Origin.at(0)
     # `spans` that a node inherited from a parent are not its own: they do not have its ends.
     own = spans if spans and (min(spans).start, max(each.end for each in spans)) == (start, end) else ()
-    return Origin.stated(len(text), start, end, own)
+    return Origin.stated(len(text), start, end, own, derived=node.metadata.get(DERIVED) is True)
 
 
-def _told(chunk: Chunk, spans: tuple[Span, ...]) -> dict[str, Any]:
-    """What the chunk adds to the metadata."""
-    told = dict(chunk.metadata)
-    if chunk.context:
-        told["context"] = chunk.context
-    if len(spans) > 1:
-        told[SPANS] = encode_spans(spans)
-    return told
+def _is_chunk(node: BaseNode) -> bool:
+    """Whether the node was cut from another."""
+    return node.source_node is not None or (isinstance(node, TextNode) and node.start_char_idx is not None)
 
 
 def _ends(spans: tuple[Span, ...]) -> tuple[int | None, int | None]:
@@ -297,9 +300,18 @@ def _ends(spans: tuple[Span, ...]) -> tuple[int | None, int | None]:
     return min(span.start for span in spans), max(span.end for span in spans)
 
 
-def _excluded(keys: list[str], spans: tuple[Span, ...]) -> list[str]:
-    """The keys that no model reads, `spans` among them where the node has any."""
-    return [*keys, SPANS] if len(spans) > 1 and SPANS not in keys else keys.copy()
+def _excluded(keys: list[str], own: Mapping[str, Any], unread: Callable[[str], bool]) -> list[str]:
+    """The keys that a model does not read: the document's, and those of the chunk's `own` that are `unread`."""
+    return [*keys, *(key for key in own if unread(key) and key not in keys)]
+
+
+def _is_bookkeeping(key: str) -> bool:
+    return key.removeprefix("chunk_") in BOOKKEEPING
+
+
+def _not_context(key: str) -> bool:
+    # What is embedded is then what `Chunk.embedded_text` has, and the document's own metadata.
+    return key.removeprefix("chunk_") != CONTEXT
 
 
 class _Hooks(RetrieverHooks[BaseRetriever, BaseNode]):
@@ -321,15 +333,16 @@ def _piece(found: Any) -> Piece:
     if not isinstance(node, BaseNode):
         raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
     text = node.get_content(metadata_mode=MetadataMode.NONE)
-    told = node.metadata
+    known = node.metadata
     return Piece(
         text=text,
         score=float(found.score or 0.0) if isinstance(found, NodeWithScore) else 0.0,
         document_ids=names(
-            node.ref_doc_id, told.get("source_id"), told.get("file_path"), told.get("file_name"), told.get("source")
+            node.ref_doc_id, known.get("source_id"), known.get("file_path"), known.get("file_name"), known.get("source")
         ),
+        derived=known.get(DERIVED) is True,
         spans=stated_spans(
-            told.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
+            known.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
         ),
     )
 

@@ -19,6 +19,7 @@ import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import unused_id
 from chunkadapters._origin import Origin
+from chunkadapters._told import told
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as Source
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.
 _OF_THE_PARENT = frozenset(
-    ["spans", "_split_overlap", "root_source_id", "root_idx_start", "root_idx_end", "root_spans"]
+    ["spans", "segments", "_split_overlap", "root_source_id", "root_idx_start", "root_idx_end", "root_spans"]
 )
 
 
@@ -50,7 +51,12 @@ class ChunkcoreDocumentSplitter:
       parent has a whole ``page_number``, from that.
     - ``_split_overlap``: as `DocumentSplitter` has it, ``[{"doc_id": neighbour, "range": (start, end)}]``; the range
       is in the characters of the neighbour that ``doc_id`` names. On every chunk where the strategy overlaps.
-    - ``context``: what the strategy wrote about the chunk, where it did.
+    - what the strategy tells: ``headings`` (as ``"Tea > Green tea"``), ``language``, ``fallback`` and the like;
+      ``context``, where one was written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``; and
+      ``segments`` (``"0-12;12-30"``), where parts are searched on their own. Where the document itself has
+      metadata of such a name, they stay, and the chunk's begins with ``chunk_``.
+    - ``derived``: true, only where a model wrote the text; the offsets are then those of the passage that it was
+      written from, and no overlap is told.
     - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): where the chunk stands in the
       document at the root of a chain of splitters. Where the parent is a chunk that says its own place
       (``source_id`` and ``split_idx_start``), and then as right as what it says; and on chunks of several places.
@@ -151,7 +157,8 @@ class ChunkcoreDocumentSplitter:
         _check(documents)
         self.warm_up()
         kept = [document for document in documents if _has_text(document)]
-        sources = [Source(document.id, document.content or "") for document in kept]
+        # Strategies may read metadata: of which format or language a text is.
+        sources = [Source(document.id, document.content or "", document.meta) for document in kept]
         chunked = self.chunker.chunk_each(sources, workers=workers_for(self.chunker, len(sources)))
         pairs = zip(kept, chunked, strict=True)
         return {"documents": [split for document, chunks in pairs for split in self._documents(document, chunks)]}
@@ -167,20 +174,20 @@ class ChunkcoreDocumentSplitter:
         ids = [_id(chunk, taken) for chunk in chunks]
         pages = _pages(document, chunks)
         overlaps = _overlaps(self.chunker, chunks, ids)
-        parent_meta = _copier(document.meta)
+        given = _handed_down(document.meta)
+        parent_meta = _copier(given)
         chained = origin_of(document.meta, len(document.content or ""))
         root_id, origin = chained or (document.id, Origin.at(0))
+        parent = Origin.at(0)
         found = []
         for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
             meta = parent_meta()
-            meta.update(chunk.metadata)
+            meta |= told(chunk, given, parent)
             meta |= {"source_id": document.id, "split_id": chunk.index}
             meta |= place(chunk.spans, "split_idx_", "spans")
             meta["page_number"] = page
             if overlap is not None:
                 meta["_split_overlap"] = overlap
-            if chunk.context:
-                meta["context"] = chunk.context
             root = origin.place(chunk.spans)
             if root and (chained or len(root) > 1):
                 meta |= {"root_source_id": root_id, **place(root, "root_idx_", "root_spans")}
@@ -225,10 +232,15 @@ def _id(chunk: Chunk, taken: set[str]) -> str:
     return blake2b(named.encode("ascii"), digest_size=32).hexdigest()
 
 
+def _handed_down(meta: dict[str, Any]) -> dict[str, Any]:
+    """A document's metadata without what a chunk says about its own place."""
+    if "split_idx_start" not in meta:
+        return meta
+    return {key: value for key, value in meta.items() if key not in _OF_THE_PARENT}
+
+
 def _copier(meta: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """What gives a deep copy of a parent's metadata each time; a plain copy where nothing inside can change."""
-    if "split_idx_start" in meta:
-        meta = {key: value for key, value in meta.items() if key not in _OF_THE_PARENT}
     if all(value is None or isinstance(value, str | int | float) for value in meta.values()):
         return meta.copy
     return lambda: deepcopy(meta)
@@ -249,7 +261,10 @@ def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     if "\f" not in text:
         return [first] * len(chunks)
     breaks = [place for place, character in enumerate(text) if character == "\f"]
-    return [first + bisect_left(breaks, chunk.spans[0].start) + _leading_breaks(chunk.text) for chunk in chunks]
+    return [
+        first + bisect_left(breaks, chunk.spans[0].start) + (0 if chunk.derived else _leading_breaks(chunk.text))
+        for chunk in chunks
+    ]
 
 
 def _leading_breaks(text: str) -> int:
@@ -262,6 +277,8 @@ def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> 
     """Each chunk's ``_split_overlap``; None throughout where the strategy does not overlap."""
     found: list[list[dict[str, Any]]] = [[] for _ in chunks]
     for i in range(1, len(chunks)):
+        if chunks[i - 1].derived or chunks[i].derived:
+            continue  # ranges are in the chunks' characters, and those are not the source's
         for before, here in shared(chunks[i - 1].spans, chunks[i].spans, len(chunker.separator)):
             found[i].append({"doc_id": ids[i - 1], "range": before})
             found[i - 1].append({"doc_id": ids[i], "range": here})

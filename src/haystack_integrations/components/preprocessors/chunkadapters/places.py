@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chunkadapters._origin import Origin, decode_spans, encode_spans
+from chunkadapters._told import DERIVED
 from chunkcore.document import Span
 from chunkcore.spans import intersect
 
@@ -37,20 +38,22 @@ def origin_of(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None
     code points: where another splitter stood in between, or the text was altered, they speak of another text,
     and no place is better than a wrong one.
     """
+    derived = meta.get(DERIVED) is True
     if "root_source_id" in meta:
         spans = decode_spans(meta.get("root_spans"))
-        return meta["root_source_id"], _stated(length, meta.get("root_idx_start"), meta.get("root_idx_end"), spans)
+        start, end = meta.get("root_idx_start"), meta.get("root_idx_end")
+        return meta["root_source_id"], _stated(length, start, end, spans, derived)
     if "source_id" not in meta or "split_idx_start" not in meta:
         return None
     if "spans" in meta:  # handed down by a chunk of several places, whose own root is not known
         return meta["source_id"], Origin.unknown()
-    return meta["source_id"], _stated(length, meta["split_idx_start"], meta.get("split_idx_end"), ())
+    return meta["source_id"], _stated(length, meta["split_idx_start"], meta.get("split_idx_end"), (), derived)
 
 
-def _stated(length: int, start: object, end: object, spans: Sequence[Span]) -> Origin:
+def _stated(length: int, start: object, end: object, spans: Sequence[Span], derived: bool) -> Origin:
     if not isinstance(start, int) or not isinstance(end, int | None):
         return Origin.unknown()
-    return Origin.stated(length, start, end, spans)
+    return Origin.stated(length, start, end, spans, derived=derived)
 
 
 def shared(left: Sequence[Span], right: Sequence[Span], gap: int) -> list[tuple[Range, Range]]:
