@@ -55,6 +55,7 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
 from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
@@ -79,6 +80,7 @@ __all__ = [
     "CachedEmbedder",
     "CachedLLM",
     "CallableLLM",
+    "Check",
     "Chunk",
     "ChunkStatistics",
     "ChunkcoreError",
@@ -135,6 +137,8 @@ __all__ = [
     "UpdatePlan",
     "Usage",
     "build_chunker",
+    "check_baseline",
+    "check_requirement",
     "compare",
     "dataset_path",
     "evaluate",

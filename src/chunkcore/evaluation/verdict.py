@@ -82,10 +82,11 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
         return ""
     named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
     costs = {report.name: report.mean_tokens(k) for report in standing if report.name in named}
-    known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
+    # A budget's last piece may end a token early, where a cut would be inside of a character.
+    known = {name: round(cost) for name, cost in costs.items() if not math.isnan(cost)}
     if len(known) < 2:
         return ""
-    listed = ", ".join(f"{name} {known[name]:,.0f}" for name in known)
+    listed = ", ".join(f"{name} {known[name]:,}" for name in known)
     return f"Retrieved tokens per query: {listed}; {_cheapest(known)}."
 
 
