@@ -9,7 +9,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench chroma clean
+.PHONY: demo test check bench chroma golden clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -33,6 +33,10 @@ bench: $(VENV)/ready
 SHARED ?= ../shared
 chroma: $(VENV)/ready
 	$(BIN)/python -m integration_tests.benchmarks.chroma_table --shared "$(SHARED)"
+
+# What the golden tests need of the model's answers (docs/golden.md), for some minutes.
+golden: $(VENV)/ready
+	$(BIN)/python -m integration_tests.golden
 
 clean:
 	rm -rf $(VENV) demo-report .pytest_cache .mypy_cache .ruff_cache .hypothesis

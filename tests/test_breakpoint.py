@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.breakpoint import Breakpoint, breakpoints, group_pieces
 from chunkcore.chunkers.dual_semantic import DualSemantic
 from chunkcore.chunkers.fixed_sentences import FixedSentences
-from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
+from chunkcore.chunkers.kamradt import Kamradt, KamradtModified, _float32_distances
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import neighbour_distances
 from chunkcore.chunkers.sentence import Sentence
@@ -188,6 +188,27 @@ def test_a_callable_says_where_sentences_are():
     assert angles(splitter=named).split_text("0 0 90 90 0") == ["0 0", "90 90", "0"]
 
 
+def test_an_empty_last_sentence_counts_where_the_original_has_one():
+    """Its distance is one more: the median of 0, 1, 1 is 1, which nothing is over; that of 0, 1 is 0.5."""
+    text, half = "A 0. B 0. C 90.", {"threshold": "percentile", "amount": 50, "min_size": 0}
+    cut, whole = ["A 0. B 0.", "C 90."], ["A 0. B 0. C 90."]
+    assert angles(**half).split_text(text + " \n") == cut
+    assert angles(**half, empty_end=True).split_text(text + " \n") == whole
+    assert angles(**half, empty_end=True).split_text(text) == cut  # re.split leaves none here
+    assert angles(**half, empty_end=True, splitter="default").split_text(text + " \n") == cut
+    assert angles(**half, empty_end=True).split_text("A 0. ") == ["A 0."]
+    assert angles(**half, empty_end=True).split_text(" ") == []
+
+
+@given(hard_text(), st.sampled_from([r"(?<=[.?!])\s+", "\n", r"[.] ?"]))
+def test_an_empty_last_sentence_is_counted_as_re_split_leaves_it(text, pattern):
+    model = FakeEmbedder()
+    chunker = Breakpoint(embedder=model, splitter=f"regex:{pattern}", buffer=0, empty_end=True)
+    chunker.spans(text)
+    several = len([part for part in re.split(pattern, text) if part.strip()]) > 1
+    assert ("" in model.texts) == (several and re.split(pattern, text)[-1] == "") or model.texts == []
+
+
 # --- sizes ------------------------------------------------------------------------------------------------------
 
 
@@ -331,6 +352,15 @@ def test_pieces_of_a_size_take_the_place_of_sentences():
     KamradtModified(piece_size=4, size=8, buffer=0, counter="words", embedder=model).spans(text)
     separators = ("\n\n", "\n", ".", "?", "!", " ", "")
     assert model.texts == Recursive(size=4, counter="words", separators=separators).split_text(text)
+
+
+def test_distances_as_the_released_code_multiplies_them_are_distances_too():
+    vectors = np.random.default_rng(5).standard_normal((100, 40)).astype(np.float32)
+    vectors[[7, 50]] = 0
+    distances = _float32_distances(vectors)
+    assert distances.tolist() == distances.astype(np.float32).tolist()
+    np.testing.assert_allclose(distances, neighbour_distances(vectors), atol=1e-6)
+    assert len(_float32_distances(vectors[:1])) == len(_float32_distances(vectors[:0])) == 0
 
 
 def test_the_defaults_are_the_papers():

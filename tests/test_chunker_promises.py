@@ -42,7 +42,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"threshold": "percentile", "min_size": 4, "max_size": 40},
         {"threshold": "standard_deviation", "amount": 0.5, "buffer": 0},
         {"threshold": "interquartile", "amount": 0.5, "max_size": 30, "counter": "words"},
-        {"threshold": "gradient", "buffer": 3},
+        {"threshold": "gradient", "buffer": 3, "empty_end": True},
         {"threshold": "distance", "amount": 0.4, "min_size": 20, "counter": "characters"},
         {"threshold": "absolute_gradient", "splitter": r"regex:(?<=[.?!])\s+"},
     ],
@@ -243,6 +243,7 @@ OTHER_VALUES: dict[str, Any] = {
     "max_size": 41,
     "min_size": 1,
     "buffer": 5,
+    "empty_end": {False: True, True: False},
     "threshold": {
         "percentile": "gradient",
         "gradient": "percentile",

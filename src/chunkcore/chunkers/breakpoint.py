@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +73,9 @@ class Breakpoint(SentenceChunker):
         amount: None for the table's default. 0 to 100 for percentiles, 0 to 2 for a distance.
         min_size: in the counter's unit, of a chunk's own text.
         max_size: likewise; None for no maximum.
+        empty_end: count a last sentence of no characters where a match of the splitter's pattern ends the text, as
+            the original does, whose ``re.split`` leaves one there. It has a window and so a distance, which moves
+            percentiles and means a little.
         splitter: see `SentenceChunker`.
         embedder: see `SentenceChunker`.
 
@@ -88,6 +93,7 @@ class Breakpoint(SentenceChunker):
     amount: float | None = None
     min_size: int = 0
     max_size: int | None = None
+    empty_end: bool = False
 
     def _validate(self) -> None:
         super()._validate()
@@ -113,10 +119,19 @@ class Breakpoint(SentenceChunker):
         distances = np.empty(0)
         if len(pieces) > 1:
             texts = [source.text[start:end] for start, end in pieces.tolist()]
+            if self.empty_end and _match_ends(source.text, self.splitter):
+                texts.append("")
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
         amount = _AMOUNTS[self.threshold] if self.amount is None else self.amount
-        cuts = breakpoints(distances, self.threshold, amount)
+        inside = max(0, len(pieces) - 1)
+        cuts, distances = breakpoints(distances, self.threshold, amount)[:inside], distances[:inside]
         return group_pieces(source, pieces, distances, cuts, minimum=self.min_size, maximum=self.max_size)
+
+
+def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
+    """Whether the text ends with a match of the splitter's pattern."""
+    kind, _, pattern = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
+    return kind == "regex" and any(match.end() == len(text) for match in re.finditer(pattern, text))
 
 
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
