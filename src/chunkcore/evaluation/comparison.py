@@ -1,25 +1,33 @@
-"""Which differences between systems are real: the paired bootstrap over queries, and a verdict in words."""
+"""Which differences between systems are real, which do not matter, and a verdict in words.
+
+Intervals come from the paired bootstrap, p-values from the paired randomisation test with Holm's correction over all
+pairs, "no difference that matters" from two one-sided tests; docs/statistics.md has what simulation says of each.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.bootstrap import mean_intervals
+from chunkcore.evaluation.bootstrap import intervals, resampled_means, units_of
 from chunkcore.evaluation.measures import Measure, as_measure
+from chunkcore.evaluation.randomisation import holm, randomisation_test
 from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.sample_size import questions_to_separate
 from chunkcore.evaluation.verdict import write_verdict
 
 __all__ = ["Comparison", "Difference", "compare"]
 
 _REALISTIC = 1_000_000  # questions; who needs more to see a difference need not care about it
+_PER_PAIR = 10  # drawn falls of the signs for each one that the smallest p-value, corrected, must be counted from
+_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about those not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,13 @@ class Difference:
         low: where its interval begins.
         high: where its interval ends.
         distinct: whether the data tells the two apart (see `compare`).
+        p_value: of the randomisation test, for this pair alone.
+        adjusted_p: the same, corrected for all pairs of the comparison.
+        equivalent: whether the data shows that they differ by less than the margin (see `compare`).
+        effect: mean / standard deviation of the queries' differences (Cohen's d of paired samples); NaN where
+            all differ by the same.
+        wins: queries on which a scores higher.
+        losses: queries on which b does.
     """
 
     a: str
@@ -43,6 +58,26 @@ class Difference:
     low: float
     high: float
     distinct: bool
+    p_value: float = math.nan
+    adjusted_p: float = math.nan
+    equivalent: bool = False
+    effect: float = math.nan
+    wins: int = 0
+    losses: int = 0
+
+    def reverse(self) -> Difference:
+        """The same seen from b: b - a."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            mean=-self.mean,
+            low=-self.high,
+            high=-self.low,
+            effect=-self.effect,
+            wins=self.losses,
+            losses=self.wins,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +92,16 @@ class Comparison:
         best: the system that is better than every other; None where the data does not support one.
         tied: the names of all that can't be told from the one with the highest mean, that one first.
         questions_needed: roughly how many questions would separate the first from the one next to it (of
-            those that it is tied with, where there are such); None where no realistic number would, or
-            where there is nothing to separate.
+            those that it is tied with, where there are such) with a chance of 80 %; None where no realistic number
+            would, or where there is nothing to separate.
         resamples: of the bootstrap.
-        seed: of the bootstrap.
+        seed: of the bootstrap and the randomisation test.
         verdict: all of this in two to five sentences.
-        confidence: of the intervals.
+        confidence: of the intervals and the tests.
+        margin: differences under this do not matter, in the measure's unit (0.02 is two points).
+        gate: the share of resamples in which the best must come first.
+        firsts: by name, the share of resamples in which the system has the highest mean.
+        clusters: of each query, what it was resampled together with; None where queries were resampled.
     """
 
     reports: tuple[Report, ...]
@@ -76,6 +115,23 @@ class Comparison:
     seed: int
     verdict: str
     confidence: float = 0.95
+    margin: float = 0.02
+    gate: float = 0.9
+    firsts: Mapping[str, float] = field(default_factory=dict)
+    clusters: Mapping[str, str] | None = None
+
+    def between(self, a: str, b: str) -> Difference:
+        """The difference a - b, whichever way round the pair was compared.
+
+        Raises:
+            KeyError: there is no such pair.
+        """
+        for found in self.differences:
+            if (found.a, found.b) == (a, b):
+                return found
+            if (found.a, found.b) == (b, a):
+                return found.reverse()
+        raise KeyError((a, b))
 
 
 def compare(
@@ -85,76 +141,101 @@ def compare(
     resamples: int = 10_000,
     seed: int = 0,
     confidence: float = 0.95,
+    margin: float = 0.02,
+    gate: float = 0.9,
+    clusters: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Tell which systems differ by more than the choice of questions explains.
+    """Tell which systems differ by more than the choice of questions explains, and which by less than matters.
 
-    Queries are resampled with replacement, the same ones for every system, so that what makes a query
-    hard for all of them cancels out of the differences. Two systems are distinct where the interval of
-    their difference leaves 0 out and they score differently on enough queries: with fewer than six, even
-    a coin that always falls on one side proves nothing at 95 %, and the bootstrap would claim too much.
-    Intervals are each pair's own, and not widened for the number of pairs.
-
-    `questions_needed` is (z · sd / mean)² of the paired differences: with so many queries the interval of
-    the same difference would just leave 0 out, so a new sample of that size has an even chance to. It is
-    more than the queries at hand where the two are not distinct, and no more where they are.
-
-    The percentile interval is a little short on few questions: in 4,000 simulated comparisons of equal
-    systems 7.3 % were told apart with 30 questions, 6.0 % with 90 and 5.6 % with 472.
+    - **Intervals**: queries are resampled with replacement, the same ones for every system, so that what makes a
+      query hard for all of them cancels out of the differences; see `mean_intervals`. Each is its pair's own,
+      and not widened for the number of pairs.
+    - **Distinct** are two systems where the interval of their difference leaves 0 out and the randomisation
+      test's p-value, corrected for all pairs by Holm's method, is at most 1 - confidence. Among systems
+      that are equally good some pair is called distinct in at most 1 - confidence of all comparisons.
+    - **Best** is the system that is distinct from every other, and has the highest mean in the `gate`'s share of
+      the resamples.
+    - **Equivalent** are two systems where two one-sided tests at 1 - confidence reject a difference of `margin` or
+      more either way: the interval at 2 confidence - 1 lies within the margin. Where they score unalike on fewer than
+      six queries there must also be enough queries that a difference as large as the margin would have shown.
+      This is each pair's own, not corrected for their number. Two systems may be distinct and equivalent at once:
+      a difference that is real and does not matter.
+    - **Questions needed** is ((z + z') sd / mean)² of the paired differences, for `confidence` and a chance of 80 % to
+      see the difference again. It is more than the queries at hand where the two are not distinct, and no more
+      where they are.
 
     Args:
         reports: of the same benchmark's queries, in the same order.
         measure: what the verdict is about.
         resamples: of the queries.
         seed: equal seeds give equal intervals.
-        confidence: of the intervals.
+        confidence: of the intervals and the tests.
+        margin: the least difference that matters, in the measure's unit.
+        gate: the share of resamples in which the best must come first.
+        clusters: by query id, what the query is resampled together with: its document (`question_documents`), where
+            the verdict is to hold for other documents too, and not only for other questions about these.
 
     Raises:
         OptionError: no such measure, or an option out of range.
-        DataError: no report, two of one name, or reports on different queries.
+        DataError: no report, two of one name, reports on different queries, or clusters that are fewer than two or
+            do not name each query's.
 
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Holm (1979); Schuirmann (1987).
 
     >>> ids, where = tuple(map(str, range(40))), ("",) * 40
     >>> scores = {"a": np.ones(40), "b": np.tile([1.0, 0.0], 20)}
     >>> reports = [Report(name, "toy", ids, where, {Measure("Recall", 5): row}) for name, row in scores.items()]
     >>> found = compare(reports)
-    >>> found.best, found.differences[0].mean
-    ('a', 0.5)
+    >>> found.best, found.differences[0].mean, found.differences[0].wins
+    ('a', 0.5, 20)
     """
     measure = as_measure(measure)
-    _check(reports, resamples, confidence)
+    _check(reports, resamples, confidence, margin, gate)
     columns = np.column_stack([report.values(measure) for report in reports])
+    labels = _labels(reports[0], clusters)
     pairs = list(combinations(range(len(reports)), 2))
-    apart = np.column_stack([columns, *(columns[:, a] - columns[:, b] for a, b in pairs)])
-    low, high = mean_intervals(apart, resamples=resamples, seed=seed, confidence=confidence)
+    apart = np.column_stack([np.empty((len(columns), 0)), *(columns[:, a] - columns[:, b] for a, b in pairs)])
+    both = np.column_stack([columns, apart])
+    means = resampled_means(both, resamples=resamples, seed=seed, clusters=labels)
+    units = units_of(both, labels)
+    low, high = intervals(means, units, confidence)
     names = [report.name for report in reports]
     bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    tested = _Tests.of(apart, means[:, len(names) :], units[len(names) :], labels, seed, resamples, confidence)
     differences = tuple(
-        _difference(names[a], names[b], measure, columns[:, a] - columns[:, b], *interval, confidence)
-        for (a, b), interval in zip(pairs, bounds[len(names) :], strict=True)
+        _difference(names[a], names[b], measure, apart[:, pair], bounds[len(names) + pair], tested, pair, margin)
+        for pair, (a, b) in enumerate(pairs)
     )
-    return _conclude(
-        Comparison(
-            reports=tuple(reports),
-            measure=measure,
-            differences=differences,
-            intervals=dict(zip(names, bounds, strict=False)),
-            best=None,
-            tied=(),
-            questions_needed=None,
-            resamples=resamples,
-            seed=seed,
-            verdict="",
-            confidence=confidence,
-        )
+    spreads = means[:, len(names) :].std(axis=0) * np.sqrt(len(columns)) if labels is not None else None
+    made = Comparison(
+        reports=tuple(reports),
+        measure=measure,
+        differences=differences,
+        intervals=dict(zip(names, bounds, strict=False)),
+        best=None,
+        tied=(),
+        questions_needed=None,
+        resamples=resamples,
+        seed=seed,
+        verdict="",
+        confidence=confidence,
+        margin=margin,
+        gate=gate,
+        firsts=dict(zip(names, _firsts(means[:, : len(names)]), strict=True)),
+        clusters=clusters,
     )
+    return _conclude(made, spreads)
 
 
-def _check(reports: Sequence[Report], resamples: int, confidence: float) -> None:
+def _check(reports: Sequence[Report], resamples: int, confidence: float, margin: float, gate: float) -> None:
     if resamples < 100:
         raise OptionError(f"resamples is at least 100, got {resamples}: fewer give no interval to speak of")
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
+    if not margin >= 0:
+        raise OptionError(f"margin is 0 or more, in the measure's unit, got {margin}")
+    if not 0 <= gate <= 1:
+        raise OptionError(f"gate is a share of the resamples, from 0 to 1, got {gate}")
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
     repeated = [name for name, count in Counter(report.name for report in reports).items() if count > 1]
@@ -168,67 +249,135 @@ def _check(reports: Sequence[Report], resamples: int, confidence: float) -> None
             )
 
 
+def _labels(report: Report, clusters: Mapping[str, str] | None) -> list[str] | None:
+    """Each query's cluster, in the report's order."""
+    if clusters is None:
+        return None
+    missing = next((query for query in report.query_ids if query not in clusters), None)
+    if missing is not None:
+        raise DataError(f"the clusters do not name that of query {missing!r}: give one for each query")
+    labels = [clusters[query] for query in report.query_ids]
+    if len(set(labels)) < 2:
+        raise DataError("all queries are of one cluster, so there is nothing to resample: leave clusters out")
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """What was found of each pair, arrays of shape (pairs,); narrow and wide are the ends of the tests' interval."""
+
+    p: Scores
+    adjusted: Scores
+    narrow: Scores
+    wide: Scores
+    units: NDArray[np.int64]
+    alpha: float
+
+    @classmethod
+    def of(
+        cls,
+        apart: Scores,
+        means: Scores,
+        units: NDArray[np.int64],
+        labels: Sequence[str] | None,
+        seed: int,
+        resamples: int,
+        confidence: float,
+    ) -> _Tests:
+        alpha = 1 - confidence
+        flips = max(resamples, math.ceil(_PER_PAIR * apart.shape[1] / alpha))
+        p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
+        # Two one-sided tests at alpha are an interval at 1 - 2 alpha; below 0.5 there is none.
+        narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
+        return cls(p, holm(p), narrow, wide, units, alpha)
+
+    def equivalent(self, pair: int, apart: Scores, margin: float) -> bool:
+        if not (-margin < self.narrow[pair] and self.wide[pair] < margin):
+            return False
+        # Of n alike questions the share of unalike ones may still be -ln(alpha) / n, each of them unlike by up to 1.
+        unalike = int(np.count_nonzero(np.nan_to_num(apart)))
+        return unalike >= _FEWEST_UNALIKE or -math.log(self.alpha) / int(self.units[pair]) < margin
+
+
 def _difference(
-    a: str, b: str, measure: Measure, apart: Scores, low: float, high: float, confidence: float
+    a: str,
+    b: str,
+    measure: Measure,
+    apart: Scores,
+    interval: tuple[float, float],
+    tested: _Tests,
+    pair: int,
+    margin: float,
 ) -> Difference:
     known = apart[~np.isnan(apart)]
+    low, high = interval
+    deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
     mean = float(known.mean()) if len(known) else math.nan
-    distinct = (low > 0 or high < 0) and _enough(apart, confidence)
-    return Difference(a, b, measure, mean, low, high, distinct)
+    p, adjusted = float(tested.p[pair]), float(tested.adjusted[pair])
+    return Difference(
+        a,
+        b,
+        measure,
+        mean,
+        low,
+        high,
+        # 2 / 64, six differences of one sign, must not fail for the rounding of 1 - 0.95.
+        distinct=(low > 0 or high < 0) and adjusted <= tested.alpha + 1e-12,
+        p_value=p,
+        adjusted_p=adjusted,
+        equivalent=tested.equivalent(pair, apart, margin),
+        effect=mean / deviation if deviation > 1e-12 else math.nan,
+        wins=int(np.count_nonzero(known > 0)),
+        losses=int(np.count_nonzero(known < 0)),
+    )
 
 
-def _enough(apart: Scores, confidence: float) -> bool:
-    return int(np.count_nonzero(np.nan_to_num(apart))) >= _fewest(confidence)
+def _firsts(means: Scores) -> list[float]:
+    """Each column's share of the rows in which it is the highest; equal ones share a row."""
+    highest = np.max(np.where(np.isnan(means), -np.inf, means), axis=1, keepdims=True)
+    first = (means >= highest - 1e-12) & ~np.isnan(means)
+    shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
+    return [float(share) for share in shared.mean(axis=0)]
 
 
-def _fewest(confidence: float) -> int:
-    """Differences of one sign are this many before a sign test rejects chance: 2 · 0.5ⁿ <= 1 - confidence."""
-    return math.ceil(math.log2(2 / (1 - confidence)))
-
-
-def _conclude(comparison: Comparison) -> Comparison:
+def _conclude(comparison: Comparison, spreads: Scores | None) -> Comparison:
     """Fill in best, tied, questions_needed and verdict."""
-    measure, confidence = comparison.measure, comparison.confidence
+    measure = comparison.measure
     means = {report.name: report.mean(measure) for report in comparison.reports}
     standing = sorted(
         (report for report in comparison.reports if not math.isnan(means[report.name])),
         key=lambda report: -means[report.name],
     )
     if not standing:
-        return replace(comparison, verdict=write_verdict(comparison, standing, None, enough=False))
+        return replace(comparison, verdict=write_verdict(comparison, standing, None))
     first, *others = standing
-    tied = [other for other in others if not _between(comparison, first, other).distinct]
+    tied = [other for other in others if not comparison.between(first.name, other.name).distinct]
     rival = (tied or others)[0] if others else None
-    apart = first.values(measure) - rival.values(measure) if rival else np.empty(0)
-    lead = _between(comparison, first, rival) if rival else None
+    lead = comparison.between(first.name, rival.name) if rival else None
     found = replace(
         comparison,
-        best=first.name if others and not tied else None,
+        best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.gate else None,
         tied=tuple(report.name for report in [first, *tied]),
-        questions_needed=_questions_needed(apart, confidence, distinct=lead is not None and lead.distinct),
+        questions_needed=_questions_needed(comparison, first, rival, spreads) if rival else None,
     )
-    return replace(found, verdict=write_verdict(found, standing, lead, enough=_enough(apart, confidence)))
+    return replace(found, verdict=write_verdict(found, standing, lead))
 
 
-def _between(comparison: Comparison, a: Report, b: Report) -> Difference:
-    """The difference a - b, whichever way round it was computed."""
-    for found in comparison.differences:
-        if (found.a, found.b) == (a.name, b.name):
-            return found
-        if (found.a, found.b) == (b.name, a.name):
-            return replace(found, a=a.name, b=b.name, mean=-found.mean, low=-found.high, high=-found.low)
-    raise KeyError((a.name, b.name))
-
-
-def _questions_needed(apart: Scores, confidence: float, *, distinct: bool) -> int | None:
+def _questions_needed(comparison: Comparison, first: Report, rival: Report, spreads: Scores | None) -> int | None:
+    apart = first.values(comparison.measure) - rival.values(comparison.measure)
     known = apart[~np.isnan(apart)]
     if len(known) < 2 or math.isclose(mean := float(known.mean()), 0, abs_tol=1e-12):
         return None
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    normal = (z * float(known.std(ddof=1)) / mean) ** 2
-    # So many queries, that enough of them tell the two apart at all (see `_fewest`).
-    differing = _fewest(confidence) * len(known) / np.count_nonzero(known)
-    needed = max(normal, differing)
+    deviation = float(known.std(ddof=1))
+    if spreads is not None:
+        names = {first.name, rival.name}
+        pair = next(number for number, each in enumerate(comparison.differences) if {each.a, each.b} == names)
+        deviation = float(spreads[pair])
+    # So many queries, that enough of them score unalike: n of one sign have p = 2 · 0.5ⁿ.
+    fewest = math.ceil(math.log2(2 / (1 - comparison.confidence)))
+    unalike = fewest * len(known) / np.count_nonzero(known)
+    needed = max(questions_to_separate(mean, deviation, confidence=comparison.confidence), unalike)
     if needed > _REALISTIC:
         return None
+    distinct = comparison.between(first.name, rival.name).distinct
     return min(math.ceil(needed), len(known)) if distinct else max(math.ceil(needed), len(known) + 1)

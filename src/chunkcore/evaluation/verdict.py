@@ -17,14 +17,13 @@ if TYPE_CHECKING:  # comparison.py imports this module
 __all__ = ["write_verdict"]
 
 
-def write_verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None, enough: bool) -> str:
+def write_verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
     """Two to five sentences.
 
     Args:
         comparison: everything but the verdict.
         standing: the reports for which the measure is defined, the highest mean first.
         lead: of the first over the one that it is held against; None where it stands alone.
-        enough: whether the two differ on enough queries to be told apart at all.
     """
     if not standing:
         return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
@@ -34,7 +33,7 @@ def write_verdict(comparison: Comparison, standing: Sequence[Report], lead: Diff
     if lead is None:
         sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
     else:
-        sentences.append(_lead(comparison, lead, enough))
+        sentences.append(_lead(comparison, lead))
         sentences.append(_cost(comparison, standing, lead))
         sentences.append(_questions(comparison, lead))
     sentences.append(_gaps(comparison, standing))
@@ -45,6 +44,9 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
     measure = comparison.measure
     low, high = comparison.intervals[first.name]
     asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
+    if comparison.clusters is not None:
+        documents = len({comparison.clusters[query] for query in first.query_ids})
+        asked += f" about {documents:,} documents, which were resampled whole"
     interval = f"{_confidence(comparison)} interval {_number(measure, low)} to {_number(measure, high)}"
     score = f"{_number(measure, first.mean(measure))}{' %' if measure.is_share else ''} ({interval})"
     if standing == 1:
@@ -55,25 +57,49 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
             f"{first.name} is best: its {measure} is {score} over {asked}, "
             f"higher than that of {others} by more than chance explains."
         )
-    tied = _enumerate(comparison.tied[1:])
-    return (
-        f"No strategy can be called best: {first.name} has the highest {measure}, {score} over {asked}, "
-        f"but the data does not tell it from {tied}."
-    )
+    seldom = f"and comes first in {100 * comparison.firsts[first.name]:.0f} % of the resamples"
+    highest = f"No strategy can be called best: {first.name} has the highest {measure}, {score} over {asked}, {seldom}"
+    if len(comparison.tied) == 1:
+        return f"{highest}, which is less than {100 * comparison.gate:g} %."
+    return f"{highest}, but the data does not tell it from {_enumerate(comparison.tied[1:])}."
 
 
-def _lead(comparison: Comparison, lead: Difference, enough: bool) -> str:
+def _lead(comparison: Comparison, lead: Difference) -> str:
     if _same(lead):
         pair = f"{lead.a} and {lead.b}"
         return f"{pair} score the same on every question, so no number of such questions would separate them."
     mean, low, high = (_number(lead.measure, value) for value in (lead.mean, lead.low, lead.high))
-    points = f"{mean}{' points' if lead.measure.is_share else ''}"
     interval = f"{_confidence(comparison)} interval of the difference {low} to {high}"
-    if not enough:
-        return (
-            f"It is {points} ahead of {lead.b} ({interval}), but they score differently on too few questions to tell."
-        )
-    return f"It is {points} ahead of {lead.b} ({interval})."
+    unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
+    ahead = f"It is {mean}{_points(lead.measure)} ahead of {lead.b} ({interval}; {unalike})"
+    return f"{ahead}{_doubt(comparison, lead)}{_matter(comparison, lead)}."
+
+
+def _doubt(comparison: Comparison, lead: Difference) -> str:
+    """Why an interval that leaves 0 out is not enough."""
+    if lead.distinct or not (lead.low > 0 or lead.high < 0):
+        return ""
+    # Even a coin that always falls on one side proves nothing in so few throws.
+    if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
+        return ", but they score differently on too few questions to tell"
+    pairs = len(comparison.differences)
+    among = f"among {pairs} pairs " if pairs > 1 else ""
+    return f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
+
+
+def _matter(comparison: Comparison, lead: Difference) -> str:
+    """Which differences are shown to be too small to matter."""
+    within = f"{_number(comparison.measure, comparison.margin)}{_points(comparison.measure)}"
+    if lead.distinct:
+        return f"; but that is surely less than {within}" if lead.equivalent else ""
+    alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
+    if not alike:
+        return ""
+    return f"; {_enumerate(alike)} {'is' if len(alike) == 1 else 'are'} surely within {within} of it, as good as equal"
+
+
+def _points(measure: Measure) -> str:
+    return " points" if measure.is_share else ""
 
 
 def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) -> str:
@@ -82,11 +108,10 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
         return ""
     named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
     costs = {report.name: report.mean_tokens(k) for report in standing if report.name in named}
-    # A budget's last piece may end a token early, where a cut would be inside of a character.
-    known = {name: round(cost) for name, cost in costs.items() if not math.isnan(cost)}
+    known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
     if len(known) < 2:
         return ""
-    listed = ", ".join(f"{name} {known[name]:,}" for name in known)
+    listed = ", ".join(f"{name} {known[name]:,.0f}" for name in known)
     return f"Retrieved tokens per query: {listed}; {_cheapest(known)}."
 
 
@@ -103,17 +128,19 @@ def _same(lead: Difference) -> bool:
 
 
 def _questions(comparison: Comparison, lead: Difference) -> str:
-    if _same(lead):
+    if _same(lead) or (lead.equivalent and not lead.distinct):
         return ""  # `_lead` has said so
     needed = comparison.questions_needed
+    if lead.wins + lead.losses < 2:
+        return ""  # of one question's difference nobody knows how it spreads
     if needed is None:
         return (
             f"No realistic number of questions would separate {lead.a} from {lead.b}: they differ by next to nothing."
         )
     about = f"About {_rounded(needed)} such questions"
     if lead.distinct:
-        return f"{about} would have separated {lead.a} from {lead.b}."
-    return f"{about} would separate {lead.a} from {lead.b}, if the difference stays what it is."
+        return f"{about} would have separated {lead.a} from {lead.b} in 8 of 10 cases."
+    return f"{about} would separate {lead.a} from {lead.b} in 8 of 10 cases, if the difference stays what it is."
 
 
 def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:

@@ -96,7 +96,16 @@ class Study:
 
     def _compare(self, measure: Measure) -> Comparison:
         given = self.comparison
-        return compare(given.reports, measure, resamples=given.resamples, seed=given.seed, confidence=given.confidence)
+        return compare(
+            given.reports,
+            measure,
+            resamples=given.resamples,
+            seed=given.seed,
+            confidence=given.confidence,
+            margin=given.margin,
+            gate=given.gate,
+            clusters=given.clusters,
+        )
 
     @cached_property
     def _known(self) -> dict[Measure, Comparison]:
