@@ -145,24 +145,28 @@ def language_of(name: str) -> str | None:
     return _BY_ENDING.get(name.lower().rpartition(".")[2]) if "." in name else None
 
 
-def code_blocks(text: str, language: str) -> list[Block]:
+def code_blocks(text: str, language: str) -> list[Block] | None:
     r"""The blocks of source code, which cover all that is not white space; their paths are of definitions.
 
     A comment, an attribute or a decorator is of the definition after it, where no blank line parts them. A
     language without a grammar is cut at blank lines before lines that are not indented, then at blank lines,
     then at lines. Time grows linearly with the text.
 
+    None where the text is so unlike the language that its grammar was given up: it is then for "other" to cut.
+
     Raises:
         MissingExtraError: the language has a grammar, which is not installed.
 
     >>> blocks = code_blocks("import os\n\n# About f.\ndef f():\n    pass\n", "python")
-    >>> [(block.start, block.end, block.path) for block in blocks]
+    >>> [(block.start, block.end, block.path) for block in blocks or []]
     [(0, 9, ()), (11, 39, ('def f',))]
     """
     grammar = _GRAMMARS.get(language)
     if grammar is None:
         return _between_blank_lines(text)
     parsed = Parsed(text, load_grammar(grammar.package, grammar.function))
+    if parsed.tree is None:
+        return None
     return _Reader(text, parsed, grammar.definitions).parts(parsed.tree.root_node, 0, len(text), (), ())
 
 

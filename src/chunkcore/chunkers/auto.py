@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chunkcore.boundaries.code import code_blocks
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.chunkers.base import Draft, register
 from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
+from chunkcore.chunkers.code import draft_code
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
 from chunkcore.packing import trim
@@ -63,9 +63,7 @@ class Auto(BlockChunker):
         if kind == "prose":
             return [Draft(spans, {"strategy": "sentence"}) for spans in self._sentences(source)]
         if kind == "code":
-            packed = pack_blocks(source, code_blocks(text, language), self, apart=True)
-            told = {"strategy": "code", "language": language}
-            return [Draft(chunk.spans, {**told, "scope": list(chunk.path)}) for chunk in packed]
+            return draft_code(source, language, self, strategy="code")
         blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
         packed = pack_blocks(source, blocks, self, opening=6)
         return [Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import document_language
@@ -12,7 +13,7 @@ from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Code"]
+__all__ = ["Code", "draft_code"]
 
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 
@@ -35,9 +36,11 @@ class Code(BlockChunker):
     The minimum is soft, as in `Markdown`: what is under it takes parts of the next block, or joins a neighbour.
 
     Metadata: ``language``, one of `LANGUAGES` of `chunkcore.boundaries.code`, "other" where none is known; and
-    ``scope``, the definitions that all of the chunk is in or is, outermost first.
+    ``scope``, the definitions that all of the chunk is in or is, outermost first. Where a text is so unlike its
+    language that the grammar's search would not end soon, ``fallback`` is "blank lines", and it is cut so.
 
-    One pass of the parser and one of the tokenizer; time and memory grow linearly with the text. Needs the extra
+    One pass of the parser and one of the tokenizer; time and memory grow linearly with the text, but for brackets
+    inside brackets by the tens of thousands, of which some grammars' time grows with the square. Needs the extra
     ``structure``.
 
     Attributes:
@@ -75,5 +78,15 @@ class Code(BlockChunker):
         language = self.language
         if language == "auto":
             language = (document_language(document) if document else None) or "other"
-        packed = pack_blocks(source, code_blocks(source.text, language), self, apart=True)
-        return [Draft(chunk.spans, {"language": language, "scope": list(chunk.path)}) for chunk in packed]
+        return draft_code(source, language, self)
+
+
+def draft_code(source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str) -> list[Draft]:
+    """The chunks of source code, with what else their metadata is to say."""
+    blocks = code_blocks(source.text, language)
+    told: dict[str, Any] = {**metadata, "language": language}
+    if blocks is None:
+        blocks = code_blocks(source.text, "other") or []
+        told["fallback"] = "blank lines"
+    packed = pack_blocks(source, blocks, chunker, apart=True)
+    return [Draft(chunk.spans, {**told, "scope": list(chunk.path)}) for chunk in packed]
