@@ -49,8 +49,10 @@ class Answers:
         A piece of no known document is an irrelevant one; two of one unknown id are of one.
         """
         document = self.pieces.documents[self.piece]
-        first = np.unique(np.column_stack((self.query, document)), axis=0, return_index=True)[1]
-        first.sort()
+        least = document.min(initial=0)
+        # One number for each pair of query and document, which sorts many times faster than pairs.
+        pair = self.query * (document.max(initial=0) - least + 1) + (document - least)
+        first = np.sort(np.unique(pair, return_index=True)[1])
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
         known = np.flatnonzero((document >= 0) & (document < len(axis.sizes)))
