@@ -1,6 +1,7 @@
 """A server of OpenAI's chat protocol that fails in the way that the model's name asks for.
 
-The model "refusal" always refuses, "refusal*2" twice before it answers, "ok" never. Every valid answer is JSON of
+The model "refusal" always refuses, "refusal*2" twice before it answers, "ok" never; what follows a second star only
+tells models apart. Every valid answer is JSON of
 the schema that was sent. What was asked is told at /log. As a process of its own, it prints its address:
 
     python -m tests.fake_llm_server
@@ -40,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        fault, _, times = body["model"].partition("*")
+        fault, times, *_ = [*body["model"].split("*"), ""]
         with self.server.lock:
             self.server.seen[body["model"]] += 1
             number = self.server.seen[body["model"]]
