@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -45,10 +46,12 @@ from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.tokens import TokenizedText
 from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
 from haystack_integrations.components.preprocessors.chunkadapters.places import shared
+from integration_tests.toys import evidence as evidence_in
+from integration_tests.toys import lost
 from tests.strategies import hard_text
 
 NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
@@ -98,17 +101,21 @@ def split(splitter, *documents: Document) -> list[Document]:
 # The splitter: places
 
 
+def assert_in_place(text: str, chunks: list[Document]) -> None:
+    """Every chunk is the source at its offsets, and nothing is lost."""
+    places = [(chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]) for chunk in chunks]
+    assert [text[start:end] for start, end in places] == [chunk.content for chunk in chunks]
+    assert not lost(text, [[place] for place in places])
+
+
 @given(text=hard_text().filter(bool), size=st.integers(1, 12), overlap=st.integers(0, 11))
 def test_every_chunk_is_the_source_at_its_offsets_and_nothing_is_lost(text, size, overlap):
     document = Document(id="hard", content=text)
     chunks = split(windows(size, min(overlap, size - 1)), document)
-    covered = set()
-    for index, chunk in enumerate(chunks):
-        start, end = chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]
-        assert text[start:end] == chunk.content
-        assert (chunk.meta["source_id"], chunk.meta["split_id"]) == ("hard", index)
-        covered.update(range(start, end))
-    assert all(text[place].isspace() for place in range(len(text)) if place not in covered)
+    assert_in_place(text, chunks)
+    assert [(chunk.meta["source_id"], chunk.meta["split_id"]) for chunk in chunks] == [
+        ("hard", index) for index in range(len(chunks))
+    ]
 
 
 @given(text=hard_text().filter(bool), outer=st.integers(5, 30), inner=st.integers(1, 12))
@@ -211,12 +218,7 @@ STRATEGIES = {
 @given(text=hard_text().filter(bool))
 def test_the_cores_strategies_keep_their_promises_through_the_component(name, text):
     splitter = ChunkcoreDocumentSplitter(strategy=name.split()[0], options=STRATEGIES[name])
-    covered = set()
-    for chunk in split(splitter, Document(id="hard", content=text)):
-        start, end = chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]
-        assert text[start:end] == chunk.content
-        covered.update(range(start, end))
-    assert all(text[place].isspace() for place in range(len(text)) if place not in covered)
+    assert_in_place(text, split(splitter, Document(id="hard", content=text)))
 
 
 # The splitter: overlap, pages, metadata, ids
@@ -553,11 +555,7 @@ TEXTS = {
 }
 
 
-def evidence(document_id: str, excerpt: str, occurrence: int = 0) -> Evidence:
-    place = -1
-    for _ in range(occurrence + 1):
-        place = TEXTS[document_id].index(excerpt, place + 1)
-    return Evidence(document_id, Span(place, place + len(excerpt)))
+evidence = partial(evidence_in, TEXTS)
 
 
 @pytest.fixture

@@ -35,20 +35,11 @@ from chunkadapters.langchain import (
 )
 from chunkcore.chunkers.base import build_chunker
 from chunkcore.document import Document as CoreDocument
-from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from integration_tests.examples import langchain_example
-from integration_tests.toys import Windows
+from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost
 from tests.strategies import hard_text
 
-CHUNKERS = [
-    Windows(size=7, overlap=3),
-    Windows(size=5, scattered=True),
-    build_chunker("recursive", {"size": 12, "overlap": 0, "counter": "characters"}),
-    build_chunker("recursive", {"size": 8, "overlap": 3, "counter": "cl100k_base"}),
-    build_chunker("fixed_token", {"size": 6, "overlap": 2, "counter": "cl100k_base"}),
-]
 chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
 
 
@@ -61,12 +52,7 @@ def spans_of(document: Document) -> list[tuple[int, int]]:
 
 def assert_in_place(source: str, chunks: list[Document], separator: str) -> None:
     for chunk in chunks:
-        assert separator.join(source[start:end] for start, end in spans_of(chunk)) == chunk.page_content
-
-
-def assert_nothing_lost(source: str, chunks: list[Document]) -> None:
-    covered = {place for chunk in chunks for start, end in spans_of(chunk) for place in range(start, end)}
-    assert not [place for place, char in enumerate(source) if not char.isspace() and place not in covered]
+        assert joined(source, spans_of(chunk), separator) == chunk.page_content
 
 
 @chunkers
@@ -75,7 +61,7 @@ def assert_nothing_lost(source: str, chunks: list[Document]) -> None:
 def test_every_chunk_stands_where_it_says(chunker, text):
     chunks = ChunkcoreTextSplitter(chunker).split_documents([Document(page_content=text, id="d")])
     assert_in_place(text, chunks, chunker.separator)
-    assert_nothing_lost(text, chunks)
+    assert not lost(text, map(spans_of, chunks))
     assert [chunk.page_content for chunk in chunks] == ChunkcoreTextSplitter(chunker).split_text(text)
     core = chunker.chunk(CoreDocument("d", text))
     assert [spans_of(chunk) for chunk in chunks] == [[(span.start, span.end) for span in each.spans] for each in core]
@@ -89,7 +75,7 @@ def test_chained_splitters_give_places_in_the_original(text, outer, inner):
     pieces = ChunkcoreTextSplitter(outer).split_documents([Document(page_content=text, id="original")])
     chunks = ChunkcoreTextSplitter(inner).split_documents(pieces)
     assert {chunk.metadata["source_id"] for chunk in chunks} <= {"original"}
-    assert_nothing_lost(text, chunks)
+    assert not lost(text, map(spans_of, chunks))
     if not getattr(outer, "scattered", False):
         assert_in_place(text, chunks, inner.separator)
         return
@@ -282,27 +268,6 @@ def test_indexing_the_same_documents_again_writes_nothing():
 
 
 # Retrievers
-
-TEXTS = {
-    "tea.md": "Green tea is steeped at eighty degrees. Black tea takes boiling water.\n\nAsk the staff.",
-    "docs/coffee.md": "Espresso is pressed in thirty seconds. Filter coffee drips for minutes.\n\nAsk the staff.",
-}
-
-
-def _evidence(document_id: str, excerpt: str) -> Evidence:
-    start = TEXTS[document_id].index(excerpt)
-    return Evidence(document_id, Span(start, start + len(excerpt)))
-
-
-BENCHMARK = Benchmark(
-    "drinks",
-    [CoreDocument(key, text) for key, text in TEXTS.items()],
-    [
-        Query("q1", "green tea", (_evidence("tea.md", "Green tea is steeped at eighty degrees."),)),
-        Query("q2", "espresso", (_evidence("docs/coffee.md", "Espresso is pressed in thirty seconds."),)),
-        Query("q3", "staff of the coffee house", (_evidence("docs/coffee.md", "Ask the staff."),)),
-    ],
-)
 
 
 class Canned(BaseRetriever):

@@ -46,32 +46,20 @@ from chunkadapters.llamaindex import (
     evaluate_retriever,
     run_retriever,
 )
-from chunkcore.chunkers import base
-from chunkcore.chunkers.base import build_chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from integration_tests.examples import llamaindex_example
-from integration_tests.toys import Windows
+from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost, registered
 from tests.strategies import hard_text
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
-    """The toy has a name while these tests run."""
-    base._registry[Windows.name] = Windows
-    yield
-    del base._registry[Windows.name]
+    with registered(Windows):
+        yield
 
 
-CHUNKERS = [
-    Windows(size=7, overlap=3),
-    Windows(size=5, scattered=True),
-    build_chunker("recursive", {"size": 12, "overlap": 0, "counter": "characters"}),
-    build_chunker("recursive", {"size": 8, "overlap": 3, "counter": "cl100k_base"}),
-    build_chunker("fixed_token", {"size": 6, "overlap": 2, "counter": "cl100k_base"}),
-]
 chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
 
 
@@ -89,12 +77,7 @@ def spans_of(node: BaseNode) -> list[tuple[int, int]]:
 
 def assert_in_place(source: str, nodes: list[BaseNode], separator: str = "") -> None:
     for node in nodes:
-        assert separator.join(source[start:end] for start, end in spans_of(node)) == node.text
-
-
-def assert_nothing_lost(source: str, nodes: list[BaseNode]) -> None:
-    covered = {place for node in nodes for start, end in spans_of(node) for place in range(start, end)}
-    assert not [place for place, char in enumerate(source) if not char.isspace() and place not in covered]
+        assert joined(source, spans_of(node), separator) == node.text
 
 
 @chunkers
@@ -103,7 +86,7 @@ def assert_nothing_lost(source: str, nodes: list[BaseNode]) -> None:
 def test_every_node_stands_where_it_says(chunker, text):
     nodes = ChunkcoreNodeParser(chunker).get_nodes_from_documents([document(text)])
     assert_in_place(text, nodes, chunker.separator)
-    assert_nothing_lost(text, nodes)
+    assert not lost(text, map(spans_of, nodes))
     core = chunker.chunk(CoreDocument("d", text))
     assert [(node.text, *spans_of(node)) for node in nodes] == [
         (each.text, *((span.start, span.end) for span in each.spans)) for each in core
@@ -122,7 +105,7 @@ def test_chained_parsers_give_places_in_the_document(text, outer, inner):
     assert {node.ref_doc_id for node in nodes} <= {"d"}
     joint = set(outer.separator) | set(inner.separator)
     placed = [node for node in nodes if node.start_char_idx is not None]
-    assert_nothing_lost(text, placed)
+    assert not lost(text, map(spans_of, placed))
     if not getattr(outer, "scattered", False):
         assert placed == nodes
         assert_in_place(text, nodes, inner.separator)
@@ -386,26 +369,6 @@ def test_options_cannot_be_changed_behind_the_chunkers_back():
 
 # Retrievers
 
-TEXTS = {
-    "tea.md": "Green tea is steeped at eighty degrees. Black tea takes boiling water.\n\nAsk the staff.",
-    "coffee.md": "Espresso is pressed in thirty seconds. Filter coffee drips for minutes.\n\nAsk the staff.",
-}
-
-
-def _evidence(document_id: str, excerpt: str) -> Evidence:
-    start = TEXTS[document_id].index(excerpt)
-    return Evidence(document_id, Span(start, start + len(excerpt)))
-
-
-BENCHMARK = Benchmark(
-    "drinks",
-    [CoreDocument(key, text) for key, text in TEXTS.items()],
-    [
-        Query("q1", "green tea", (_evidence("tea.md", "Green tea is steeped at eighty degrees."),)),
-        Query("q2", "espresso", (_evidence("coffee.md", "Espresso is pressed in thirty seconds."),)),
-        Query("q3", "staff of the coffee house", (_evidence("coffee.md", "Ask the staff."),)),
-    ],
-)
 DOCUMENTS = [document(text, id_=key) for key, text in TEXTS.items()]
 
 
@@ -442,7 +405,7 @@ def test_two_places_of_one_text_are_told_apart_by_their_nodes():
         node for node in ChunkcoreNodeParser("recursive:size=40,counter=characters")(DOCUMENTS) if "staff" in node.text
     ]
     found = run_retriever(Canned(hits(*nodes)), BENCHMARK).results["q3"]
-    assert [each.document_id for each in found] == ["tea.md", "coffee.md"]
+    assert [each.document_id for each in found] == ["tea.md", "docs/coffee.md"]
     assert [each.score for each in found] == [1.0, 0.5]
 
 
@@ -455,7 +418,7 @@ def test_a_node_with_a_wrong_place_is_located_by_its_text():
         relationships={NodeRelationship.SOURCE: Document(text="other").as_related_node_info()},
     )
     found = run_retriever(Canned(hits(node)), BENCHMARK).results["q1"][0]
-    assert (found.document_id, found.spans, found.how) == ("coffee.md", (Span(73, 87),), "exact")
+    assert (found.document_id, found.spans, found.how) == ("docs/coffee.md", (Span(73, 87),), "exact")
 
 
 def test_answers_that_stand_nowhere_are_counted_and_warned_about():
@@ -466,7 +429,7 @@ def test_answers_that_stand_nowhere_are_counted_and_warned_about():
 
 def test_failed_questions_are_reported():
     def answer(query: str) -> Any:
-        return TimeoutError("asleep") if query == "espresso" else hits(TextNode(text=TEXTS["coffee.md"]))
+        return TimeoutError("asleep") if query == "espresso" else hits(TextNode(text=TEXTS["docs/coffee.md"]))
 
     with pytest.warns(RetrievalWarning, match="q2: TimeoutError: asleep"):
         report = evaluate_retriever(Canned(answer), BENCHMARK, retries=1, retry_wait=0)

@@ -1,12 +1,16 @@
-"""A chunker that needs no other: windows of characters, and, if asked, two distant windows a chunk."""
+"""What the tests of the three adapters share: chunkers that need no model, and questions about two short texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Span
+from chunkcore.chunkers import base
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker
+from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.tokens import TokenizedText
 
 
@@ -35,3 +39,89 @@ class Windows(Chunker):
         half = (len(windows) + 1) // 2
         pairs = zip(windows[:half], [*reversed(windows[half:]), None], strict=False)
         return [(first, last) if last else (first,) for first, last in pairs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Telling(DraftingChunker):
+    """Windows of ten characters that in turn tell nothing, metadata and a context, a model's text, and segments."""
+
+    name = "telling"
+    separator = " / "
+
+    counter: str = "characters"
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        text = source.text
+        windows = [Span(start, min(start + 10, len(text))) for start in range(0, len(text), 10)]
+        return [self._told(i, window, text, document) for i, window in enumerate(windows)]
+
+    def _told(self, i: int, window: Span, text: str, document: Document | None) -> Draft:
+        if i % 4 == 1:
+            language = document.metadata.get("language") if document else None
+            metadata = {"headings": ["Top", f"Part {i}"], "language": language, "weights": {"a": i}, "empty": []}
+            return Draft((window,), metadata, context=f"Window {i} of {text[:3]}.")
+        if i % 4 == 2:
+            return Draft((window,), derived=f"A model wrote of {text[:2]}.")
+        if i % 4 == 3:
+            spans = (window, Span(0, 5))
+            return Draft(spans, segments=((window,), (Span(0, 5), Span(window.start, window.start + 1))))
+        return Draft((window,))
+
+
+CHUNKERS = [
+    Windows(size=7, overlap=3),
+    Windows(size=5, scattered=True),
+    build_chunker("recursive", {"size": 12, "overlap": 0, "counter": "characters"}),
+    build_chunker("recursive", {"size": 8, "overlap": 3, "counter": "cl100k_base"}),
+    build_chunker("fixed_token", {"size": 6, "overlap": 2, "counter": "cl100k_base"}),
+]
+
+
+@contextmanager
+def registered(*chunkers: type[Chunker]) -> Iterator[None]:
+    """The toys have names meanwhile, and no other test meets them among the strategies."""
+    base._registry.update({each.name: each for each in chunkers})
+    try:
+        yield
+    finally:
+        for each in chunkers:
+            del base._registry[each.name]
+
+
+Places = list[tuple[int, int]]
+
+
+def joined(source: str, places: Places, separator: str) -> str:
+    """The text of a chunk that stands there."""
+    return separator.join(source[start:end] for start, end in places)
+
+
+def lost(source: str, chunks: Iterable[Places]) -> list[int]:
+    """Where the source has a character that is not white space and in no chunk."""
+    covered = {place for places in chunks for start, end in places for place in range(start, end)}
+    return [place for place, char in enumerate(source) if not char.isspace() and place not in covered]
+
+
+TEXTS = {
+    "tea.md": "Green tea is steeped at eighty degrees. Black tea takes boiling water.\n\nAsk the staff.",
+    "docs/coffee.md": "Espresso is pressed in thirty seconds. Filter coffee drips for minutes.\n\nAsk the staff.",
+}
+
+
+def evidence(texts: dict[str, str], document_id: str, excerpt: str, occurrence: int = 0) -> Evidence:
+    """An excerpt as evidence, at the place where it stands for the first time, or after so many others."""
+    place = -1
+    for _ in range(occurrence + 1):
+        place = texts[document_id].index(excerpt, place + 1)
+    return Evidence(document_id, Span(place, place + len(excerpt)))
+
+
+BENCHMARK = Benchmark(
+    "drinks",
+    [Document(key, text) for key, text in TEXTS.items()],
+    [
+        Query("q1", "green tea", (evidence(TEXTS, "tea.md", "Green tea is steeped at eighty degrees."),)),
+        Query("q2", "espresso", (evidence(TEXTS, "docs/coffee.md", "Espresso is pressed in thirty seconds."),)),
+        Query("q3", "staff of the coffee house", (evidence(TEXTS, "docs/coffee.md", "Ask the staff."),)),
+    ],
+)

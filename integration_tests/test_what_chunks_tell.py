@@ -1,0 +1,281 @@
+"""Context, headings, segments, several spans and a model's texts reach each framework, and come back from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
+pytest.importorskip("langchain_text_splitters")
+pytest.importorskip("llama_index.core")
+pytest.importorskip("haystack")
+
+from haystack import Document as HaystackDocument
+from haystack import component
+from haystack.components.embedders import MockDocumentEmbedder
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import Document as LlamaIndexDocument
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
+
+from chunkadapters import haystack, langchain, llamaindex
+from chunkadapters._origin import decode_segments, decode_spans
+from chunkcore.chunkers.base import Chunker, Draft
+from chunkcore.document import Document, Span
+from integration_tests.toys import BENCHMARK, TEXTS, Telling, Windows, registered
+from tests.strategies import hard_text
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered():
+    with registered(Telling, Windows):
+        yield
+
+
+@dataclass(frozen=True)
+class Made:
+    """A chunk as a framework has it, in the same words for all three."""
+
+    text: str
+    spans: tuple[Span, ...]
+    metadata: dict[str, Any]
+    own: Any
+
+
+@dataclass(frozen=True)
+class Framework:
+    """How to cut with it (chunkers one after the other), and how to answer every question with the same chunks."""
+
+    cut: Callable[..., list[Made]]
+    answer: Callable[[list[Any]], Any]
+    hooks: Any
+
+
+def _stated(metadata: dict[str, Any], spans: str, start: int | None, end: int | None) -> tuple[Span, ...]:
+    if start is None or start < 0:
+        return ()
+    return decode_spans(metadata.get(spans)) or (Span(start, end),)
+
+
+def _langchain(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
+    found = [LangChainDocument(page_content=text, id="d", metadata=metadata)]
+    for chunker in chunkers:
+        found = langchain.ChunkcoreTextSplitter(chunker).split_documents(found)
+    return [
+        Made(each.page_content, _stated(told, "spans", told["start_index"], told["end_index"]), told, each)
+        for each in found
+        for told in [each.metadata]
+    ]
+
+
+def _llamaindex(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
+    found = [LlamaIndexDocument(text=text, id_="d", metadata=metadata)]
+    for chunker in chunkers:
+        found = llamaindex.ChunkcoreNodeParser(chunker)(found)
+    return [
+        Made(each.text, _stated(each.metadata, "spans", each.start_char_idx, each.end_char_idx), each.metadata, each)
+        for each in found
+    ]
+
+
+def _haystack(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
+    found = [HaystackDocument(content=text, id="d", meta=metadata)]
+    for chunker in chunkers:
+        found = haystack.ChunkcoreDocumentSplitter(chunker).run(found)["documents"]
+    made = []
+    for each in found:
+        told = each.meta
+        rooted = "root_source_id" in told
+        several, start, end = (
+            ("root_spans", told.get("root_idx_start"), told.get("root_idx_end"))
+            if rooted
+            else ("spans", told["split_idx_start"], told["split_idx_end"])
+        )
+        made.append(Made(each.content, _stated(told, several, start, end), told, each))
+    return made
+
+
+class _Same(BaseRetriever):
+    def __init__(self, nodes: list[Any]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        return [NodeWithScore(node=node) for node in self.nodes]
+
+
+@component
+class _SameDocuments:
+    def __init__(self, documents: list[Any]) -> None:
+        self.documents = documents
+
+    @component.output_types(documents=list[HaystackDocument])
+    def run(self, query: str):
+        return {"documents": self.documents}
+
+
+FRAMEWORKS = {
+    "LangChain": Framework(_langchain, lambda found: RunnableLambda(lambda query: found), langchain),
+    "LlamaIndex": Framework(_llamaindex, _Same, llamaindex),
+    "Haystack": Framework(_haystack, _SameDocuments, haystack),
+}
+frameworks = pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS.keys())
+
+TEXT = "0123456789abcdefghijABCDEFGHIJ----------"
+
+
+@frameworks
+@given(text=hard_text().filter(str.strip), language=st.sampled_from(["en", "ja"]))
+def test_all_that_a_chunk_tells_comes_back_out_of_its_metadata(framework, text, language):
+    core = Telling().chunk(Document("d", text, {"language": language}))
+    for chunk, made in zip(core, framework.cut(text, Telling(), language=language), strict=True):
+        told = {name: value for name, value in made.metadata.items() if name != "_split_overlap"}
+        assert {type(value) for value in told.values()} <= {str, int, float, bool}  # which any store can keep
+        assert made.text == chunk.text
+        assert made.spans == chunk.spans
+        assert told.get("context", "") == chunk.context
+        assert told.get("derived", False) is chunk.derived
+        assert decode_segments(told.get("segments")) == chunk.segments
+        assert told.get("headings", "").split(" > ") == chunk.metadata.get("headings", [""])
+        # The strategy saw the document's metadata, and what it tells of that name stands beside.
+        assert (told["language"], told.get("chunk_language", language)) == (language, language)
+
+
+@frameworks
+def test_a_chunk_tells_no_more_than_there_is(framework):
+    plain, told, derived, several = framework.cut(TEXT, Telling())
+    names = ["context", "derived", "headings", "segments", "spans", "weights", "empty", "language"]
+    assert [name for name in names if name in plain.metadata] == []
+    assert {name: told.metadata[name] for name in names if name in told.metadata} == {
+        "context": "Window 1 of 012.",
+        "headings": "Top > Part 1",
+        "weights": '{"a": 1}',
+    }
+    assert {name: derived.metadata[name] for name in names if name in derived.metadata} == {"derived": True}
+    assert {name: several.metadata[name] for name in names if name in several.metadata} == {
+        "spans": "30-40,0-5",
+        "segments": "30-40;0-5,30-31",
+    }
+
+
+@frameworks
+def test_what_the_user_wrote_is_never_overwritten(framework):
+    mine = {"headings": "mine", "context": "mine, too", "weights": [1, 2]}
+    for made in framework.cut(TEXT, Telling(), **mine):
+        assert {name: made.metadata[name] for name in mine} == mine
+    told = framework.cut(TEXT, Telling(), **mine)[1].metadata
+    assert told["chunk_context"] == "Window 1 of 012."
+    assert told["chunk_headings"] == "Top > Part 1"
+
+
+@frameworks
+def test_metadata_named_as_ours_stay_where_a_chunk_has_none_of_its_own(framework):
+    mine = {"spans": "mine", "segments": "of the market", "derived": "from Latin"}
+    made = framework.cut(TEXT, Windows(), **mine)[0]
+    assert {name: made.metadata[name] for name in mine} == mine
+    assert framework.cut(TEXT, Telling(), **mine)[3].metadata["segments"] == "30-40;0-5,30-31"
+
+
+@frameworks
+def test_every_part_of_a_models_text_comes_from_its_passage(framework):
+    parts = [made for made in framework.cut(TEXT, Telling(), Windows(size=6)) if made.metadata.get("derived")]
+    assert [made.text for made in parts] == ["A mode", "l wrot", "e of 0", "1."]
+    assert {made.spans for made in parts} == {(Span(20, 30),)}
+
+
+@frameworks
+def test_a_chunk_of_a_chunk_keeps_its_headings_and_not_its_segments(framework):
+    made = framework.cut(TEXT, Telling(), Windows(size=6))
+    assert [each.metadata.get("headings") for each in made[2:4]] == ["Top > Part 1"] * 2
+    assert [each.metadata.get("context") for each in made[2:4]] == ["Window 1 of 012."] * 2
+    assert not [each for each in made if "segments" in each.metadata]
+    assert [each.spans for each in made[-3:]] == [(Span(30, 36),), (Span(36, 40),), (Span(0, 5),)]
+
+
+@frameworks
+def test_a_models_text_is_scored_by_its_passage(framework):
+    text = TEXTS["tea.md"]
+    derived = [made for made in framework.cut(text, Telling(), source="tea.md") if made.metadata.get("derived")]
+    for made in derived:
+        # The store kept what the source is called.
+        if isinstance(made.own, LangChainDocument | HaystackDocument):
+            made.metadata["source_id"] = "tea.md"
+    run = framework.hooks.run_retriever(framework.answer([made.own for made in derived]), BENCHMARK)
+    found = run.results["q1"]
+    assert {each.how for each in found} == {"spans"}
+    assert [(each.document_id, each.spans, each.text) for each in found] == [
+        ("tea.md", made.spans, made.text) for made in derived
+    ]
+
+
+def test_a_llamaindex_model_reads_the_context_and_the_llm_the_headings_too():
+    _, told, derived, several = (made.own for made in _llamaindex(TEXT, Telling(), author="Ada"))
+    assert told.get_content(MetadataMode.EMBED) == "author: Ada\ncontext: Window 1 of 012.\n\nabcdefghij"
+    assert told.get_content(MetadataMode.LLM) == (
+        'author: Ada\nheadings: Top > Part 1\nweights: {"a": 1}\ncontext: Window 1 of 012.\n\nabcdefghij'
+    )
+    for node in (derived, several):
+        for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+            assert node.get_content(mode) == f"author: Ada\n\n{node.text}"
+
+
+def test_a_llamaindex_fallback_is_told_and_read_by_no_model():
+    @dataclass(frozen=True, kw_only=True)
+    class Fallen(Telling):
+        name = "fallen"
+
+        def _told(self, i, window, text, document):
+            return (
+                super()
+                ._told(0, window, text, document)
+                ._replace(metadata={"fallback": "by size", "fallback_reason": "the model was silent"})
+            )
+
+    with registered(Fallen):
+        node = _llamaindex("some text", Fallen())[0].own
+    assert node.metadata["fallback_reason"] == "the model was silent"
+    assert node.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.EMBED) == "some text"
+
+
+@given(text=hard_text().filter(str.strip))
+def test_llamaindex_stores_that_want_flat_metadata_take_every_node(text):
+    for made in _llamaindex(text, Telling()):
+        node_to_metadata_dict(made.own, flat_metadata=True)
+
+
+def test_a_haystack_embedder_embeds_the_context():
+    texts: list[str] = []
+    embedder = MockDocumentEmbedder(
+        meta_fields_to_embed=["context"], embedding_fn=lambda text: texts.append(text) or [1.0]
+    )
+    embedder.run([made.own for made in _haystack(TEXT, Telling())])
+    assert texts[:2] == ["0123456789", "Window 1 of 012.\nabcdefghij"]
+
+
+def test_haystack_tells_no_overlap_of_texts_that_are_not_the_sources():
+    @dataclass(frozen=True, kw_only=True)
+    class Twice(Telling):
+        def _draft(self, source, document):
+            passage = (Span(0, 10),)
+            return [Draft(passage, derived="one"), Draft(passage, derived="two"), Draft(passage), Draft(passage)]
+
+    one, two, three, four = _haystack(TEXT, Twice())
+    assert one.metadata["_split_overlap"] == two.metadata["_split_overlap"] == []
+    assert three.metadata["_split_overlap"] == [{"doc_id": four.own.id, "range": (0, 10)}]
+
+
+def test_haystack_counts_no_page_breaks_of_a_models_text():
+    @dataclass(frozen=True, kw_only=True)
+    class Broken(Telling):
+        def _draft(self, source, document):
+            return [Draft((Span(0, 3),), derived="\f\fa model's")]
+
+    assert _haystack("one\ftwo", Broken())[0].metadata["page_number"] == 1
