@@ -1,0 +1,37 @@
+"""Texts full of a format's marks, and what holds for the blocks of any text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from chunkcore.boundaries.blocks import Block
+from chunkcore.chunkers import Chunker
+from tests.strategies import hard_text
+from tests.test_chunker_promises import check_everything
+
+__all__ = ["check_blocks", "check_everything", "marked_text", "texts_of"]
+
+
+def marked_text(marks: Sequence[str], max_parts: int = 40) -> st.SearchStrategy[str]:
+    """Marks of a format between words and hard text, in any order."""
+    part = st.sampled_from(marks) | st.sampled_from(marks) | st.sampled_from(["tea", "one two ", "\n"])
+    return st.lists(part | hard_text(max_parts=3), max_size=max_parts).map("".join)
+
+
+def check_blocks(text: str, blocks: Sequence[Block], start: int = 0, end: int | None = None, depth: int = 0) -> None:
+    """Blocks and the blocks in them are in order, do not overlap, and leave nothing out but white space."""
+    reached = start
+    for block in blocks:
+        assert reached <= block.start < block.end
+        assert text[reached : block.start].strip() == ""
+        assert text[block.end - 1].strip() != ""
+        if block.parts is not None and depth < 8:
+            check_blocks(text, block.parts(), block.start, block.end, depth + 1)
+        reached = block.end
+    assert text[reached : len(text) if end is None else end].strip() == ""
+
+
+def texts_of(chunker: Chunker, text: str) -> list[str]:
+    return chunker.split_text(text)

@@ -1,0 +1,288 @@
+"""`markdown`: blocks where CommonMark has them, kept whole while they fit, under their headings."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.boundaries.markdown import markdown_blocks
+from chunkcore.chunkers import Markdown
+from chunkcore.document import Chunk, Document
+from chunkcore.errors import OptionError, SizeError
+from tests.conftest import shared
+from tests.structures import check_blocks, check_everything, marked_text
+
+MARKS = [
+    *("# ", "## ", "###### x\n", "\n===\n", "\n---\n", "- ", "  - ", "1. ", "10) ", "> ", ">> ", "```\n", "~~~py\n"),
+    *("    code\n", "\t", "|", "| a | b |\n|---|:-:|\n", "| 1 | 2 |\n", "<div>\n", "<!-- ", "-->", "***\n", "---\n"),
+    *("+++\n", "[a]: b\n", "\n\n", "\n", "\r\n", "\r", "\x0c", "\u2028", "\x85", "\0", "\\|", "key: value\n"),
+]
+
+
+def words(text: str, size: int, **options: Any) -> list[str]:
+    return Markdown(size=size, counter="words", **options).split_text(text)
+
+
+def chunks(text: str, size: int, **options: Any) -> list[Chunk]:
+    return Markdown(size=size, counter="words", **options).chunk(Document("d.md", text))
+
+
+def headings(text: str, size: int = 100, **options: Any) -> list[list[str]]:
+    return [chunk.metadata["headings"] for chunk in chunks(text, size, **options)]
+
+
+def blocks(text: str) -> list[str]:
+    return [text[block.start : block.end] for block in markdown_blocks(text)]
+
+
+def test_blocks_are_those_of_commonmark() -> None:
+    parts = [
+        "---\ntitle: Tea\n---",
+        "# Tea",
+        "A paragraph\nof two lines.",
+        "Green\n=====",
+        "- one\n- two\n\n  still two",
+        "1. first",
+        "> quoted\nlazily",
+        "```py\n# no heading\n\n```",
+        "    indented\n\n    code",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "***",
+        "<div>\n# no heading\n</div>",
+    ]
+    text = "\n\n".join(parts) + "\n"
+    assert blocks(text) == parts
+
+
+def test_front_matter_must_look_like_it() -> None:
+    assert blocks("---\n\nA text.\n\n---\n\nMore.") == ["---", "A text.", "---", "More."]
+    assert blocks("---\na: 1\n\n# b\n---\nText.") == ["---\na: 1\n\n# b\n---", "Text."]
+    assert blocks("+++\na = 1\n+++\nText.") == ["+++\na = 1\n+++", "Text."]
+    assert blocks("\ufeff---\r\na: 1\r\n---\r\nText.")[1:] == ["Text."]
+    assert blocks("---\na: never closed") == ["---", "a: never closed"]
+    assert blocks("Text.\n\n---\na: 1\n---")[0] == "Text."
+
+
+@given(marked_text(MARKS))
+def test_blocks_cover_any_text(text: str) -> None:
+    check_blocks(text, markdown_blocks(text))
+
+
+@given(marked_text([mark for mark in MARKS if "\r" not in mark]), st.sampled_from(["\r\n", "\r"]))
+def test_line_ends_of_any_kind_give_the_same_blocks(text: str, end: str) -> None:
+    text = text.replace("\r", "")
+    expected = [part.replace("\n", end) for part in blocks(text)]
+    assert blocks(text.replace("\n", end)) == expected
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"size": 6, "counter": "words"},
+    {"size": 9, "minimum": 5, "maximum": 25, "counter": "characters"},
+    {"size": 20, "minimum": 20, "heading_level": 0},
+    {"size": 20, "maximum": 60},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@given(text=marked_text(MARKS))
+@settings(max_examples=40)
+def test_the_promises_hold_for_text_full_of_marks(options: dict[str, Any], text: str) -> None:
+    check_everything(Markdown(**options), text)
+
+
+def test_a_heading_opens_its_chunk_and_gives_its_path() -> None:
+    text = "Intro.\n\n# A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree.\n\n# D #\n\nFour."
+    assert words(text, 100) == ["Intro.", "# A\n\nOne.", "### B\n\nTwo.", "## C\n\nThree.", "# D #\n\nFour."]
+    assert headings(text) == [[], ["A"], ["A", "B"], ["A", "C"], ["D"]]
+
+
+def test_only_headings_down_to_the_level_open_chunks() -> None:
+    text = "# A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree."
+    assert words(text, 100, heading_level=2) == ["# A\n\nOne.\n\n### B\n\nTwo.", "## C\n\nThree."]
+    assert words(text, 100, heading_level=0) == [text]
+    assert headings(text, heading_level=0) == [["A"]]
+
+
+def test_headings_that_follow_each_other_stay_together() -> None:
+    assert words("# A\n\n## B\n\nText.", 100) == ["# A\n\n## B\n\nText."]
+    assert headings("# A\n\n## B\n\nText.") == [["A", "B"]]
+
+
+def test_titles_are_as_written_without_the_marks_of_a_heading() -> None:
+    text = "## The `x` *and* y ##\n\nText.\n\nTwo\nlines\n===\n\nText."
+    assert headings(text) == [["The `x` *and* y"], ["Two lines"]]
+
+
+def test_a_heading_is_not_left_without_what_follows_it() -> None:
+    # The paragraph does not fit beside its heading, but its first sentence does.
+    text = "# The title\n\nOne two three. Four five six seven."
+    assert words(text, 7) == ["# The title\n\nOne two three.", "Four five six seven."]
+    # Where no piece fits beside it, the heading stands alone.
+    assert words("# The title\n\nOne two three four five.", 5) == ["# The title", "One two three four five."]
+    # The heading moves on with its text.
+    assert words("One two.\n\n# Title\n\nThree.", 4, heading_level=0) == ["One two.", "# Title\n\nThree."]
+
+
+def test_headings_in_quotes_and_lists_are_no_sections() -> None:
+    text = "# A\n\n> # Q\n>\n> quoted\n\n- # L\n\nText."
+    assert words(text, 100) == [text]
+    assert headings(text) == [["A"]]
+
+
+def test_a_fence_is_whole_while_it_fits_the_maximum() -> None:
+    fence = "```\na b c\n\n# d e f\n```"
+    text = f"Before it.\n\n{fence}\n\nAfter it."
+    assert words(text, 6, maximum=9) == ["Before it.", fence, "After it."]
+    assert words(text, 6) == ["Before it.", "```\na b c", "# d e f\n```", "After it."]
+
+
+def test_indented_code_keeps_its_indentation() -> None:
+    assert words("Text:\n\n    if a:\n        b\n", 3) == ["Text:", "    if a:\n        b"]
+
+
+TABLE = "| name | unit |\n|---|---|\n| a | 1 |\n| b | 2 |\n| c | 3 |"
+
+
+def test_a_table_that_fits_is_whole() -> None:
+    assert words(f"Here:\n\n{TABLE}", 10, maximum=30) == ["Here:", TABLE]
+
+
+def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
+    head = "| name | unit |\n|---|---|"
+    found = chunks(f"# T\n\n{TABLE}\n\nAfter.", 14)
+    assert [chunk.text for chunk in found] == [
+        f"# T\n\n{head}\n| a | 1 |",
+        f"{head}\n| b | 2 |",
+        f"{head}\n| c | 3 |\n\nAfter.",
+    ]
+    begin = 5
+    assert [(span.start, span.end) for span in found[1].spans] == [
+        (begin, begin + len(head)),
+        (begin + TABLE.index("| b"), begin + TABLE.index("| b") + 9),
+    ]
+    assert len(found[0].spans) == 1
+
+
+def test_a_row_that_does_not_fit_beside_the_header_goes_without() -> None:
+    table = "| name | unit |\n|---|---|\n| a | one two three |"
+    assert words(table, 8) == ["| name | unit |\n|---|---|", "| a | one two three |"]
+    assert words(table, 4) == ["| name | unit", "|\n|---|---|", "| a | one", "two three |"]
+
+
+def test_a_table_in_a_list_is_cut_between_its_rows() -> None:
+    text = "- item\n\n  | a | b |\n  |---|---|\n  | 1 | 2 |\n  | 3 | 4 |\n"
+    assert words(text, 12)[1:] == ["  | a | b |\n  |---|---|\n  | 1 | 2 |", "  | a | b |\n  |---|---|\n  | 3 | 4 |"]
+
+
+def test_lists_are_cut_between_items_then_inside_them() -> None:
+    text = "- one two\n  - three four\n  - five six\n- seven eight"
+    assert words(text, 9) == ["- one two\n  - three four\n  - five six", "- seven eight"]
+    assert words(text, 6) == ["- one two", "  - three four\n  - five six", "- seven eight"]
+    assert words(text, 5) == ["- one two", "  - three four", "  - five six", "- seven eight"]
+
+
+def test_a_paragraph_over_the_size_is_cut_between_sentences_then_words() -> None:
+    assert words("One two. Three four. Five six seven.", 4) == ["One two. Three four.", "Five six seven."]
+    assert words("One two three four five. Six.", 4, maximum=5) == ["One two three four five.", "Six."]
+    assert words("One two three four five. Six.", 4) == ["One two three four", "five. Six."]
+
+
+def test_small_chunks_join_the_neighbour_across_the_weaker_cut() -> None:
+    text = "# A\n\nOne two three. Four.\n\n# B\n\nFive."
+    # "Four." is cut off its paragraph; it would rather join that than the next section.
+    assert words(text, 5, minimum=3, maximum=6) == ["# A\n\nOne two three. Four.", "# B\n\nFive."]
+    # The cut before a section of the second level is weaker than that before one of the first.
+    sections = "# A\n\nOne two three.\n\n# B\n\nFour.\n\n## C\n\nFive six seven."
+    assert words(sections, 5, minimum=4, maximum=8) == [
+        "# A\n\nOne two three.",
+        "# B\n\nFour.\n\n## C\n\nFive six seven.",
+    ]
+
+
+def test_joined_sections_tell_the_headings_they_share() -> None:
+    text = "# A\n\n## B\n\nOne.\n\n## C\n\nTwo."
+    assert headings(text, 20, minimum=20) == [["A"]]
+
+
+def test_a_chunk_under_the_minimum_takes_parts_of_the_next_block() -> None:
+    text = "One.\n\nTwo three four. Five six seven."
+    assert words(text, 6) == ["One.", "Two three four. Five six seven."]
+    assert words(text, 6, minimum=3) == ["One.\n\nTwo three four.", "Five six seven."]
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 30)), min_size=1, max_size=12), st.integers(0, 20))
+def test_fences_and_rows_are_never_cut_while_they_fit(shape: list[tuple[int, int]], minimum: int) -> None:
+    parts = []
+    for number, (kind, length) in enumerate(shape):
+        body = [f"w{number}x{place}" for place in range(length)]
+        if kind == 1:
+            parts.append("```\n" + "\n".join(body) + "\n```")
+        elif kind == 2:
+            parts.append("| h | i |\n|---|---|\n" + "\n".join(f"| {word} | is |" for word in body))
+        else:
+            parts.append(f"## h{number}\n\n" + " ".join(body))
+    found = words("\n\n".join(parts), 20, minimum=minimum, maximum=32)
+    for part in parts:
+        if part.startswith("```"):
+            assert sum(part in chunk for chunk in found) == 1
+        elif part.startswith("|"):
+            for row in part.split("\n")[2:]:
+                assert any(row in chunk.split("\n") for chunk in found)
+        else:
+            title, _, text = part.partition("\n\n")
+            assert any(f"{title}\n\n{text.split()[0]}" in chunk for chunk in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ">" * 5000,
+        "- " * 5000,
+        "> " * 60 + "a\n" + "b\n" * 200,
+        "".join("  " * depth + "- a\n" for depth in range(60)) + "\n# After\n",
+        "|" * 5000 + "\n" + "|-" * 5000,
+        "#" * 5000,
+        "```\n" * 1001,
+        "[a]: b\n" * 1000,
+    ],
+    ids=lambda text: text[:8],
+)
+def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(text: str) -> None:
+    check_everything(Markdown(size=50, minimum=10, maximum=70), text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 0}, "size is at least 1"),
+        ({"size": 5, "minimum": 6}, "minimum is at least 0 and at most size"),
+        ({"size": 5, "maximum": 4}, "maximum is at least size"),
+        ({"heading_level": 7}, "heading_level is 0 to 6"),
+        ({"splitter": "none"}, "unknown sentence splitter"),
+    ],
+    ids=str,
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Markdown(**options)
+
+
+def test_a_grapheme_over_the_maximum_is_an_error() -> None:
+    with pytest.raises(SizeError):
+        Markdown(size=1, counter="characters").split_text("# 👩‍👩‍👧‍👦")
+
+
+@pytest.mark.parametrize("name", ["state_of_the_union.md", "wikitexts.md"])
+def test_real_documents_are_cut_at_their_structure(name: str) -> None:
+    text = shared(f"data/chroma/corpora/{name}").read_text(encoding="utf-8")[:100_000]
+    chunker = Markdown(size=200)
+    check_everything(chunker, text)
+    found = chunker.chunk(Document("d", text))
+    titles = re.findall(r"^#{1,6} (.*)$", text, flags=re.MULTILINE)
+    assert {title for chunk in found for title in chunk.metadata["headings"]} <= {title.strip() for title in titles}
+    assert all(left.end <= right.start for left, right in pairwise(found) if len(right.spans) == 1)
