@@ -1,0 +1,229 @@
+"""Does the comparison keep what it promises? Simulated: `python -m integration_tests.benchmarks.statistics_simulation`.
+
+Systems whose true scores are known are compared again and again, each time on newly drawn questions. Tables:
+
+1. Two equal systems: how often the 95 % interval of the difference holds 0, how often the randomisation test alone
+   says p <= 0.05, how often the two are called distinct. Beside them other intervals, as to why these are made so.
+2. Six equal systems, fifteen pairs: how often any pair is called distinct.
+3. Two systems that differ by just the margin (how often they are called equivalent, wrongly), or not at all (rightly).
+4. Equal systems whose questions come in documents that suit one of them: by question, and by document.
+5. As many questions as `questions_to_separate` advises: how often they do separate.
+
+The scores are made in five ways, which look like those of real comparisons: see `KINDS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from statistics import NormalDist
+
+import numpy as np
+
+from chunkcore import Measure, Report, compare
+from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.sample_size import questions_to_separate
+
+MEASURE = Measure("Recall", 5)
+RESAMPLES = 1000
+
+Draw = Callable[[np.random.Generator, int, int], Scores]
+
+
+def found_or_not(rng: np.random.Generator, systems: int, questions: int) -> Scores:
+    """Evidence is found or not: 0 or 1, alike on most questions."""
+    easy = rng.random((1, questions)) < 0.6
+    return np.where(easy, 1.0, rng.random((systems, questions)) < 0.3)
+
+
+def many_ties(rng: np.random.Generator, systems: int, questions: int) -> Scores:
+    """Recall between 0 and 1; half of the questions score the same for all."""
+    hard = rng.uniform(0.3, 0.7, (1, questions))
+    moved = rng.random((1, questions)) < 0.5
+    return hard + np.where(moved, rng.uniform(-0.3, 0.3, (systems, questions)), 0)
+
+
+def even(rng: np.random.Generator, systems: int, questions: int) -> Scores:
+    """Every score from 0 to 1 is as likely."""
+    return rng.uniform(0, 1, (systems, questions))
+
+
+def skewed(rng: np.random.Generator, systems: int, questions: int) -> Scores:
+    """Precision: mostly small, seldom large."""
+    return np.exp(rng.normal(-3.5, 0.8, (1, questions)) + rng.normal(0, 0.6, (systems, questions)))
+
+
+def lopsided(rng: np.random.Generator, systems: int, questions: int) -> Scores:
+    """The first is often a little better, and seldom much worse; on average it is not."""
+    u = rng.random(questions)
+    scores = np.full((systems, questions), 0.5)
+    scores[0] += np.where(u < 0.6, 0.1, np.where(u < 0.8, -0.3, 0.0))
+    return scores
+
+
+KINDS: dict[str, Draw] = {
+    "found or not": found_or_not,
+    "many ties": many_ties,
+    "even": even,
+    "skewed": skewed,
+    "lopsided": lopsided,
+}
+
+
+def reports(scores: Scores) -> list[Report]:
+    """One of each row."""
+    ids = tuple(map(str, range(scores.shape[1])))
+    return [Report(str(number), "", ids, ("",) * len(ids), {MEASURE: row}) for number, row in enumerate(scores)]
+
+
+# --- 1: two equal systems ---
+
+
+def equal_pair(draw: Draw, questions: int, runs: int, seed: int = 0) -> Counter[str]:
+    """How often the interval holds 0, the test says p <= 0.05, and the two are distinct."""
+    rng = np.random.default_rng(seed)
+    seen: Counter[str] = Counter()
+    for run in range(runs):
+        scores = draw(rng, 2, questions)
+        found = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run).differences[0]
+        seen["covered"] += found.low <= 0 <= found.high
+        seen["rejected"] += found.p_value <= 0.05
+        seen["distinct"] += found.distinct
+        for name, (low, high) in other_intervals(scores[0] - scores[1], run).items():
+            seen[name] += low <= 0 <= high
+    return seen
+
+
+def other_intervals(apart: Scores, seed: int) -> dict[str, tuple[float, float]]:
+    """What is not used: plain percentiles; BCa (Efron 1987); the studentised bootstrap (bootstrap-t)."""
+    rng = np.random.default_rng(seed)
+    size = len(apart)
+    drawn = apart[rng.integers(0, size, (RESAMPLES, size))]
+    means, mean, deviation = drawn.mean(axis=1), apart.mean(), apart.std(ddof=1)
+    plain = tuple(np.quantile(means, [0.025, 0.975]))
+    if deviation < 1e-12:
+        return dict.fromkeys(("percentile", "BCa", "studentised"), plain)
+    normal = NormalDist()
+    below = np.clip((np.mean(means < mean) + np.mean(means <= mean)) / 2, 1 / RESAMPLES, 1 - 1 / RESAMPLES)
+    bias = normal.inv_cdf(float(below))
+    skew = float(np.sum((apart - mean) ** 3) / (6 * np.sum((apart - mean) ** 2) ** 1.5))
+    tails = [normal.cdf(bias + (bias + z) / (1 - skew * (bias + z))) for z in (-1.959964, 1.959964)]
+    errors = drawn.std(axis=1, ddof=1)
+    t = np.divide(means - mean, errors, out=np.sign(means - mean) * 1e9, where=errors > 1e-12)
+    low, high = np.quantile(t, [0.025, 0.975])
+    return {
+        "percentile": plain,
+        "BCa": tuple(np.quantile(means, tails)),
+        "studentised": (mean - high * deviation, mean - low * deviation),
+    }
+
+
+# --- 2 to 5 ---
+
+
+def equal_family(draw: Draw, systems: int, questions: int, runs: int, seed: int = 0) -> Counter[str]:
+    """How often any pair of equal systems is called distinct, one is called best, and any p is at most 0.05."""
+    rng = np.random.default_rng(seed)
+    seen: Counter[str] = Counter()
+    for run in range(runs):
+        found = compare(reports(draw(rng, systems, questions)), MEASURE, resamples=RESAMPLES, seed=run)
+        seen["distinct"] += any(each.distinct for each in found.differences)
+        seen["best"] += found.best is not None
+        seen["uncorrected"] += any(each.p_value <= 0.05 for each in found.differences)
+    return seen
+
+
+def equivalent(draw: Draw, gap: float, margin: float, questions: int, runs: int, seed: int = 0) -> int:
+    """How often two systems that truly differ by the gap are called equivalent."""
+    rng = np.random.default_rng(seed)
+    count = 0
+    for run in range(runs):
+        scores = draw(rng, 2, questions)
+        scores[1] -= gap
+        found = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run, margin=margin)
+        count += found.differences[0].equivalent
+    return count
+
+
+def clustered(documents: int, each: int, runs: int, seed: int = 0) -> Counter[str]:
+    """Equal systems, but each document suits one of them: how often they are distinct, by question and by document."""
+    rng = np.random.default_rng(seed)
+    names = {str(number): str(number // each) for number in range(documents * each)}
+    seen: Counter[str] = Counter()
+    for run in range(runs):
+        scores = even(rng, 2, documents * each)
+        scores[0] += np.repeat(rng.normal(0, 0.15, documents), each)
+        for kind, clusters in (("question", None), ("document", names)):
+            found = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run, clusters=clusters).differences[0]
+            seen[f"distinct by {kind}"] += found.distinct
+            seen[f"covered by {kind}"] += found.low <= 0 <= found.high
+    return seen
+
+
+def advised(draw: Draw, gap: float, runs: int, seed: int = 0) -> tuple[int, int]:
+    """How many questions are advised for a true difference, and how often so many do separate."""
+    rng = np.random.default_rng(seed)
+    many = draw(rng, 2, 100_000)
+    questions = round(questions_to_separate(gap, float((many[0] - many[1]).std())))
+    count = 0
+    for run in range(runs):
+        scores = draw(rng, 2, questions)
+        scores[0] += gap
+        count += compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run).differences[0].distinct
+    return questions, count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
+    runs = parser.parse_args().runs
+    began = time.perf_counter()
+
+    def row(*cells: object, counts: Iterable[int] = ()) -> None:
+        shares = (f"{100 * count / runs:.1f}" for count in counts)
+        print(f"| {' | '.join([*map(str, cells), *shares])} |", flush=True)
+
+    print(
+        f"{runs} comparisons a row; the standard error of 5 % is {500 * (0.05 * 0.95 / runs) ** 0.5 / 5:.1f} points.\n"
+    )
+    row("1: scores", "questions", "interval holds 0", "p <= 0.05", "distinct", "percentile", "BCa", "studentised")
+    row(*["---"] * 8)
+    keys = ("covered", "rejected", "distinct", "percentile", "BCa", "studentised")
+    for name, draw in KINDS.items():
+        for questions in (10, 30, 90, 300):
+            seen = equal_pair(draw, questions, runs)
+            row(name, questions, counts=[seen[key] for key in keys])
+    print()
+    row("2: scores", "questions", "any pair distinct", "one called best", "any p <= 0.05, uncorrected")
+    row(*["---"] * 5)
+    for name in ("found or not", "many ties", "skewed"):
+        for questions in (30, 90):
+            seen = equal_family(KINDS[name], 6, questions, runs)
+            row(name, questions, counts=[seen[key] for key in ("distinct", "best", "uncorrected")])
+    print()
+    row("3: scores", "questions", "margin", "equivalent, wrongly", "equivalent, rightly")
+    row(*["---"] * 5)
+    for name, margin in (("found or not", 0.1), ("many ties", 0.05), ("even", 0.1), ("skewed", 0.02)):
+        for questions in (30, 90, 300):
+            wrong = equivalent(KINDS[name], margin, margin, questions, runs)
+            row(name, questions, margin, counts=[wrong, equivalent(KINDS[name], 0, margin, questions, runs)])
+    print()
+    keys = ("distinct by question", "distinct by document", "covered by question", "covered by document")
+    row("4: documents", "questions of each", *keys)
+    row(*["---"] * 6)
+    for documents, each in ((8, 20), (12, 20), (40, 10), (100, 5)):
+        seen = clustered(documents, each, runs)
+        row(documents, each, counts=[seen[key] for key in keys])
+    print()
+    row("5: scores", "true difference", "questions advised", "distinct")
+    row(*["---"] * 4)
+    for name, gap in (("found or not", 0.08), ("many ties", 0.03), ("even", 0.1), ("skewed", 0.01)):
+        questions, count = advised(KINDS[name], gap, runs)
+        row(name, gap, questions, counts=[count])
+    print(f"\n{time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""The statistics agree with independent programs, and simulated comparisons are misled no more often than promised."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.evaluation.bootstrap import intervals, mean_intervals, resampled_means
+from chunkcore.evaluation.clusters import question_documents
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.randomisation import holm, randomisation_test
+from chunkcore.evaluation.sample_size import questions_to_equate, questions_to_separate, smallest_difference
+from chunkcore.evaluation.student import student_quantile
+from integration_tests.benchmarks import statistics_simulation as simulation
+
+needs_scipy = pytest.mark.skipif(find_spec("scipy") is None, reason="scipy, the reference, is not installed")
+
+
+# --- Student's t ---
+
+
+@needs_scipy
+@pytest.mark.parametrize(("freedom", "error"), [(1, 1e-9), (2, 1e-9), (3, 0.005), (5, 0.001), (8, 1e-4), (29, 1e-6)])
+@pytest.mark.parametrize("share", [0.005, 0.025, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995])
+def test_student_quantiles_are_scipys(freedom: int, error: float, share: float) -> None:
+    from scipy import stats
+
+    expected = stats.t.ppf(share, freedom)
+    # The series is meant for confidence levels up to 95 %; at 99 % three degrees of freedom are 2 % off.
+    allowed = error * 5 if share in (0.005, 0.995) else error
+    assert student_quantile(share, freedom) == pytest.approx(expected, rel=allowed, abs=1e-12)
+
+
+# --- the bootstrap ---
+
+
+@needs_scipy
+def test_the_interval_is_close_to_students_where_scores_are_normal() -> None:
+    from scipy import stats
+
+    values = np.random.default_rng(0).normal(0.5, 0.1, 12)
+    low, high = mean_intervals(values[:, None], resamples=40_000)
+    expected = stats.t.interval(0.95, 11, loc=values.mean(), scale=stats.sem(values))
+    assert (low[0], high[0]) == pytest.approx(expected, abs=0.15 * values.std())
+
+
+def test_resampling_clusters_is_as_one_by_one() -> None:
+    values = np.array([[0.0], [1.0], [0.25], [np.nan], [0.75], [0.1]])
+    labels = ["b", "a", "b", "a", "c", "a"]
+    found = resampled_means(values, resamples=500, seed=3, clusters=labels)
+    members = [np.flatnonzero(np.array(labels) == name) for name in "abc"]
+    drawn = np.random.default_rng(3).integers(0, 3, size=(500, 3))
+    expected = [np.nanmean(values[np.concatenate([members[each] for each in row]), 0]) for row in drawn]
+    np.testing.assert_allclose(found[:, 0], expected)
+
+
+def test_intervals_widen_with_the_confidence_and_for_fewer_units() -> None:
+    means = np.random.default_rng(0).normal(size=(20_000, 2))
+    low, high = intervals(means, np.array([5, 500]), 0.95)
+    widths = high - low
+    assert widths[1] == pytest.approx(2 * 1.96, rel=0.03)
+    assert widths[0] == pytest.approx(2 * 2.776 * math.sqrt(5 / 4), rel=0.05)  # Student's with 4 degrees of freedom
+    assert (np.subtract(*intervals(means, np.array([5, 500]), 0.9)) > low - high).all()
+
+
+# --- randomisation ---
+
+
+@needs_scipy
+@pytest.mark.parametrize("size", [5, 9, 12])
+def test_few_units_are_permuted_in_every_way_as_scipy_does(size: int) -> None:
+    from scipy import stats
+
+    apart = np.random.default_rng(size).normal(0.3, 1, size)
+    expected = stats.permutation_test(
+        (apart,), np.mean, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+    ).pvalue
+    assert randomisation_test(apart[:, None])[0] == pytest.approx(expected)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=8))
+def test_the_p_value_is_the_share_of_all_falls_of_the_signs(apart: list[int]) -> None:
+    falls = [
+        abs(sum(sign * each for sign, each in zip(signs, apart, strict=True)))
+        for signs in itertools.product([-1, 1], repeat=len(apart))
+    ]
+    expected = sum(each >= abs(sum(apart)) for each in falls) / len(falls)
+    assert randomisation_test(np.array(apart, dtype=float)[:, None])[0] == pytest.approx(expected)
+
+
+def test_drawn_falls_come_close_to_all_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = np.random.default_rng(1).normal(0.4, 1, (12, 3))
+    exact = randomisation_test(apart)
+    monkeypatch.setitem(randomisation_test.__globals__, "_EXACT", 0)
+    drawn = randomisation_test(apart, flips=20_000)
+    np.testing.assert_allclose(drawn, exact, atol=0.015)
+    monkeypatch.setitem(randomisation_test.__globals__, "_BLOCK", 12 * 1000)
+    np.testing.assert_allclose(randomisation_test(apart, flips=20_000), exact, atol=0.015)
+    assert (randomisation_test(np.ones((40, 1)), flips=999) == 1 / 1000).all()
+
+
+def test_questions_without_a_difference_or_a_score_count_for_nothing() -> None:
+    apart = np.array([1.0, 1, 1, 1, 1, 1, -1])
+    padded = np.concatenate([apart, np.zeros(50), np.full(20, np.nan)])
+    assert randomisation_test(padded[:, None])[0] == randomisation_test(apart[:, None])[0] == 16 / 128
+    nothing = randomisation_test(np.column_stack([np.full(4, np.nan), np.zeros(4)]))
+    assert np.isnan(nothing[0])
+    assert nothing[1] == 1
+
+
+def test_clusters_change_their_sign_together() -> None:
+    apart = np.repeat([0.2, 0.1, 0.3, 0.1], 10)[:, None]
+    assert randomisation_test(apart)[0] < 0.001
+    assert randomisation_test(apart, clusters=[str(row // 10) for row in range(40)])[0] == 2 / 16
+
+
+# --- Holm ---
+
+
+def test_holm_by_hand() -> None:
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.5, 0.9])).tolist() == [1.0, 1.0]
+    np.testing.assert_array_equal(holm(np.array([np.nan, 0.02, 0.03])), [np.nan, 0.04, 0.04])
+    assert holm(np.array([])).tolist() == []
+
+
+@pytest.mark.skipif(find_spec("statsmodels") is None, reason="statsmodels, the reference, is not installed")
+def test_holm_is_statsmodels() -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    p = np.random.default_rng(0).uniform(0, 0.2, 20)
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
+
+
+# --- sample sizes ---
+
+
+@pytest.mark.skipif(find_spec("statsmodels") is None, reason="statsmodels, the reference, is not installed")
+def test_the_advised_questions_are_those_of_a_power_analysis() -> None:
+    from statsmodels.stats.power import NormalIndPower
+
+    power = NormalIndPower(ddof=0)
+    expected = power.solve_power(effect_size=0.05 / 0.3, alpha=0.05, power=0.8, ratio=0)
+    assert questions_to_separate(0.05, 0.3) == pytest.approx(expected, rel=0.001)
+
+
+def test_sample_sizes_are_each_others_inverse_and_grow_as_they_should() -> None:
+    assert smallest_difference(0.3, round(questions_to_separate(0.05, 0.3))) == pytest.approx(0.05, rel=0.01)
+    assert questions_to_separate(0.05, 0.3) == pytest.approx(4 * questions_to_separate(0.1, 0.3))
+    assert questions_to_separate(0.05, 0.3, power=0.9) > questions_to_separate(0.05, 0.3)
+    assert questions_to_separate(0, 0.3) == questions_to_equate(0, 0.3) == smallest_difference(0.3, 0) == math.inf
+    # (1.645 + 1.282) · 0.3 / 0.02, squared
+    assert questions_to_equate(0.02, 0.3) == pytest.approx(1927, rel=0.001)
+
+
+# --- equivalence ---
+
+
+@needs_scipy
+def test_equivalence_is_two_one_sided_tests_by_student_where_scores_are_normal() -> None:
+    from scipy import stats
+
+    generator = np.random.default_rng(4)
+    agreed = 0
+    for run in range(40):
+        apart = generator.normal(0.0, 0.1, 60)
+        lower = stats.ttest_1samp(apart, -0.03, alternative="greater").pvalue
+        upper = stats.ttest_1samp(apart, 0.03, alternative="less").pvalue
+        scores = np.vstack([apart, np.zeros(60)])
+        found = compare(simulation.reports(scores), simulation.MEASURE, resamples=2000, seed=run, margin=0.03)
+        agreed += found.differences[0].equivalent == (max(lower, upper) <= 0.05)
+    assert agreed >= 38
+
+
+# --- documents ---
+
+
+def test_the_documents_of_a_benchmark_are_its_clusters() -> None:
+    from chunkcore.datasets import load_dataset
+
+    benchmark = load_dataset("lochmere")
+    clusters = question_documents(benchmark)
+    assert set(clusters) == {query.id for query in benchmark.queries}
+    assert set(clusters.values()) <= {document.id for document in benchmark.documents}
+
+
+# --- simulated comparisons: three standard errors around what is promised ---
+
+
+def at_most(share: float, runs: int) -> float:
+    return runs * share + 3 * math.sqrt(runs * share * (1 - share))
+
+
+def test_a_short_simulation_is_misled_no_more_often_than_promised() -> None:
+    runs = 200
+    pair = simulation.equal_pair(simulation.many_ties, 40, runs)
+    assert pair["distinct"] <= at_most(0.05, runs)
+    assert runs - pair["covered"] <= at_most(0.06, runs)
+    assert simulation.equal_family(simulation.found_or_not, 4, 40, runs)["distinct"] <= at_most(0.05, runs)
+    assert simulation.equivalent(simulation.even, 0.1, 0.1, 60, runs) <= at_most(0.05, runs)
+    by_document = simulation.clustered(20, 10, runs)
+    assert by_document["distinct by document"] <= at_most(0.05, runs) < by_document["distinct by question"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("questions", [30, 90, 300])
+@pytest.mark.parametrize("kind", ["found or not", "many ties", "even", "skewed"])
+def test_equal_systems_are_told_apart_as_seldom_as_promised(kind: str, questions: int) -> None:
+    runs = 2000
+    seen = simulation.equal_pair(simulation.KINDS[kind], questions, runs)
+    assert seen["distinct"] <= at_most(0.05, runs)
+    assert seen["rejected"] <= at_most(0.05, runs)
+    assert runs - seen["covered"] <= at_most(0.06, runs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("questions", [30, 90])
+@pytest.mark.parametrize("kind", ["found or not", "many ties", "skewed"])
+def test_of_six_equal_systems_no_pair_is_told_apart_more_often_than_promised(kind: str, questions: int) -> None:
+    runs = 2000
+    seen = simulation.equal_family(simulation.KINDS[kind], 6, questions, runs)
+    assert seen["distinct"] <= at_most(0.05, runs)
+    assert seen["uncorrected"] > seen["distinct"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "margin"), [("found or not", 0.1), ("many ties", 0.05), ("even", 0.1)])
+def test_systems_that_differ_by_the_margin_are_seldom_called_equivalent(kind: str, margin: float) -> None:
+    runs = 2000
+    for questions in (30, 300):
+        assert simulation.equivalent(simulation.KINDS[kind], margin, margin, questions, runs) <= at_most(0.055, runs)
+
+
+@pytest.mark.slow
+def test_documents_that_suit_one_system_mislead_by_question_and_not_by_document() -> None:
+    runs = 2000
+    seen = simulation.clustered(40, 10, runs)
+    assert seen["distinct by document"] <= at_most(0.055, runs)
+    assert seen["distinct by question"] > 2 * at_most(0.05, runs)
+
+
+@pytest.mark.slow
+def test_as_many_questions_as_advised_separate_in_8_of_10_cases() -> None:
+    runs = 1000
+    _, count = simulation.advised(simulation.even, 0.1, runs)
+    assert 0.75 <= count / runs <= 0.85
