@@ -1,4 +1,4 @@
-"""`sentence` and `fixed_sentences` on hand-computed cases, the two worked examples of papers/001 among them."""
+"""`sentence` and `fixed_sentences` on hand-computed cases."""
 
 from __future__ import annotations
 
@@ -53,18 +53,6 @@ def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
     assert chunks == ["Extraord", "inarily", "so.", "Yes."]
     with pytest.raises(SizeError):
         Sentence(size=1, counter="characters").split_text("e\u0301")
-
-
-FIGURES = {
-    "figure 6": (16, [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]),
-    "figure 7": (15, [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15]]),
-}
-
-
-@pytest.mark.parametrize(("count", "expected"), FIGURES.values(), ids=list(FIGURES))
-@pytest.mark.parametrize("options", [{"sentences": 4}, {"chunks": 4}], ids=str)
-def test_the_papers_examples_are_cut_as_printed(options: dict[str, int], count: int, expected: list[list[int]]) -> None:
-    assert [numbers(chunk) for chunk in FixedSentences(**options).split_text(numbered(count))] == expected
 
 
 def test_each_chunk_repeats_the_sentences_before_it() -> None:
