@@ -16,6 +16,7 @@ from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.report import Study, read_reports, write_reports
 from chunkcore.report.markdown import markdown_report
+from chunkcore.report.notes import warnings
 from chunkcore.report.page import html_report
 from chunkcore.report.tables import score_table
 from chunkcore.report.terminal import print_study
@@ -96,6 +97,14 @@ def test_any_measures_make_a_whole_report(measures, tmp_path) -> None:
     assert terminal(shown)
     again = read_reports(tmp_path / "report.json")
     assert [list(map(str, each.scores)) for each in again] == [measures, measures]
+
+
+def test_a_run_that_is_shorter_than_the_budget_is_told() -> None:
+    shown = study(["Recall@30tok", "Recall@900tok"], "Recall@30tok")
+    told = sorted(line for line in warnings(shown) if "fewer than" in line and "rank" in line)
+    assert told == [
+        f"rank {rank}: 12 questions are answered with fewer than 900 tokens, all that the run has." for rank in (1, 3)
+    ]
 
 
 def test_depths_are_in_order() -> None:

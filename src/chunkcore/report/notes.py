@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
+import numpy as np
+
+from chunkcore.evaluation.measures import budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import How
 from chunkcore.report.study import Study
@@ -51,6 +54,12 @@ def _about(report: Report) -> list[str]:
             f"{report.name}: {chunks} longer than the embedder reads; "
             f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
         )
+    for k, tokens in report.retrieved_tokens.items():
+        # The last piece may end a few tokens early, where a cut would be inside of a character.
+        short = int(np.count_nonzero(tokens < 0.95 * (budget_of(k) or 0)))
+        if short:
+            asked = plural(short, "question")
+            found.append(f"{report.name}: {asked} answered with fewer than {describe_depth(k)}, all that the run has.")
     if report.unanswered:
         asked = plural(len(report.unanswered), "question")
         found.append(f"{report.name}: {asked} not answered by this run and scored 0.")
