@@ -218,7 +218,7 @@ def test_the_exit_code_is_1_where_a_requirement_failed(given, tmp_path, capfd) -
 def test_what_a_requirement_is_about_is_scored_and_reported(given, tmp_path) -> None:
     assert run(given, tmp_path / "out", "--require", "nDCG@3>=0", "--measure", "MRR[document]", "-k", "60tok") == 0
     scored = {str(measure) for measure in read_reports(tmp_path / "out" / "report.json")[0].scores}
-    assert {"nDCG@3", "MRR[document]", "Recall@60tok", "Recall@1"} <= scored
+    assert {"nDCG@3", "MRR[document]", "Recall@60tok", "Recall@1", "Recall@3"} <= scored
     tokens = read_reports(tmp_path / "out" / "report.json")[0].retrieved_tokens["60tok"]
     assert tokens.tolist() == [60] * 20
 

@@ -154,7 +154,7 @@ def compare(
                 benchmark,
                 chunkers,
                 model,
-                ks=ks,
+                ks=tuple(dict.fromkeys([*ks, *gate.ks])),
                 measures=[verdict_by, *gate.measures],
                 counter=counter,
                 min_rule=cast("MinRule", min_rule),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.gate import Check, Requirement
-    from chunkcore.evaluation.measures import Measure
+    from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
 
 __all__ = ["Gate", "read_gate"]
@@ -26,6 +26,11 @@ class Gate:
 
     requirements: tuple[Requirement, ...]
     earlier: Sequence[Report] | None
+
+    @property
+    def ks(self) -> list[Depth]:
+        """How deep they look, so that a report can show everything else there, too."""
+        return [measure.k for measure in self.measures if measure.k is not None]
 
     @property
     def measures(self) -> list[Measure]:
