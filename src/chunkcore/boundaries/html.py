@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from chunkcore.boundaries.blocks import Block, between
 from chunkcore.errors import MissingExtraError
@@ -29,7 +29,7 @@ _RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe")
 # What can stand between a text and the next node that the parser knows: end tags, and what it ignores.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
-_TITLE = 1000  # nodes of a heading that are looked at for its title
+_TITLE = 50  # nodes of a heading that are looked at for its title
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ class _Reader:
 
     def top(self, root: _Element) -> list[Block]:
         """All blocks, with the path that the headings before them give."""
-        rows = list(_without_holders(root))
+        rows = list(_without_holders(root)) or [(root, 0)]  # of end tags alone the parser tells no place
         headings: list[_Element] = []
         found: list[Block] = []
         for element, kept in zip([element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False):
@@ -174,21 +174,19 @@ class _Reader:
     def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
         """The table's header with what is before it, and its rows, each of which can repeat the header."""
         rows = list(_rows(table))
-        heads = 0
-        while heads < len(rows) and rows[heads][1]:
-            heads += 1
-        if not heads or heads == len(rows):
+        heads = next((number for number, row in enumerate(rows) if not row.is_header), len(rows))
+        if heads in (0, len(rows)):
             return self.blocks(table.in_order(), start, end, path)
-        body = [row for row, _ in rows[heads:]]
+        body = rows[heads:]
         first, *ranges = between(self.text, start, end, [min(self.place(row.start), end) for row in body])
         if first is None:
-            return self.blocks(body, start, end, path)
-        header = between(self.text, self.place(rows[0][0].start), first[1], [])[0] or first
+            return self.blocks([row.element for row in body], start, end, path)
+        header = between(self.text, self.place(rows[0].start), first[1], [])[0] or first
         found = [Block(start=first[0], end=first[1], path=path, whole=True, leads=True)]
-        for row, kept in zip(body, ranges, strict=False):
+        for row, kept in zip(body, ranges, strict=True):
             if kept:
-                cells = partial(self.blocks, row.in_order(), *kept, path)
-                parts = cells if len(row.children) > 1 else None
+                cells = partial(self.blocks, row.element.in_order(), *kept, path)
+                parts = cells if len(row.element.children) > 1 else None
                 found.append(Block(start=kept[0], end=kept[1], path=path, whole=True, header=header, parts=parts))
         return found
 
@@ -206,15 +204,21 @@ def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
             yield element, start
 
 
-def _rows(table: _Element) -> Iterator[tuple[_Element, bool]]:
-    """The table's rows in order, and whether each is a header's."""
+class _Row(NamedTuple):
+    """A table's row: where it begins, with the section that begins with it, and whether it is a header's."""
+
+    element: _Element
+    start: int
+    is_header: bool
+
+
+def _rows(table: _Element) -> Iterator[_Row]:
+    """The table's rows in order."""
     for child in table.in_order():
-        if child.tag == "tr":
-            yield child, {"th"} == {cell.tag for cell in child.children if cell.tag}
-        elif child.tag in ("thead", "tbody", "tfoot"):
-            for row in child.in_order():
-                if row.tag == "tr":
-                    yield row, child.tag == "thead" or {"th"} == {cell.tag for cell in row.children if cell.tag}
+        inside = child.in_order() if child.tag in ("thead", "tbody", "tfoot") else [child]
+        for number, row in enumerate(row for row in inside if row.tag == "tr"):
+            only_th = {"th"} == {cell.tag for cell in row.children if cell.tag}
+            yield _Row(row, row.start if number else child.start, only_th or child.tag == "thead")
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:

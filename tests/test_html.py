@@ -1,0 +1,260 @@
+"""`html`: the blocks of a page as browsers read it, as exact ranges of the source."""
+
+from __future__ import annotations
+
+import html as entities
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from chunkcore.boundaries.html import html_blocks
+from chunkcore.chunkers import Html
+from chunkcore.document import Chunk, Document
+from chunkcore.errors import OptionError
+from tests.structures import check_blocks, check_everything, marked_text
+from tests.test_chunker_promises import HARD_TEXTS, check_spans, chunks_of
+
+MARKS = [
+    *("<p>", "</p>", "<div>", "</div>", "<h1>", "</h1>", "<h2>", "</h3>", "<b>", "</b>", "<a href='x>y'>", "</a>"),
+    *("<ul>", "<li>", "</ul>", "<br>", "<br/>", "<table>", "<tr>", "<td>", "<th>", "<thead>", "</thead>", "</table>"),
+    *(
+        "<caption>",
+        "<pre>",
+        "</pre>",
+        "<script>",
+        "</script>",
+        "<style>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<?x",
+        ">",
+    ),
+    *(
+        "<!doctype html>",
+        "<html>",
+        "<body>",
+        "</body>",
+        "<title>",
+        "</title>",
+        "<textarea>",
+        "&amp;",
+        "&#60;p&gt;",
+        "&",
+    ),
+    *(
+        "<",
+        "</",
+        '"',
+        "'",
+        "=",
+        "<svg>",
+        "<template>",
+        "<select>",
+        "<option>",
+        "\r\n",
+        "\r",
+        "\0",
+        "\x0c",
+        '<p a="\'">',
+    ),
+]
+
+
+def words(page: str, size: int, **options: Any) -> list[str]:
+    return Html(size=size, counter="words", **options).split_text(page)
+
+
+def chunks(page: str, size: int, **options: Any) -> list[Chunk]:
+    return Html(size=size, counter="words", **options).chunk(Document("d.html", page))
+
+
+def headings(page: str, size: int = 100, **options: Any) -> list[list[str]]:
+    return [chunk.metadata["headings"] for chunk in chunks(page, size, **options)]
+
+
+def test_spans_are_of_the_source_with_its_markup_and_entities() -> None:
+    page = "<p class=a>Fish &amp;\r\n <b>chips</b></p>\r\n<p>Salt"
+    assert words(page, 4) == ["<p class=a>Fish &amp;\r\n <b>chips</b></p>", "<p>Salt"]
+
+
+@given(marked_text(MARKS))
+def test_blocks_cover_any_text(text: str) -> None:
+    check_blocks(text, html_blocks(text)[0])
+    blocks, seen = html_blocks(text, only_text=True)
+    assert seen is not None
+    check_blocks(seen.text, blocks)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": 6, "counter": "words"},
+        {"size": 9, "minimum": 5, "maximum": 25, "counter": "characters"},
+        {"size": 20, "minimum": 20, "heading_level": 0, "maximum": 60},
+    ],
+    ids=str,
+)
+@given(text=marked_text(MARKS))
+@settings(max_examples=40)
+def test_the_promises_hold_for_text_full_of_tags(options: dict[str, Any], text: str) -> None:
+    check_everything(Html(**options), text)
+
+
+@given(text=marked_text(MARKS))
+@settings(max_examples=40)
+def test_text_without_markup_has_exact_spans_and_keeps_the_maximum(text: str) -> None:
+    chunker = Html(size=6, maximum=9, counter="words", content="text")
+    found = chunks_of(chunker, text)
+    assert found is not None
+    check_spans(chunker, text, found)
+    assert all(chunk.token_count <= 9 for chunk in found)
+
+
+@pytest.mark.parametrize("text", list(HARD_TEXTS.values()), ids=list(HARD_TEXTS))
+def test_hard_texts_between_tags_lose_nothing(text: str) -> None:
+    page = f"<h1>{entities.escape(text)}</h1><p>{entities.escape(text)}<p>end"
+    check_everything(Html(size=30, maximum=40), page)
+    found = Html(size=30, maximum=40, content="text").split_text(page)
+    visible = f"{entities.escape(text)} {entities.escape(text)} end"
+    assert "".join(" ".join(found).split()) == "".join(visible.split())
+
+
+PAGE = """<!doctype html>
+<html><head><title>Tea</title><style>p {color: red}</style></head>
+<body><nav><a href="/">Home</a></nav>
+<main><section><h1>All <i>about</i> tea</h1><p>Two kinds.</p>
+<div><h2>Green</h2>Steamed.<p>From Japan.</div></section>
+<section><h1>Coffee</h1><p>One kind.</section></main>
+<script>if (a < b) { run("<p>") }</script></body></html>"""
+
+
+def test_headings_open_chunks_wherever_they_stand() -> None:
+    found = chunks(PAGE, 30)
+    assert [chunk.metadata["headings"] for chunk in found] == [
+        [],
+        ["All about tea"],
+        ["All about tea", "Green"],
+        ["Coffee"],
+    ]
+    assert found[1].text == "<main><section><h1>All <i>about</i> tea</h1><p>Two kinds.</p>"
+    assert found[2].text == "<div><h2>Green</h2>Steamed.<p>From Japan.</div></section>"
+
+
+def test_only_headings_down_to_the_level_open_chunks() -> None:
+    page = "<h1>A</h1>a<h2>B</h2>b<h3>C</h3>c"
+    assert words(page, 9, heading_level=2) == ["<h1>A</h1>a", "<h2>B</h2>b<h3>C</h3>c"]
+    assert headings(page, heading_level=1) == [["A"]]
+
+
+def test_the_text_alone_leaves_markup_scripts_and_comments_out() -> None:
+    page = PAGE.replace("Two", "<!-- not this -->Two &lt;b&gt;")
+    assert words(page, 30, content="text") == [
+        "Tea Home",
+        "All about tea Two &lt;b&gt; kinds.",
+        "Green Steamed. From Japan.",
+        "Coffee One kind.",
+    ]
+    (chunk,) = chunks("<p>a <b>bold</b> step", 9, content="text")
+    assert [(span.start, span.end) for span in chunk.spans] == [(3, 4), (8, 12), (17, 21)]
+    assert chunk.text == "a bold step"
+
+
+def test_tags_that_the_standard_ignores_are_no_text() -> None:
+    assert words("one</x>two<td>three</div> 1 < 2 <p/>", 9, content="text") == ["one two three 1 < 2"]
+
+
+def test_tags_inside_titles_and_text_areas_are_text() -> None:
+    page = "<title>a <b> c</title><textarea><p></textarea>"
+    assert words(page, 9, content="text") == ["a <b> c <p>"]
+
+
+def test_unclosed_paragraphs_items_and_cells_are_blocks() -> None:
+    assert words("<p>one two<p>three four<ul><li>five six<li>seven eight</ul>", 2) == [
+        "<p>one two",
+        "<p>three four",
+        "<ul><li>five six",
+        "<li>seven eight</ul>",
+    ]
+
+
+TABLE = (
+    "<table><caption>All</caption><thead><tr><th>a</th> <th>b</th></tr></thead>"
+    "<tr><td>1</td> <td>2</td></tr><tr><td>3</td> <td>4</td></tr></table>"
+)
+
+
+def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
+    head = "<thead><tr><th>a</th> <th>b</th></tr></thead>"
+    assert words(TABLE, 3, maximum=9) == [TABLE]
+    first = f"<table><caption>All</caption>{head}<tr><td>1</td> <td>2</td></tr>"
+    found = Html(size=len(first), counter="characters").chunk(Document("d.html", TABLE))
+    assert [chunk.text for chunk in found] == [first, f"{head} <tr><td>3</td> <td>4</td></tr></table>"]
+    assert found[1].spans[0].slice(TABLE) == head
+    found = chunks(TABLE, 4, content="text")
+    assert [chunk.text for chunk in found] == ["All a b", "a b 1 2", "a b 3 4"]
+
+
+def test_rows_of_nothing_but_th_are_a_header() -> None:
+    page = "<table><tr><th>a <th>b <tr><td>1 <td>2 <tr><td>3 <td>4 </table>"
+    assert words(page, 4, content="text") == ["a b 1 2", "a b 3 4"]
+
+
+def test_a_table_without_header_is_cut_between_rows_then_cells() -> None:
+    page = "<table><tr><td>1 one</td><td>2 two</td></tr><tr><td>3 three</td></tr></table>"
+    assert words(page, 4, content="text") == ["1 one 2 two", "3 three"]
+    assert words(page, 2, content="text") == ["1 one", "2 two", "3 three"]
+
+
+def test_what_stands_in_a_table_by_mistake_is_cut_with_it() -> None:
+    page = "<p>before<table>astray<tr><td>1 one<tr><td>2 two</table>after"
+    check_everything(Html(size=2, counter="words"), page)
+    assert "".join(words(page, 3)).replace(" ", "") == page.replace(" ", "")
+
+
+def test_preformatted_text_is_whole_while_it_fits() -> None:
+    page = "<p>before</p><pre>\na b\n\n  c d</pre>"
+    assert words(page, 2, maximum=5) == ["<p>before</p>", "<pre>\na b\n\n  c d</pre>"]
+    assert words(page, 3) == ["<p>before</p>", "<pre>\na b", "  c d</pre>"]
+
+
+def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:
+    assert words("<p>One two three<br>four five six</p>", 4) == ["<p>One two three<br>", "four five six</p>"]
+    assert words("<p>One two. Three four. Five.</p>", 4) == ["<p>One two. Three four.", "Five.</p>"]
+
+
+def test_parts_of_a_term_and_its_description_stay_together() -> None:
+    page = "<dl><dt>tea<dd>one two<dt>coffee<dd>three four</dl>"
+    assert words(page, 3, content="text") == ["tea one two", "coffee three four"]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<div>",
+        "<p><b>",
+        "<h1>a",
+        "<div><h1>",
+        "<table><tr><td>",
+        "<!--",
+        '<a b="',
+        "<script>",
+        "<svg>",
+        "&",
+        "<",
+        "</p>",
+    ],
+)
+def test_tags_inside_tags_by_the_thousand_neither_crash_nor_lose(mark: str) -> None:
+    text = mark * 1000
+    check_everything(Html(size=200, minimum=20), text)
+    chunks_of(Html(size=200, minimum=20, content="text"), text)
+
+
+def test_options_out_of_range_are_refused() -> None:
+    with pytest.raises(OptionError, match="heading_level is 0 to 6"):
+        Html(heading_level=-1)
+    with pytest.raises(OptionError, match="content is one of"):
+        Html(content="markdown")  # type: ignore[arg-type]
