@@ -43,7 +43,7 @@ class Propositions(LLMChunker):
     derived, and its metadata have `fallback`.
 
     Attributes:
-        passage_size: of a passage, in the counter's unit; at most `max_size`. The paper has 100 words.
+        passage_size: of a passage, in the counter's unit; where it is over `max_size`, that. The paper has 100 words.
         max_size: what no passage's and no proposition's text is over, in the counter's unit.
         llm: see `LLMChunker`.
         retries: see `LLMChunker`.
@@ -55,7 +55,7 @@ class Propositions(LLMChunker):
 
     Raises:
         OptionError: an option is out of range, or `llm` is not given.
-        SizeError: one grapheme is over `passage_size`.
+        SizeError: one grapheme is over `passage_size` or `max_size`.
         NoAnswerError: with `strict`, a passage has no valid answer.
         ModelError: the model cannot be asked at all.
 
@@ -72,17 +72,17 @@ class Propositions(LLMChunker):
 
     def _validate(self) -> None:
         super()._validate()
-        if not 1 <= self.passage_size <= self.max_size:
-            raise OptionError(
-                f"passage_size is at least 1 and at most max_size ({self.max_size}), got {self.passage_size}"
-            )
+        if self.passage_size < 1:
+            raise OptionError(f"passage_size is at least 1, got {self.passage_size}")
+        if self.max_size < 1:
+            raise OptionError(f"max_size is at least 1, got {self.max_size}")
 
     @property
     def hard_maximum(self) -> int:
         return self.max_size
 
     def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        passages = Sentence(size=self.passage_size, counter=self.counter)._split(source)
+        passages = Sentence(size=min(self.passage_size, self.max_size), counter=self.counter)._split(source)
         drafts: list[Draft] = []
         with ThreadPoolExecutor(self._at_once) as pool:
             work = ordered(pool, lambda spans: self._written(source.text, spans), iter(passages), 2 * self._at_once)

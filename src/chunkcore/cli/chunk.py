@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chunkcore.cli.caching import default_answers
+from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
@@ -20,20 +22,25 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "chunk"]
 
 HELP = help_text(
-    """Cut files into chunks and write them as JSON lines.
+    f"""Cut files into chunks and write them as JSON lines.
 
-A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}; spans are pairs of offsets
+A line is {{"document_id", "id", "index", "spans", "text", "token_count", "metadata"}}; spans are pairs of offsets
 in characters (code points) of the file decoded as UTF-8, so text[start:end] is the chunk.
 
 A folder is walked, and the ids of its documents are their paths in it; files without text, such as images, are
 left out with a warning. A .jsonl file holds documents,
-{"id", "text"} a line.
+{{"id", "text"}} a line.
+
+Answers of language models are kept in {default_answers()}, so that nothing is asked twice; --dry-run tells beforehand
+what they take.
 
   chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
 
   chunkcore chunk docs/ --strategy fixed_token:size=256 --output chunks.jsonl
 
   cat manual.md | chunkcore chunk -
+
+  chunkcore chunk docs/ -s "lumber:llm=openai:qwen3:8b@http://localhost:11434/v1" --dry-run
 """
 )
 
@@ -54,17 +61,35 @@ def chunk(
     config: Annotated[Path | None, typer.Option(help="A YAML file that holds one strategy instead.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write; - for standard output.")] = Path("-"),
     workers: Annotated[int, typer.Option(min=1, help="Documents that are cut at the same time.")] = 1,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no answers of language models.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
+    ] = False,
+    input_price: Annotated[
+        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
+    ] = None,
+    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
 ) -> None:
     """Cut files into chunks and write them as JSON lines."""
     from chunkcore.report.files import write_parts
+    from chunkcore.report.text import terminal_text
 
+    prices = read_prices(input_price, output_price)
     chunker = _chunker(strategy, config)
+    if dry_run:
+        spec = strategy or str(config or chunker.name)
+        for told in estimates({spec: chunker}, list(_documents(files)), prices):
+            typer.echo(terminal_text(told))
+        return
+    chunker = keeping(chunker, None if no_cache else default_answers())
     lines = (_line(each) for each in chunker.chunk_many(_documents(files), workers=workers))
     if str(output) == "-":
         for line in lines:
             sys.stdout.buffer.write(line)
     else:
         write_parts(output, lines)
+    for told in used([chunker], prices):
+        typer.echo(terminal_text(told), err=True)
 
 
 def _chunker(strategy: str | None, config: Path | None) -> Chunker:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.gate import read_gate
 from chunkcore.cli.progress import reporting
+from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
@@ -41,17 +43,6 @@ DEFAULT_STRATEGIES = (
 _NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
 
 
-def default_cache() -> Path:
-    """Where embeddings are kept unless told otherwise: the user's cache folder, as the system defines it."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "chunkcore" / "embeddings.sqlite"
-
-
 HELP = help_text(
     f"""Compare chunking strategies: which one retrieves the evidence, and at what cost.
 
@@ -66,7 +57,8 @@ A strategy without a size has one of 60 % of what the embedder reads, in its own
 
 Unless --strategy or --config is given, compares {", ".join(DEFAULT_STRATEGIES)}.
 
-Embeddings are kept, so that a second run is quick, in {default_cache()} unless --cache names another file.
+Embeddings are kept, so that a second run is quick, in {default_cache()} unless --cache names another file. Answers of
+language models are kept in {default_answers()}; --dry-run tells beforehand what they take.
 
   chunkcore compare
 
@@ -118,7 +110,14 @@ def compare(
         bool, typer.Option("--late", help="Score each strategy also with late chunking: vectors in context.")
     ] = False,
     cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings; see above.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
+    ] = False,
+    input_price: Annotated[
+        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
+    ] = None,
+    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
@@ -138,6 +137,7 @@ def compare(
 
     ks, verdict_by = _depths(k or [], measure)
     gate = read_gate(require or [], baseline)
+    prices = read_prices(input_price, output_price)
     _check_output(output)
     benchmark = _benchmark(docs, questions, dataset, output)
     given = _specs(strategy or [], config)
@@ -147,6 +147,12 @@ def compare(
     if late:
         get_token_embedder(model)  # which says so if it cannot, before the long work
     chunkers = _chunkers(specs, model)
+    if dry_run:
+        for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
+            typer.echo(terminal_text(line))
+        return
+    answers = None if no_cache else default_answers()
+    chunkers = [keeping(chunker, answers) for chunker in chunkers]
     with reporting(sys.stderr) as progress:
         reports = []
         for lately in (False, True) if late else (False,):
@@ -174,6 +180,8 @@ def compare(
         checks = gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
         progress("compare", 1, 1)
     print_study(study, Console(highlight=False))
+    for line in used(chunkers, prices):
+        typer.echo(f"\n{terminal_text(line)}")
     for check in checks:
         typer.echo(f"\n{terminal_text(check.sentence)}")
     typer.echo(f"\n{files.html}")

@@ -1,0 +1,30 @@
+"""Where the command line keeps what models answered, unless told otherwise: the user's cache folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["default_answers", "default_cache"]
+
+
+def default_cache() -> Path:
+    """The file of embeddings."""
+    return _folder() / "embeddings.sqlite"
+
+
+def default_answers() -> Path:
+    """The file of language models' answers."""
+    return _folder() / "answers.sqlite"
+
+
+def _folder() -> Path:
+    """The user's cache folder, as the system defines it."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "chunkcore"
