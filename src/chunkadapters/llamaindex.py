@@ -302,7 +302,7 @@ def _ends(spans: tuple[Span, ...]) -> tuple[int | None, int | None]:
 
 def _excluded(keys: list[str], own: Mapping[str, Any], unread: Callable[[str], bool]) -> list[str]:
     """The keys that a model does not read: the document's, and those of the chunk's `own` that are `unread`."""
-    return [*keys, *(key for key in own if unread(key) and key not in keys)]
+    return [*keys, *(key for key in own if unread(key) and key not in keys)] if own else keys.copy()
 
 
 def _is_bookkeeping(key: str) -> bool:

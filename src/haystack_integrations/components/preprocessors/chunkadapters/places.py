@@ -22,12 +22,13 @@ def place(spans: Sequence[Span], prefix: str, several: str) -> dict[str, Any]:
     >>> place([Span(0, 5), Span(9, 12)], "split_idx_", "spans")
     {'split_idx_start': 0, 'split_idx_end': 12, 'spans': '0-5,9-12'}
     """
+    if len(spans) == 1:
+        return {f"{prefix}start": spans[0].start, f"{prefix}end": spans[0].end}
     told: dict[str, Any] = {
         f"{prefix}start": min(span.start for span in spans),
         f"{prefix}end": max(span.end for span in spans),
     }
-    if len(spans) > 1:
-        told[several] = encode_spans(spans)
+    told[several] = encode_spans(spans)
     return told
 
 
