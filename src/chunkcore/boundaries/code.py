@@ -192,7 +192,9 @@ class _Reader:
         `around` is the path around the node, and `own` the one of the range.
         """
         places = list(self.places(node, around + self.label(node)))
-        groups = _grouped([place for place in places if place.begins_line]) or _grouped(places)
+        groups = _grouped([place for place in places if place.begins_line])
+        if len(groups) < 2 and (not groups or groups[0][0].start_byte <= node.start_byte):
+            groups = _grouped(places)  # all on one line
         starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups], dtype=np.int64)).tolist()
         head, *ranges = between(self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts])
         found = (
@@ -207,7 +209,7 @@ class _Reader:
 
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
         """Children at which a range may be cut; of one that begins inside a line and goes on, its children instead."""
-        row = node.start_point.row
+        row = node.start_point.row if node.parent else -1
         waiting = [(child, path, 0) for child in reversed(node.children)]
         while waiting:
             child, path, depth = waiting.pop()

@@ -1,0 +1,112 @@
+"""`auto`: what is picked for which document, and that it is what the strategy itself does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from chunkcore.boundaries.formats import Format, format_of
+from chunkcore.chunkers import Auto, Chunker, Code, Html, Markdown, Sentence
+from chunkcore.datasets import load_dataset
+from chunkcore.document import Document
+from tests.structures import check_everything, marked_text
+from tests.test_code import PYTHON, SAMPLES
+from tests.test_html import PAGE
+
+PROSE = "The kettle sings. Nobody listens to it, though the water has been hot for some time - ten minutes. " * 9
+NOTES = "# Tea\n\nTwo kinds.\n\n- green\n- black\n\n## Green\n\nSteam it for three minutes, not more."
+
+
+def strategies_of(document: Document, **options: Any) -> set[str]:
+    return {chunk.metadata["strategy"] for chunk in Auto(size=9, counter="words", **options).chunk(document)}
+
+
+def test_a_short_document_is_one_chunk() -> None:
+    (chunk,) = Auto(size=20, counter="words").chunk(Document("notes.md", f"\n{NOTES}\n"))
+    assert chunk.text == NOTES
+    assert chunk.metadata == {"strategy": "whole"}
+
+
+@pytest.mark.parametrize(
+    ("document", "strategy"),
+    [
+        (Document("a.md", PROSE), "markdown"),
+        (Document("a.HTML", PROSE), "html"),
+        (Document("a.go", PROSE), "code"),
+        (Document("17", PROSE, {"file_path": "src/a.rb"}), "code"),
+        (Document("17", PROSE, {"mime_type": "text/html; charset=utf-8"}), "html"),
+        (Document("a.txt", PROSE, {"format": "Markdown"}), "markdown"),
+        (Document("17", PROSE, {"language": "rust"}), "code"),
+        (Document("17", PROSE, {"language": "en"}), "sentence"),
+        (Document("a.txt", PROSE), "sentence"),
+        (Document("a.txt", NOTES), "markdown"),
+        (Document("17", PAGE), "html"),
+        (Document("17", PYTHON), "code"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.id} {dict(value.metadata)} {value.text[:6]!r}",
+)
+def test_the_strategy_is_picked_by_what_is_said_of_a_document_then_by_its_looks(
+    document: Document, strategy: str
+) -> None:
+    assert strategies_of(document) == {strategy}
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "go", "java", "javascript", "rust"])
+def test_languages_are_known_by_their_looks(language: str) -> None:
+    assert format_of(SAMPLES[language][0]) == Format("code", language)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROSE,
+        "1. What is it?\n\nA buoy; it floats (mostly).",
+        "Q: why?\nA: because.\n",
+        "import duties were raised.\nclass struggles followed.\n" * 9,
+        "He said: <em>no</em> and left. " * 20,
+        "a - b - c\n" * 9,
+        "これは文章です。次の文です。" * 9,
+        "",
+    ],
+)
+def test_prose_is_not_taken_for_more(text: str) -> None:
+    assert format_of(text) == Format("prose")
+
+
+def test_code_in_a_manual_does_not_make_it_code() -> None:
+    assert format_of(f"Install it:\n\n```python\n{PYTHON}```\n").kind == "markdown"
+
+
+def test_the_shipped_documents_are_taken_for_what_they_are() -> None:
+    documents = load_dataset("lochmere").documents
+    kinds = {
+        document.id: format_of(document.text).kind for document in documents if document.id.endswith((".md", ".txt"))
+    }
+    assert kinds["manual.md"] == "markdown"
+    assert kinds["api-reference.md"] == "markdown"
+    assert kinds["feature-brennen.txt"] == "prose"
+    assert "html" not in kinds.values()
+    assert "code" not in kinds.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cls"),
+    [("a.md", NOTES, Markdown), ("a.html", PAGE, Html), ("a.py", PYTHON, Code), ("a.txt", PROSE, Sentence)],
+    ids=["markdown", "html", "code", "sentence"],
+)
+def test_chunks_are_those_of_the_strategy_that_is_picked(name: str, text: str, cls: type[Chunker]) -> None:
+    options: dict[str, Any] = {"size": 9, "minimum": 4, "maximum": 20, "counter": "words"}
+    document = Document(name, text)
+    expected = [(chunk.spans, dict(chunk.metadata)) for chunk in cls(**options).chunk(document)]
+    found = [(chunk.spans, dict(chunk.metadata)) for chunk in Auto(**options).chunk(document)]
+    assert found == [(spans, {**told, "strategy": cls.name}) for spans, told in expected]
+
+
+@given(
+    marked_text(["# ", "<p>", "</p>", "<html>", "```\n", "def f(): ", "|", "- ", "{\n", "}\n", "import a\n", "\n\n"])
+)
+@settings(max_examples=60)
+def test_the_promises_hold_for_any_mixture(text: str) -> None:
+    check_everything(Auto(size=9, minimum=3, maximum=15, counter="words"), text)

@@ -1,0 +1,274 @@
+"""`code`: definitions of nine languages are kept whole, with what belongs to them, at exact code points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from chunkcore.boundaries.code import code_blocks, language_of
+from chunkcore.chunkers import Code
+from chunkcore.document import Chunk, Document
+from chunkcore.errors import OptionError
+from tests.structures import check_blocks, check_everything, marked_text
+
+MARKS = [
+    *("def f():\n", "    return 1\n", "class A:\n", "class A {\n", "}\n", "{", "}", "(", ")", ";\n", "@d\n", "# c\n"),
+    *(
+        "// c\n",
+        "/* ",
+        "*/",
+        '"""',
+        "'",
+        '"',
+        "`",
+        "${",
+        "<div>",
+        "#include <a>\n",
+        "#if X\n",
+        "#endif\n",
+        "fn f() {\n",
+    ),
+    *(
+        "func (t T) F() {\n",
+        "public void f() {\n",
+        "template <class T>\n",
+        "impl A {\n",
+        "\n\n",
+        "\n",
+        "\t",
+        "\r\n",
+        "\r",
+    ),
+    *("x = 'é😀'\n", "\\\n", "if (a) {\n", "else:\n", "=> ", "lambda: ", "\0", "\x0c"),
+]
+GRAMMARS = ["c", "cpp", "go", "java", "javascript", "python", "rust", "tsx", "typescript"]
+
+
+def chunks(text: str, language: str, size: int, **options: Any) -> list[Chunk]:
+    return Code(size=size, language=language, counter="words", **options).chunk(Document("d", text))
+
+
+def cut(text: str, language: str, size: int, **options: Any) -> list[tuple[list[str], str]]:
+    return [(chunk.metadata["scope"], chunk.text) for chunk in chunks(text, language, size, **options)]
+
+
+@pytest.mark.parametrize("language", [*GRAMMARS, "other"])
+@given(text=marked_text(MARKS, max_parts=25))
+@settings(max_examples=15)
+def test_blocks_cover_any_text_in_any_language(language: str, text: str) -> None:
+    blocks = code_blocks(text, language)
+    if blocks is not None:
+        check_blocks(text, blocks)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": 6, "language": "python", "counter": "words"},
+        {"size": 9, "minimum": 5, "maximum": 25, "language": "cpp", "counter": "characters"},
+        {"size": 20, "minimum": 20, "language": "typescript", "maximum": 60},
+        {"size": 12, "language": "other"},
+    ],
+    ids=str,
+)
+@given(text=marked_text(MARKS))
+@settings(max_examples=20)
+def test_the_promises_hold_for_text_full_of_marks(options: dict[str, Any], text: str) -> None:
+    check_everything(Code(**options), text)
+
+
+PYTHON = '''"""Tea — 茶."""
+
+import os
+
+
+# How hot.
+HEAT = 90
+
+
+# Brews "ünïcödé" 🍵 too.
+@cached
+def brew(leaf):
+    return f"茶 {leaf}"
+
+
+class Tea:
+    """A kind."""
+
+    name = "é"
+
+    # The first.
+    @property
+    def colour(self):
+        return self._colour
+
+    async def pour(self):
+        if self.cold:
+            return None
+        return "🍵🍵"
+'''
+
+
+def test_python_definitions_keep_their_comments_and_decorators() -> None:
+    found = cut(PYTHON, "python", 13)
+    assert [scope for scope, _ in found] == [
+        [],
+        ["def brew"],
+        ["class Tea"],
+        ["class Tea", "def colour"],
+        ["class Tea", "def pour"],
+    ]
+    texts = [text for _, text in found]
+    assert '# Brews "ünïcödé" 🍵 too.\n@cached\ndef brew(leaf):\n    return f"茶 {leaf}"' in texts
+    assert "    # The first.\n    @property\n    def colour(self):\n        return self._colour" in texts
+    assert (
+        texts[-1] == '    async def pour(self):\n        if self.cold:\n            return None\n        return "🍵🍵"'
+    )
+
+
+def test_a_class_that_is_cut_keeps_its_first_lines_with_its_first_member() -> None:
+    text = "class Tea(Drink):\n    def a(self):\n        pass\n\n    def b(self):\n        pass\n"
+    assert cut(text, "python", 7) == [
+        (["class Tea", "def a"], "class Tea(Drink):\n    def a(self):\n        pass"),
+        (["class Tea", "def b"], "    def b(self):\n        pass"),
+    ]
+    assert cut(text, "python", 8) == [(["class Tea"], text.rstrip())]
+    assert cut(text, "python", 3, maximum=8) == [(["class Tea"], text.rstrip())]
+
+
+def test_small_definitions_share_a_chunk_up_to_the_size() -> None:
+    text = "def a():\n    pass\n\n\ndef b():\n    pass\n\n\ndef c():\n    pass\n"
+    assert cut(text, "python", 6) == [
+        ([], "def a():\n    pass\n\n\ndef b():\n    pass"),
+        (["def c"], "def c():\n    pass"),
+    ]
+
+
+def test_a_comment_that_a_blank_line_parts_is_no_part_of_the_definition() -> None:
+    text = "# Licence.\n\n# About a.\ndef a():\n    pass\n"
+    assert cut(text, "python", 6) == [([], "# Licence."), (["def a"], "# About a.\ndef a():\n    pass")]
+
+
+def test_what_is_left_of_a_definition_is_not_packed_with_the_next() -> None:
+    text = "def a():\n    one = 1\n    two = 2\n\n\ndef b():\n    pass\n"
+    assert cut(text, "python", 6) == [
+        (["def a"], "def a():\n    one = 1"),
+        (["def a"], "    two = 2"),
+        (["def b"], "def b():\n    pass"),
+    ]
+    assert len(cut(text, "python", 7, minimum=4, maximum=9)) == 2
+
+
+_TESTS = [["mod tests", "fn t"], ["mod tests", "fn u"]]
+SAMPLES = {
+    "javascript": (
+        "import a from 'a';\n\n// A.\nexport default class A {\n  x() {\n    return 'é';\n  }\n}\n\n"
+        "export const f = async (a) => {\n  return a;\n};\n\nfunction* g() {\n  yield 1;\n}\n",
+        [[], ["class A"], ["class A", "method x"], ["function f"], ["function g"]],
+    ),
+    "typescript": (
+        "@Injectable()\nexport abstract class A<T> {\n  x(): void {\n    run('é');\n  }\n}\n\n"
+        "interface I {\n  a: string;\n}\n\nnamespace N {\n  export function f() {\n    return 1;\n  }\n}\n",
+        [["class A"], ["interface I"], ["namespace N"]],
+    ),
+    "tsx": ("const View = () => {\n  return <p>é {a}</p>;\n};\n", [["function View"]]),
+    "java": (
+        "package a;\n\n/** Doc é. */\n@Ann\npublic class A\n{\n  int x;\n\n  A() {\n    x = 1;\n  }\n\n"
+        "  @Override\n  public void foo() {\n    x = 2;\n  }\n}\n\nrecord P(int x) {\n}\n",
+        [[], ["class A"], ["class A", "constructor A"], ["class A", "method foo"], ["record P"]],
+    ),
+    "go": (
+        "package m\n\n// Foo é.\nfunc (r *T) Foo() int {\n\treturn 1\n}\n\ntype T struct {\n\ta int\n\tb int\n}\n",
+        [[], ["func (r *T) Foo"], ["type T"]],
+    ),
+    "rust": (
+        "#[derive(Debug)]\n/// Doc é.\npub struct S {\n    a: i32,\n}\n\nimpl fmt::Display for S {\n"
+        "    fn fmt(&self) -> i32 {\n        1\n    }\n}\n\n"
+        "mod tests {\n    #[test]\n    fn t() {\n        run();\n    }\n    fn u() {\n        run();\n    }\n}\n",
+        [["struct S"], ["impl fmt::Display for S"], ["impl fmt::Display for S", "fn fmt"], *_TESTS],
+    ),
+    "c": (
+        "#include <a.h>\n\n/* Doc é. */\nstatic int *foo(int a)\n{\n    return 0;\n}\n\nstruct S {\n    int a;\n};\n",
+        [[], ["function foo"], ["struct S"]],
+    ),
+    "cpp": (
+        "namespace n {\ntemplate <class T>\nclass A : B {\n public:\n  void f() {\n    run();\n  }\n};\n}\n\n"
+        "void n::A::g() {\n  run();\n}\n",
+        [["namespace n", "class A"], ["namespace n", "class A", "function f"], ["function n::A::g"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("language", list(SAMPLES))
+def test_scopes_are_told_in_every_language(language: str) -> None:
+    text, expected = SAMPLES[language]
+    found = Code(size=12, language=language, counter="words").chunk(Document("d", text))
+    scopes = [chunk.metadata["scope"] for chunk in found]
+    assert [scope for number, scope in enumerate(scopes) if not number or scope != scopes[number - 1]] == expected
+    assert all(chunk.metadata["language"] == language for chunk in found)
+    check_everything(Code(size=12, language=language, counter="words"), text)
+
+
+@pytest.mark.parametrize("language", list(SAMPLES))
+def test_offsets_are_code_points_whatever_stands_before(language: str) -> None:
+    text, _ = SAMPLES[language]
+    plain = Code(size=8, language=language, counter="words")
+    comment = {"python": "#"}.get(language, "//") + " é 漢字 👩‍👩‍👧‍👦 \ud83d x\n\n"
+    ascii_comment = comment.encode("ascii", "replace").decode()
+    assert len(comment) == len(ascii_comment)
+    assert plain.spans(comment + text) == plain.spans(ascii_comment + text)
+
+
+def test_code_on_one_line_is_cut_between_statements() -> None:
+    text = "function f() { return 1; } function g() { return 2; } function h() { return 3; }"
+    assert [text for _, text in cut(text, "javascript", 7)] == [
+        "function f() { return 1; }",
+        "function g() { return 2; }",
+        "function h() { return 3; }",
+    ]
+
+
+def test_other_languages_are_cut_at_blank_lines_before_what_is_not_indented() -> None:
+    text = "module Tea\n  def a\n\n  end\nend\n\nmodule Coffee\n  def b\n  end\nend\n"
+    assert cut(text, "ruby", 9) == [
+        ([], "module Tea\n  def a\n\n  end\nend"),
+        ([], "module Coffee\n  def b\n  end\nend"),
+    ]
+    assert [text for _, text in cut(text, "other", 4)] == [
+        "module Tea\n  def a",
+        "  end\nend",
+        "module Coffee\n  def b",
+        "  end\nend",
+    ]
+
+
+def test_the_language_is_that_of_the_metadata_else_of_the_name() -> None:
+    def language(name: str, **metadata: str) -> str:
+        (chunk,) = Code().chunk(Document(name, "x", metadata))
+        return str(chunk.metadata["language"])
+
+    assert language("src/Tea.JAVA") == "java"
+    assert language("17", file_path="a/b.rs") == "rust"
+    assert language("a.py", language="Go") == "go"
+    assert language("a.py", language="en") == "python"
+    assert language("a.unknown") == "other"
+    assert language_of("makefile") is None
+
+
+def test_a_text_unlike_its_language_is_cut_at_blank_lines_and_says_so() -> None:
+    found = chunks("<!--" * 5000, "python", 1)
+    assert {chunk.metadata["fallback"] for chunk in found} == {"blank lines"}
+    assert "fallback" not in chunks(PYTHON, "python", 9)[0].metadata
+
+
+@pytest.mark.parametrize("mark", ["(", "{", "[\n", "/* ", "class A {\n", "if a:\n", "`", '"', "<a>", "a(b<", "\0"])
+@pytest.mark.parametrize("language", ["python", "cpp", "typescript"])
+def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(language: str, mark: str) -> None:
+    check_everything(Code(size=100, minimum=10, language=language), mark * 500)
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"language is auto or one of .*python.*; got 'pyhton'"):
+        Code(language="pyhton")
