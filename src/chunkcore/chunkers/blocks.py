@@ -15,7 +15,7 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import DraftingChunker
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit
+from chunkcore.packing import fit, join_small
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["BlockChunker", "Packed", "pack_blocks"]
@@ -253,22 +253,14 @@ class _Packer:
 def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) -> list[Packed]:
     """The chunks, those under the minimum joined with the neighbour across the weaker cut, where the maximum allows."""
 
-    def both(left: Packed, right: Packed) -> Packed | None:
-        size = _count(source, chunker, left.start, right.end, left.header)
-        path = _common([left.path, right.path])
-        return left._replace(end=right.end, path=path, size=size) if size <= chunker.hard_maximum else None
+    def together(first: int, last: int) -> int:
+        return _count(source, chunker, packed[first].start, packed[last - 1].end, packed[first].header)
 
-    found: list[Packed] = []
-    for chunk, after in zip(packed, [*packed[1:], None], strict=False):
-        before = found[-1] if found else None
-        waits = before is not None and before.size < chunker.minimum
-        small = chunk.size < chunker.minimum
-        if before and (waits or small) and (joined := both(before, chunk)):
-            later = small and not waits and after and after.cut < chunk.cut and both(chunk, after)
-            if not later:
-                found[-1] = joined
-                continue
-        found.append(chunk)
+    sizes, cuts = [chunk.size for chunk in packed], [chunk.cut for chunk in packed]
+    found = []
+    for first, last in join_small(sizes, cuts, chunker.minimum, chunker.hard_maximum, together):
+        path = _common([chunk.path for chunk in packed[first:last]])
+        found.append(packed[first]._replace(end=packed[last - 1].end, path=path))
     return found
 
 
