@@ -648,7 +648,8 @@ def test_as_many_questions_at_once_as_the_limit_says():
 def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_else(server, monkeypatch, path):
     secret = "sk-very-secret-0123456789"
     monkeypatch.setenv("FAKE_API_KEY", secret)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-service")
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "sk-of-another-service")
     named = get_llm(f"openai:ok@{server.url}#key=FAKE_API_KEY&cache={path}")
     ask(named, question("with a key"))
     assert server.log[-1]["headers"]["authorization"] == f"Bearer {secret}"

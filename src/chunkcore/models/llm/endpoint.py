@@ -167,6 +167,9 @@ class OpenAILLM(MeteredLLM):
                     timeout=self._settings["timeout"],
                     max_retries=int(self._settings["tries"] or 1) - 1,
                 )
+                if urlsplit(self.base_url).hostname != _OPENAI:
+                    # The package reads them from the environment, and would tell them to any endpoint.
+                    self._client.organization = self._client.project = None
                 self._client_of = os.getpid()
             return self._client
 
