@@ -24,7 +24,7 @@ def read_specs(path: Path | str) -> list[str]:
         DataError: the file cannot be read, is empty, or is not UTF-8.
     """
     path = Path(path)
-    text = read_text(path).removeprefix("\ufeff")
+    text = read_text(path)
     with _told(path):
         loader = yaml.SafeLoader(text)
     try:
