@@ -169,6 +169,20 @@ def test_text_that_stands_nowhere_is_cut_too() -> None:
     assert report.mean("Precision@35tok") == 5 / 35
 
 
+def test_a_budget_that_is_used_up_reaches_no_further_piece() -> None:
+    assert score("ChunkPrecision@10tok", piece((10, 20)), piece((0, 10))) == 1
+    assert score("ChunkPrecision@11tok", piece((10, 20)), piece((0, 10))) == 1 / 2
+
+
+def test_a_piece_that_is_cut_to_nothing_holds_nothing() -> None:
+    document = Document("d", "a👩")  # its last character is three tokens
+    assert get_counter("cl100k_base").boundaries(document.text).tolist() == [0, 1, 1, 1]
+    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
+    report = evaluate(benchmark, Run("r", {"q": [piece((1, 2), document="d")]}), ["Recall@2tok", "Recall@3tok"])
+    assert report.retrieved_tokens == {"2tok": [0], "3tok": [3]}
+    assert (report.mean("Recall@2tok"), report.mean("Recall@3tok")) == (0, 3 / 4)
+
+
 def test_no_character_is_cut_in_two() -> None:
     family = "👩‍👩‍👧"
     document = Document("d", f"{family} naps")
@@ -230,6 +244,14 @@ def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
     assert score("Recall@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
     assert score("Precision@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
     assert score("Precision@5[document]", *ranking, Retrieved("", ()), benchmark=DOCUMENTS) == 1 / 4
+
+
+def test_pieces_of_unknown_documents_are_each_querys_own() -> None:
+    queries = [Query(name, "?", (Evidence("d1", Span(0, 4)),)) for name in ("p", "q")]
+    nowhere = Retrieved("", (), 0, "two", "unlocated")
+    run = Run("r", {"p": of(6, 8), "q": [nowhere, *of(1)]})
+    report = evaluate(Benchmark("b", TEN, queries), run, ["Precision@2[document]", "MRR[document]"])
+    assert report.values("Precision@2[document]").tolist() == report.values("MRR[document]").tolist() == [0, 1 / 2]
 
 
 def test_documents_within_a_budget() -> None:
