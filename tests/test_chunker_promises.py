@@ -12,10 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from chunkcore.chunkers import Chunker, build_chunker, format_chunker, parse_chunker, strategies
+from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import SizeError
 from tests.fakes import FakeEmbedder, FakeLLM
 from tests.strategies import hard_text
+
+SEMANTIC = SemanticOverlap(threshold=0.2, embedder=FakeEmbedder())
 
 # Option sets that a property is held for. A strategy that is not named here is held for its defaults.
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
@@ -25,6 +28,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 1, "counter": "words"},
         {"size": 3, "overlap": 1, "counter": "characters"},
         {"size": 6, "overlap": 4, "minimum": 6},
+        {"size": 6, "overlap": SEMANTIC, "minimum": 2},
     ],
     "recursive": [
         {"size": 8},
@@ -32,6 +36,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 12, "counter": "characters", "maximum": "text", "strip": False},
         {"size": 40, "overlap": 15, "maximum": "text"},
         {"size": 20, "overlap": 5, "minimum": 12},
+        {"size": 12, "overlap": SEMANTIC, "maximum": "text", "counter": "characters"},
         {"size": 40, "minimum": 30, "maximum": "text", "counter": "characters"},
         {"size": 9, "separators": ["\n\n", "\n", ".", "!", " ", ""], "maximum": "text", "overlap": 9},
         {"size": 6, "separators": [r"(?<=[.!?])\s+", r"\s"], "regex": True, "counter": "words"},
@@ -64,10 +69,15 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "sentence": [
         {"size": 12, "overlap": 5},
+        {"size": 40, "overlap": SEMANTIC, "minimum": 20, "counter": "characters"},
         {"size": 9, "minimum": 4, "maximum": 120, "overlap_sentences": 2, "counter": "words"},
         {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
     ],
-    "fixed_sentences": [{"sentences": 2, "overlap": 1}, {"sentences": 3, "minimum": 9}, {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"}],
+    "fixed_sentences": [
+        {"sentences": 2, "overlap": 1},
+        {"sentences": 3, "minimum": 9, "overlap": SEMANTIC},
+        {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"},
+    ],
     "llm_semantic": [
         {"piece_size": 8, "window": 60, "max_size": 40},
         {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 0},
@@ -203,6 +213,8 @@ def test_the_empty_text_has_no_chunks(chunker: Chunker) -> None:
 def named(chunker: Chunker) -> Chunker:
     """The chunker with names in place of models, as a configuration file has it."""
     names = {"embedder": "fake", "llm": "openai:fake@http://localhost:9/v1"}
+    if isinstance(overlap := getattr(chunker, "overlap", 0), SemanticOverlap):
+        names["overlap"] = overlap.name
     return replace(chunker, **{option: name for option, name in names.items() if option in chunker.option_names()})
 
 

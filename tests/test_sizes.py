@@ -123,3 +123,12 @@ def test_chunks_that_the_embedder_cuts_off_are_counted_with_what_is_lost(benchma
     assert report.chunks is not None
     # 60 words and their 10 full stops, and the two tokens around them, less 20. The chunks are all the same text.
     assert (report.chunks.truncated, report.chunks.tokens_lost) == (1, 52)
+
+
+def test_a_run_shares_its_embedder_with_semantic_overlap(benchmark: Benchmark) -> None:
+    model = FakeTokenEmbedder(max_tokens=None)
+    (report,) = run_chunkers(
+        benchmark, [parse_chunker("fixed_sentences:sentences=2,overlap=semantic:-1")], model, counter="words"
+    )
+    assert report.chunks is not None
+    assert report.chunks.tokens.tolist() == [12] + [18] * 14

@@ -38,7 +38,7 @@ def running_sizes(sizes: Offsets, gap: int = 0) -> Offsets:
 
 
 def pack(
-    sums: Offsets, size: int, overlap: int = 0, *, gap: int = 0, first: int = 0, last: int | None = None
+    sums: Offsets, size: int, overlap: int | Offsets = 0, *, gap: int = 0, first: int = 0, last: int | None = None
 ) -> list[tuple[int, int]]:
     """Ranges of neighbouring pieces, as large as `size` allows, that share at most `overlap` with their predecessor.
 
@@ -49,7 +49,8 @@ def pack(
     Args:
         sums: `running_sizes` of the pieces.
         size: the target.
-        overlap: how much two neighbouring ranges may share.
+        overlap: how much two neighbouring ranges may share; or, for each piece, how much the range may in which it is
+            the first that its predecessor lacks.
         gap: the size of what stands between two pieces.
         first: the piece to begin with.
         last: the piece to end before; None for all.
@@ -66,7 +67,8 @@ def pack(
         ranges.append((begin, end))
         if end < stop:
             needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
-            shared = max(0, min(overlap, size - needed))
+            wanted = overlap if isinstance(overlap, int) else int(overlap[end])
+            shared = max(0, min(wanted, size - needed))
             begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from math import inf
+from typing import Any, cast
+
+import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import join_ranges
@@ -30,7 +34,8 @@ class FixedSentences(Chunker):
         sentences: new sentences a chunk, at least 1.
         chunks: how many chunks a document has, at least 1, instead of `sentences`: as near to one number of
             sentences as can be, the first ones one longer. A document of fewer sentences has a chunk each.
-        overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`.
+        overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`; or "semantic":
+            at most half of a chunk, back to where the topic changes (see `SemanticOverlap`), which asks a model.
         minimum: a chunk that counts less, in the counter's unit, joins a neighbour; 0 for none.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
@@ -44,7 +49,7 @@ class FixedSentences(Chunker):
 
     sentences: int = 5
     chunks: int | None = None
-    overlap: int = 0
+    overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
@@ -54,7 +59,9 @@ class FixedSentences(Chunker):
             raise OptionError(f"sentences is at least 1, got {self.sentences}")
         if self.chunks is not None and self.chunks < 1:
             raise OptionError(f"chunks is at least 1, or null for a number of sentences; got {self.chunks}")
-        if self.overlap < 0 or (self.chunks is None and self.overlap > self.sentences):
+        object.__setattr__(self, "overlap", read_overlap(self.overlap))
+        most = self.sentences if self.chunks is None else inf
+        if isinstance(self.overlap, int) and not 0 <= self.overlap <= most:
             raise OptionError(f"overlap is 0 to sentences ({self.sentences}) sentences, got {self.overlap}")
         if self.minimum < 0:
             raise OptionError(f"minimum is at least 0, got {self.minimum}")
@@ -62,13 +69,26 @@ class FixedSentences(Chunker):
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
+        reach = self._reach(source, rows, edges)
         found: list[tuple[int, int]] = []
         previous = -1
-        for first, end in pairwise(edges):
-            begin = max(previous + 1, first - self.overlap) if found else first
+        for reached, end in zip(reach, edges[1:], strict=True):
+            begin = max(previous + 1, reached)
             previous = begin
             found.append((rows[begin][0], rows[end - 1][1]))
         return [(Span(start, end),) for start, end in join_ranges(source, found, self.minimum)]
+
+    def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
+        """For each chunk the first sentence that it may repeat."""
+        if not isinstance(self.overlap, SemanticOverlap):
+            overlap = cast("int", self.overlap)
+            return [max(0, first - overlap) for first in edges[:-1]]
+        if not rows:
+            return []
+        drops = self.overlap.drops([source.text[start:end] for start, end in rows])
+        topics = np.maximum.accumulate(np.where(drops, np.arange(len(rows)), 0)).tolist()
+        halves = [(after - first) // 2 for first, after in pairwise(edges)]
+        return [0, *(max(topics[each], each - half) for each, half in zip(edges[1:-1], halves, strict=False))]
 
     def _edges(self, total: int) -> list[int]:
         """The number of the first new sentence of each chunk, and the number of sentences."""

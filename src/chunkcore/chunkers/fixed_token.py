@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import join_small
+from chunkcore.packing import join_small, pack
 from chunkcore.tokens import Offsets, TokenizedText
 
 __all__ = ["FixedToken"]
@@ -31,7 +32,8 @@ class FixedToken(Chunker):
 
     Attributes:
         size: tokens a window, at least 1.
-        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``.
+        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``; or "semantic": at most half of
+            `size`, back to where the topic changes (see `SemanticOverlap`), which asks a model.
         minimum: a last window of fewer tokens joins the one before it; ``0 <= minimum <= size``.
         counter: whose tokens.
 
@@ -45,13 +47,14 @@ class FixedToken(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int = 0
+    overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
 
     def _validate(self) -> None:
         if self.size < 1:
             raise OptionError(f"size is at least 1 token, got {self.size}")
-        if not 0 <= self.overlap < self.size:
+        object.__setattr__(self, "overlap", read_overlap(self.overlap))
+        if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
             raise OptionError(
                 f"overlap is at least 0 and less than size ({self.size}), else windows would not advance; "
                 f"got {self.overlap}"
@@ -61,22 +64,32 @@ class FixedToken(Chunker):
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows: list[list[int]] = []
+        topics = self.overlap.topics(source) if isinstance(self.overlap, SemanticOverlap) else None
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
             if low < high:
-                rows.extend(self._windows(source.boundaries[low:high], start, end))
+                begins, ends = self._tokens(source, low, high, topics)
+                rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
             elif source.text[start:end].strip():
                 # Nothing that this counter knows; what is not white space must not be lost all the same.
                 rows.append([start, end])
         return [(Span(start, end),) for start, end in rows]
 
-    def _windows(self, places: Offsets, start: int, end: int) -> list[list[int]]:
+    def _tokens(self, source: TokenizedText, low: int, high: int, topics: Offsets | None) -> tuple[Offsets, Offsets]:
+        """The first token of each window and the one after its last, numbered from the text's first."""
+        if isinstance(self.overlap, SemanticOverlap) and topics is not None:
+            allowed = self.overlap.allowance(source, topics, source.boundaries[low:high], self.size)
+            windows = np.array(pack(np.arange(high - low + 1), self.size, allowed))
+            begins, ends = windows[:, 0], windows[:, 1]
+        else:
+            overlap = cast("int", self.overlap)
+            # The last window is the first that reaches the end of the text.
+            begins = np.arange(0, max(1, high - low - overlap), self.size - overlap)
+            ends = np.minimum(begins + self.size, high - low)
+        return self._joined(begins, ends) if self.minimum and len(begins) > 1 else (begins, ends)
+
+    def _windows(self, places: Offsets, begins: Offsets, ends: Offsets, start: int, end: int) -> list[list[int]]:
         """Start and end of each window of a text whose tokens begin at these places."""
-        # The last window is the first that reaches the end of the text.
-        begins = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
-        ends = np.minimum(begins + self.size, len(places))
-        if self.minimum and len(begins) > 1:
-            begins, ends = self._joined(begins, ends)
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))

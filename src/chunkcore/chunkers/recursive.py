@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_ranges, pack, running_sizes, trim
@@ -42,7 +43,8 @@ class Recursive(Chunker):
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
-        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
+        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only. Or "semantic": at
+            most half of `size`, back to where the topic changes (see `SemanticOverlap`), which asks a model.
         separators: tried in this order; "" splits into characters.
         keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it,
             or "drop". What is dropped between two chunks is in no chunk. A dropped regular expression's
@@ -66,7 +68,7 @@ class Recursive(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int = 0
+    overlap: int | str | SemanticOverlap = 0
     separators: tuple[str, ...] = ("\n\n", "\n", " ", "")
     keep: Keep = "start"
     regex: bool = False
@@ -77,7 +79,8 @@ class Recursive(Chunker):
     def _validate(self) -> None:
         if self.size < 1:
             raise OptionError(f"size is at least 1, got {self.size}")
-        if not 0 <= self.overlap <= self.size:
+        object.__setattr__(self, "overlap", read_overlap(self.overlap))
+        if isinstance(self.overlap, int) and not 0 <= self.overlap <= self.size:
             raise OptionError(f"overlap is at least 0 and at most size ({self.size}), got {self.overlap}")
         if not 0 <= self.minimum <= self.size:
             raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
@@ -116,13 +119,14 @@ class Recursive(Chunker):
         texts that wait for it, so that the work is a few array operations a separator.
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
+        topics = self.overlap.topics(source) if isinstance(self.overlap, SemanticOverlap) else None
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
             for block in _blocks(texts):
                 pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
                 sizes = source.counts(pieces.starts, pieces.ends)
-                merged.append(self._merge(source, separator, pieces, sizes))
+                merged.append(self._merge(source, separator, pieces, sizes, topics))
                 over = (sizes >= self.size).nonzero()[0]
                 large = np.column_stack((pieces.starts[over], pieces.ends[over]))
                 (unsplit if is_last else left).append(large)
@@ -158,7 +162,9 @@ class Recursive(Chunker):
         renumbered = found._replace(texts=(np.cumsum(occurs) - 1)[found.texts])
         return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
 
-    def _merge(self, source: TokenizedText, separator: str, pieces: Places, sizes: Offsets) -> Ranges:
+    def _merge(
+        self, source: TokenizedText, separator: str, pieces: Places, sizes: Offsets, topics: Offsets | None
+    ) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
         small = (sizes < self.size).nonzero()[0]
         gap = source.counter.count(separator) if self.keep == "drop" else 0
@@ -166,9 +172,13 @@ class Recursive(Chunker):
         texts = pieces.texts[small]
         run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
         edges = [0, *(run_ends.nonzero()[0] + 1).tolist(), len(small)]
+        if isinstance(self.overlap, SemanticOverlap) and topics is not None:
+            overlap: int | Offsets = self.overlap.allowance(source, topics, pieces.starts[small], self.size)
+        else:
+            overlap = cast("int", self.overlap)
         found: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
-            found.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
+            found.extend(pack(sums, self.size, overlap, gap=gap, first=first, last=last))
         chunks = np.array(found, dtype=np.int64).reshape(-1, 2)
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_ranges, running_sizes
@@ -44,7 +45,8 @@ class Sentence(Chunker):
         size: the target, in the counter's unit; at least 1.
         minimum: a chunk of less joins a neighbour; ``0 <= minimum <= size``.
         maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        overlap: how much neighbouring chunks may share, ``0 <= overlap < size``.
+        overlap: how much neighbouring chunks may share, ``0 <= overlap < size``; or "semantic": at most half of `size`,
+            back to where the topic changes (see `SemanticOverlap`), which asks a model.
         overlap_sentences: how many sentences they share; at least 0.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
@@ -61,7 +63,7 @@ class Sentence(Chunker):
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
-    overlap: int = 0
+    overlap: int | str | SemanticOverlap = 0
     overlap_sentences: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
@@ -73,7 +75,8 @@ class Sentence(Chunker):
             raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
         if self.maximum is not None and self.maximum < self.size:
             raise OptionError(f"maximum is at least size ({self.size}), got {self.maximum}")
-        if not 0 <= self.overlap < self.size:
+        object.__setattr__(self, "overlap", read_overlap(self.overlap))
+        if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
             raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
         if self.overlap_sentences < 0:
             raise OptionError(f"overlap_sentences is at least 0, got {self.overlap_sentences}")
@@ -88,27 +91,36 @@ class Sentence(Chunker):
             return []
         before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
         sums: list[int] = running_sizes(source.counts(before, sentences[:, 1])).tolist()
-        rows = self._bounded(source, sentences, self._packed(sums))
+        reach = self._reach(source, sentences, sums)
+        rows = self._bounded(source, sentences, self._packed(sums, reach))
         return [(Span(start, end),) for start, end in join_ranges(source, rows, self.minimum, self.hard_maximum)]
 
-    def _packed(self, sums: list[int]) -> list[_Row]:
+    def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
+        """For each sentence the first that a chunk may share whose new sentences begin with it."""
+        numbers = range(len(sentences))
+        if isinstance(self.overlap, SemanticOverlap):
+            drops = self.overlap.drops([source.text[start:end] for start, end in sentences.tolist()])
+            topics = np.maximum.accumulate(np.where(drops, np.arange(len(sentences)), 0)).tolist()
+            shared = [max(topics[each], bisect_left(sums, sums[each] - self.size // 2, 0, each)) for each in numbers]
+        elif self.overlap:
+            most = cast("int", self.overlap)
+            shared = [min(each - 1, bisect_left(sums, sums[each] - most, 0, each)) for each in numbers]
+        else:
+            shared = list(numbers)
+        return [min(each - self.overlap_sentences, first) for each, first in zip(numbers, shared, strict=True)]
+
+    def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
         """Sentences in order, as many as fit, each chunk after the sentences that it shares."""
         rows: list[_Row] = []
         begin = end = 0
         while end < len(sums) - 1:
             first = end
             if rows:
-                begin = max(self._shared_from(sums, first), begin + 1)
+                begin = max(reach[first], begin + 1)
                 begin = min(first, bisect_left(sums, sums[first + 1] - self.size, begin, first))
             end = max(first + 1, bisect_right(sums, sums[begin] + self.size, first + 1) - 1)
             rows.append((begin, first, end))
         return rows
-
-    def _shared_from(self, sums: list[int], first: int) -> int:
-        counted = first - self.overlap_sentences
-        if not self.overlap:
-            return counted
-        return min(counted, first - 1, bisect_left(sums, sums[first] - self.overlap, 0, first))
 
     def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
         """The chunks' ranges; one whose own text is over the maximum shares nothing, and is halved until all fit."""

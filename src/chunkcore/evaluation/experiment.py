@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.chunkers.spec import label
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import OptionError
@@ -171,6 +172,9 @@ def _sharing(chunker: Chunker, metered: MeteredEmbedder) -> Chunker:
     """The strategy with the run's embedder, where it is to have it, and with its tokens, where it counts them."""
     if chunker.token_counter == EmbedderCounter():
         chunker = replace(chunker, counter=EmbedderCounter(metered.embedder))
+    overlap = getattr(chunker, "overlap", None)
+    if isinstance(overlap, SemanticOverlap) and overlap.embedder == DEFAULT_MODEL:
+        chunker = replace(chunker, overlap=replace(overlap, embedder=metered))  # type: ignore[call-arg]
     if "embedder" not in chunker.option_names():
         return chunker
     own: Any = chunker.embedder  # type: ignore[attr-defined]
