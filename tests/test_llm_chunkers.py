@@ -8,6 +8,7 @@ import threading
 from dataclasses import replace
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ from chunkcore import (
     Propositions,
     Recursive,
     Span,
+    TokenCounter,
     build_chunker,
     format_chunker,
     get_llm,
@@ -121,6 +123,17 @@ def test_a_window_that_is_not_the_last_is_split_at_least_once():
     assert len(llm.asked) == 4
 
 
+def test_the_schema_says_which_numbers_there_are_and_that_one_is_needed():
+    schemas = []
+
+    def function(messages, schema):
+        schemas.append(schema["properties"]["split_after"])
+        return '{"split_after": [2]}'
+
+    texts(semantic(CallableLLM(function, name="f"), window=12), lines(0, 5))
+    assert [(each["minItems"], each["items"]["maximum"]) for each in schemas] == [(1, 3), (0, 2)]
+
+
 @pytest.mark.parametrize("split_after", [[10], [-1], [5, 3], [3, 3], ["3"], [2.5], 3, None, [[3]], [True]])
 def test_numbers_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(split_after):
     llm = answers({"split_after": split_after})
@@ -141,12 +154,28 @@ def test_only_the_window_without_an_answer_falls_back():
 
 
 def test_a_section_over_the_maximum_is_cut_between_pieces():
-    assert texts(semantic(answers({"split_after": [7]}), max_size=9)) == [
+    assert texts(semantic(answers({"split_after": [7]}), max_size=10)) == [
         lines(0, 2),
         lines(3, 5),
         lines(6, 7),
         lines(8, 9),
     ]
+
+
+class Squares(TokenCounter):
+    """What has n words counts n², so that pieces together count more than their sum."""
+
+    name = "squares"
+
+    def boundaries(self, text: str) -> np.ndarray:
+        return np.zeros(len(text.split()) ** 2, dtype=np.int64)
+
+
+def test_the_maximum_holds_also_where_pieces_count_more_together():
+    llm = answers({"split_after": [2]}, {"split_after": []})
+    found = chunks(semantic(llm, counter=Squares(), piece_size=9, max_size=40))
+    assert max(chunk.token_count for chunk in found) == 36
+    assert covered(found) == set()
 
 
 def test_one_piece_alone_needs_no_model():
@@ -207,7 +236,7 @@ def test_a_paragraph_that_cannot_be_named_is_told(place):
 def test_a_paragraph_over_the_maximum_is_shown_in_parts_between_sentences():
     llm = answers({"first_changed": 2})
     text = "One two three. Four five. Six seven eight nine ten.\n\nEleven."
-    assert texts(lumber(llm, max_size=5), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
+    assert texts(lumber(llm, max_size=6), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
 
 
 def test_what_parts_paragraphs_can_be_chosen():
@@ -408,6 +437,7 @@ def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
     assert parse_chunker(label(chunker)) == chunker
     assert Chunker.from_dict(json.loads(json.dumps(chunker.to_dict()))) == chunker
     assert label(Contextual(llm=SPEC)) == f"contextual:llm={SPEC}"
+    assert label(Contextual(llm=SPEC, chunker=Recursive(size=50))) == f"contextual:llm={SPEC},chunker=recursive:size=50"
     assert chunker.fingerprint != replace(chunker, chunker=Recursive(size=51)).fingerprint
     assert (
         replace(chunker, chunker="recursive:size=50").fingerprint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,8 @@ def format_chunker(chunker: Chunker) -> str:
     >>> format_chunker(parse_chunker("fixed_token:size=50"))
     'fixed_token:counter=cl100k_base,size=50,overlap=0,minimum=0'
     """
-    return _format(chunker, chunker.option_names())
+    plain = chunker.to_dict()
+    return format_spec(plain.pop("strategy"), plain)
 
 
 def label(chunker: Chunker) -> str:
@@ -99,7 +100,9 @@ def label(chunker: Chunker) -> str:
     'recursive:overlap=20'
     """
     plain = chunker.to_dict()
-    return _format(chunker, [name for name in chunker.option_names() if plain[name] != _default(chunker, name)])
+    told = {name: plain[name] for name in chunker.option_names() if plain[name] != _default(chunker, name)}
+    over = {name: label(value) for name in told if isinstance(value := getattr(chunker, name), Chunker)}
+    return format_spec(chunker.name, told | over)
 
 
 def _default(chunker: Chunker, option: str) -> Any:
@@ -107,11 +110,6 @@ def _default(chunker: Chunker, option: str) -> Any:
     field = next(field for field in fields(chunker) if field.name == option)
     value = field.default if field.default_factory is MISSING else field.default_factory()
     return plain_option(option, value)
-
-
-def _format(chunker: Chunker, options: Iterable[str]) -> str:
-    plain = chunker.to_dict()
-    return format_spec(chunker.name, {option: plain[option] for option in options})
 
 
 def format_spec(name: str, options: Mapping[str, Any]) -> str:
