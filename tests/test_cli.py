@@ -207,13 +207,14 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "text.txt: Not a directory": ["compare", "-o", str(text / "out")],
         "a bracket is not closed in the strategy": ["compare", "-s", "recursive:separators=[1"],
         "Invalid value for '--resamples'": ["compare", "--resamples", "ten"],
+        "--by is question or document, got 'page'": ["compare", "--by", "page"],
     }
 
 
-@pytest.mark.parametrize("number", range(34))
+@pytest.mark.parametrize("number", range(35))
 def test_bad_input_ends_in_one_sentence_and_exit_code_2(number, tmp_path, capfd, fake):
     cases = list(_bad(tmp_path).items())
-    assert len(cases) == 34
+    assert len(cases) == 35
     sentence, arguments = cases[number]
     assert main(arguments) == 2
     out, err = capfd.readouterr()
@@ -414,6 +415,20 @@ def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp
     assert data["verdict"]["measure"] == "IoU@3"
     assert data["problems"][0]["question"] == "many"
     assert data["verdict"]["resamples"] == 200
+
+
+def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs, questions, tmp_path, capfd, fake):
+    given = ["--by", "document", "--margin", "5", "--no-cache", "--resamples", "200"]
+    specs = [argument for spec in SPECS for argument in ("-s", spec)]
+    assert main(["compare", *specs, "-o", str(tmp_path / "out"), *given]) == 0
+    verdict = json.loads((tmp_path / "out" / "report.json").read_text())["verdict"]
+    assert (verdict["resampled"], verdict["margin"]) == ("documents", 0.05)
+    assert set(verdict["firsts"]) == set(SPECS)
+    assert all(0 < each["p_value"] <= each["adjusted_p"] <= 1 for each in verdict["differences"])
+    assert "documents, which were resampled whole" in verdict["text"]
+    assert _compare(docs, questions, tmp_path / "one", "--by", "document") == 2
+    assert "--by document needs questions about two documents or more" in capfd.readouterr().err
+    assert "differ by less than 5 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 
 def test_scores_count_the_tokens_asked_for(docs, questions, tmp_path, capfd, fake):

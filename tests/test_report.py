@@ -379,6 +379,9 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
         calm.name,
         *("3", "0", "0", "0", "0", "0", "0", "1", "2"),
     ]
+    unsure = replace(troubled, certainty={"spans": 1.0, "ambiguous": 0.25})
+    shown = located_table(replace(plain, comparison=replace(plain.comparison, reports=(unsure,))))
+    assert [cell.details for cell in shown.rows[0]] == [(), *[()] * 7, ("25 % sure",), ()]
 
 
 def test_how_pieces_were_located_is_tabled_only_where_it_matters(plain):

@@ -91,6 +91,9 @@ def test_text_that_stands_nowhere_counts_as_retrieved() -> None:
         ONE, Run("r", {"q": [piece((10, 20)), Retrieved("elsewhere", (Span(0, 2),), 0, "two words")]}), counter="words"
     )
     assert report.located == {"spans": 1, "unlocated": 1}
+    assert report.certainty == {"spans": 1.0}
+    doubtful = [Retrieved("digits", (Span(0, 2),), 0, "", "fuzzy", sure) for sure in (0.75, 0.5)]
+    assert evaluate(ONE, Run("r", {"q": doubtful}), counter="words").certainty == {"fuzzy": 0.625}
     assert report.retrieved_tokens[5].tolist() == [1 + 2]
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -175,54 +175,80 @@ def advised(draw: Draw, gap: float, runs: int, seed: int = 0) -> tuple[int, int]
     return questions, count
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
-    runs = parser.parse_args().runs
-    began = time.perf_counter()
-
-    def row(*cells: object, counts: Iterable[int] = ()) -> None:
-        shares = (f"{100 * count / runs:.1f}" for count in counts)
-        print(f"| {' | '.join([*map(str, cells), *shares])} |", flush=True)
-
-    print(
-        f"{runs} comparisons a row; the standard error of 5 % is {500 * (0.05 * 0.95 / runs) ** 0.5 / 5:.1f} points.\n"
-    )
-    row("1: scores", "questions", "interval holds 0", "p <= 0.05", "distinct", "percentile", "BCa", "studentised")
-    row(*["---"] * 8)
+def pair_table(runs: int) -> None:
+    _row("scores", "questions", "interval holds 0", "p <= 0.05", "distinct", "percentile", "BCa", "studentised")
+    _row(*["---"] * 8)
     keys = ("covered", "rejected", "distinct", "percentile", "BCa", "studentised")
     for name, draw in KINDS.items():
         for questions in (10, 30, 90, 300):
             seen = equal_pair(draw, questions, runs)
-            row(name, questions, counts=[seen[key] for key in keys])
-    print()
-    row("2: scores", "questions", "any pair distinct", "one called best", "any p <= 0.05, uncorrected")
-    row(*["---"] * 5)
+            _row(name, questions, *(_share(seen[key], runs) for key in keys))
+
+
+def family_table(runs: int) -> None:
+    _row("scores", "questions", "any pair distinct", "one called best", "any p <= 0.05, uncorrected")
+    _row(*["---"] * 5)
     for name in ("found or not", "many ties", "skewed"):
         for questions in (30, 90):
             seen = equal_family(KINDS[name], 6, questions, runs)
-            row(name, questions, counts=[seen[key] for key in ("distinct", "best", "uncorrected")])
-    print()
-    row("3: scores", "questions", "margin", "equivalent, wrongly", "equivalent, rightly")
-    row(*["---"] * 5)
+            _row(name, questions, *(_share(seen[key], runs) for key in ("distinct", "best", "uncorrected")))
+
+
+def margin_table(runs: int) -> None:
+    _row("scores", "questions", "margin", "equivalent, wrongly", "equivalent, rightly")
+    _row(*["---"] * 5)
     for name, margin in (("found or not", 0.1), ("many ties", 0.05), ("even", 0.1), ("skewed", 0.02)):
         for questions in (30, 90, 300):
-            wrong = equivalent(KINDS[name], margin, margin, questions, runs)
-            row(name, questions, margin, counts=[wrong, equivalent(KINDS[name], 0, margin, questions, runs)])
-    print()
+            counts = [equivalent(KINDS[name], gap, margin, questions, runs) for gap in (margin, 0)]
+            _row(name, questions, margin, *(_share(count, runs) for count in counts))
+
+
+def document_table(runs: int) -> None:
     keys = ("distinct by question", "distinct by document", "covered by question", "covered by document")
-    row("4: documents", "questions of each", *keys)
-    row(*["---"] * 6)
+    _row("documents", "questions of each", *keys)
+    _row(*["---"] * 6)
     for documents, each in ((8, 20), (12, 20), (40, 10), (100, 5)):
         seen = clustered(documents, each, runs)
-        row(documents, each, counts=[seen[key] for key in keys])
-    print()
-    row("5: scores", "true difference", "questions advised", "distinct")
-    row(*["---"] * 4)
+        _row(documents, each, *(_share(seen[key], runs) for key in keys))
+
+
+def advice_table(runs: int) -> None:
+    _row("scores", "true difference", "questions advised", "distinct")
+    _row(*["---"] * 4)
     for name, gap in (("found or not", 0.08), ("many ties", 0.03), ("even", 0.1), ("skewed", 0.01)):
         questions, count = advised(KINDS[name], gap, runs)
-        row(name, gap, questions, counts=[count])
-    print(f"\n{time.perf_counter() - began:.0f} s")
+        _row(name, gap, questions, _share(count, runs))
+
+
+TABLES: dict[str, Callable[[int], None]] = {
+    "1": pair_table,
+    "2": family_table,
+    "3": margin_table,
+    "4": document_table,
+    "5": advice_table,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
+    parser.add_argument("--tables", default="12345", help="which ones to print")
+    given = parser.parse_args()
+    error = 100 * (0.05 * 0.95 / given.runs) ** 0.5
+    print(f"{given.runs} comparisons a row: the standard error of 5 % is {error:.1f} points.")
+    for number in given.tables:
+        began = time.perf_counter()
+        print(f"\n{number}\n")
+        TABLES[number](given.runs)
+        print(f"\n{time.perf_counter() - began:.0f} s", flush=True)
+
+
+def _row(*cells: object) -> None:
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def _share(count: int, runs: int) -> str:
+    return f"{100 * count / runs:.1f}"
 
 
 if __name__ == "__main__":

@@ -118,6 +118,15 @@ def compare(
         float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
     ] = None,
     output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
+    margin: Annotated[
+        float, typer.Option(min=0, help="The least difference that matters, in points; smaller ones count as equal.")
+    ] = 2.0,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What is resampled: question, for other questions about these documents, or document, for others."
+        ),
+    ] = "question",
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
@@ -140,6 +149,7 @@ def compare(
     prices = read_prices(input_price, output_price)
     _check_output(output)
     benchmark = _benchmark(docs, questions, dataset, output)
+    clusters = _clusters(benchmark, by)
     given = _specs(strategy or [], config)
     store = EmbeddingCache(None if no_cache else cache or default_cache())
     model = get_embedder(embedder)
@@ -172,7 +182,9 @@ def compare(
             names = [f"{spec} (late)" if lately else spec for spec in specs]
             reports += [replace(report, name=name) for report, name in zip(found, names, strict=True)]
         progress("compare", 0, 1)
-        comparison = compare_reports(reports, verdict_by, resamples=resamples, seed=seed)
+        comparison = compare_reports(
+            reports, verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters
+        )
         settings = _settings(benchmark, docs, questions, model, dict(zip(specs, chunkers, strict=True)), counter)
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         study = Study(comparison, benchmark, settings, today)
@@ -187,6 +199,23 @@ def compare(
     typer.echo(f"\n{files.html}")
     if any(check.failed for check in checks):
         raise typer.Exit(1)
+
+
+def _clusters(benchmark: Benchmark, by: str) -> dict[str, str] | None:
+    """What each question is resampled together with.
+
+    Raises:
+        OptionError: `by` is neither question nor document, or there is only one document.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.clusters import question_documents
+
+    if by not in ("question", "document"):
+        raise OptionError(f"--by is question or document, got {by!r}")
+    clusters = question_documents(benchmark)
+    if by == "document" and len(set(clusters.values())) < 2:
+        raise OptionError("--by document needs questions about two documents or more: resample by question")
+    return clusters if by == "document" else None
 
 
 def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:

@@ -91,6 +91,7 @@ class Report:
         chunks: of the pool; None where the pool is not known.
         seconds: spent on "chunk", "embed", "search", "score", where known.
         min_rule: which chunks k = "min" counts, "holding" or "touching".
+        certainty: how sure places are on average, by how they were located; see `Retrieved.certainty`.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {Measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -109,6 +110,7 @@ class Report:
     chunks: ChunkStatistics | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     min_rule: str = "holding"
+    certainty: Mapping[How, float] = field(default_factory=dict)
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query.
@@ -152,6 +154,7 @@ class Report:
             "retrieved_tokens": {str(k): _nulls(values) for k, values in self.retrieved_tokens.items()},
             "found": {str(k): [_nulls(shares) for shares in rows] for k, rows in self.found.items()},
             "located": {str(how): int(count) for how, count in self.located.items()},
+            "certainty": {str(how): float(sure) for how, sure in self.certainty.items()},
             "unanswered": list(self.unanswered),
             "chunks": chunks
             and {
@@ -183,6 +186,7 @@ class Report:
                     for k, rows in data["found"].items()
                 },
                 located=dict(data["located"]),
+                certainty=dict(data.get("certainty", {})),
                 unanswered=tuple(data["unanswered"]),
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
                 seconds=dict(data["seconds"]),

@@ -126,6 +126,7 @@ class Scorer:
         scores = {measure: marks.value(measure) for measure in wanted}
         at_k = {k: marks.outcome("token", k) for k in ks}
         queries = self.benchmark.queries
+        located, certainty = _located(results, answers.pieces)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
@@ -134,7 +135,8 @@ class Scorer:
             scores=scores,
             retrieved_tokens={k: outcome.retrieved for k, outcome in at_k.items()},
             found={k: self.relevance("token").found(outcome) for k, outcome in at_k.items()},
-            located=_located(results, answers.pieces),
+            located=located,
+            certainty=certainty,
             unanswered=tuple(each.id for each in queries if each.id not in run.results),
             chunks=ChunkStatistics(self.relevance("token").count(pool.pieces).sizes) if pool else None,
             seconds={**run.seconds, "score": time.perf_counter() - began},
@@ -298,7 +300,12 @@ def _integers(values: Iterable[int]) -> Numbers:
     return np.fromiter(values, dtype=np.int64)
 
 
-def _located(results: Sequence[Sequence[Retrieved]], pieces: Pieces) -> dict[How, int]:
-    """How many pieces were located how; one of a document that the benchmark lacks is not located."""
+def _located(results: Sequence[Sequence[Retrieved]], pieces: Pieces) -> tuple[dict[How, int], dict[How, float]]:
+    """How many pieces were located how, and how sure that is; one of a document that the benchmark lacks is nowhere."""
     retrieved = [piece for each in results for piece in each]
-    return dict(Counter("unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)))
+    hows: list[How] = ["unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)]
+    counts = Counter(hows)
+    doubts: dict[How, float] = dict.fromkeys(counts, 0.0)
+    for how, piece in zip(hows, retrieved, strict=True):
+        doubts[how] += 1 - piece.certainty
+    return dict(counts), {how: 1 - doubt / counts[how] for how, doubt in doubts.items() if how != "unlocated"}

@@ -14,6 +14,7 @@ from chunkcore.report.tables import (
     collection_table,
     difference_table,
     measure_table,
+    pairs_note,
     problem_table,
     score_table,
 )
@@ -32,7 +33,7 @@ def markdown_report(study: Study) -> str:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
             parts += [title, markdown_table(score_table(study, k, unit))]
             parts += _titled(collection_table(study, k, unit), level=3)
-    parts += _titled(difference_table(study), "Row minus column, in points; bold where the data tells the two apart.")
+    parts += _titled(difference_table(study), f"Row minus column, in points; {pairs_note(study)}.")
     parts += _titled(measure_table(study))
     for table in (chunk_table(study), problem_table(study), located_table(study)):
         parts += _titled(table)

@@ -10,7 +10,7 @@ from chunkcore.evaluation.measures import budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import How
 from chunkcore.report.study import Study
-from chunkcore.report.tables import Cell, Column, Table, amount, named
+from chunkcore.report.tables import Cell, Column, Table, amount, named, percent
 
 __all__ = ["located_table", "warnings"]
 
@@ -85,7 +85,13 @@ def located_table(study: Study) -> Table | None:
     hows: tuple[How, ...] = get_args(How)
     columns = (Column("Strategy", kind="text"), *(Column(HOW[how], "Pieces located") for how in hows))
     rows = tuple(
-        (named(report.name, number), *(Cell(amount(report.located.get(how, 0))) for how in hows))
+        (named(report.name, number), *(_located(report, how) for how in hows))
         for number, report in enumerate(study.reports, 1)
     )
     return Table("How pieces were located", columns, rows)
+
+
+def _located(report: Report, how: How) -> Cell:
+    """A count, and how sure the places are where they may be wrong."""
+    sure = report.certainty.get(how, 1.0)
+    return Cell(amount(report.located.get(how, 0)), (f"{percent(sure, 0)} % sure",) if sure < 1 else ())

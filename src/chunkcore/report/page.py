@@ -28,6 +28,7 @@ from chunkcore.report.tables import (
     difference,
     difference_table,
     measure_table,
+    pairs_note,
     problem_table,
     score_table,
 )
@@ -65,6 +66,7 @@ def html_report(study: Study) -> str:
             views=[_view(study, k, unit) for unit in study.units for k in study.ks],
             forest={kind: _markup(_forest(study, width)) for kind, width in WIDTHS},
             differences=difference_table(study),
+            pairs_note=pairs_note(study),
             measures=measure_table(study),
             meanings=_meanings(study),
             chunks=chunk_table(study),

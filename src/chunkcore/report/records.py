@@ -93,6 +93,10 @@ def json_report(study: Study) -> str:
             "questions_needed": found.questions_needed,
             "resamples": found.resamples,
             "seed": found.seed,
+            "confidence": found.confidence,
+            "margin": found.margin,
+            "firsts": {name: float(share) for name, share in found.firsts.items()},
+            "resampled": "questions" if found.clusters is None else "documents",
             "intervals": {name: list(map(_number, interval)) for name, interval in found.intervals.items()},
             "differences": [
                 {
@@ -102,6 +106,12 @@ def json_report(study: Study) -> str:
                     "low": _number(each.low),
                     "high": _number(each.high),
                     "distinct": bool(each.distinct),
+                    "p_value": _number(each.p_value),
+                    "adjusted_p": _number(each.adjusted_p),
+                    "equivalent": bool(each.equivalent),
+                    "effect": _number(each.effect),
+                    "wins": each.wins,
+                    "losses": each.losses,
                 }
                 for each in found.differences
             ],

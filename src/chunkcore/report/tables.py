@@ -23,6 +23,7 @@ __all__ = [
     "collection_table",
     "difference_table",
     "measure_table",
+    "pairs_note",
     "problem_table",
     "score_table",
 ]
@@ -175,7 +176,9 @@ def collection_table(study: Study, k: Depth, unit: Unit) -> Table | None:
 
 
 def difference_table(study: Study) -> Table:
-    """Row minus column, in points, with its interval: bold where the data tells the two apart."""
+    """Row minus column, in points, with its interval: bold where the data tells the two apart, with an equals sign
+    where it shows that they differ by less than the margin.
+    """
     names = [report.name for report in study.reports]
     columns = [Column("Row minus column", kind="text")]
     columns += [Column(str(number)) for number in range(1, len(names) + 1)]
@@ -187,14 +190,20 @@ def difference_table(study: Study) -> Table:
     return Table(f"Differences of {study.comparison.measure}", tuple(columns), tuple(rows))
 
 
+def pairs_note(study: Study) -> str:
+    """What the signs of `difference_table` mean."""
+    margin = study.comparison.margin
+    within = f"{100 * margin:g} points" if study.comparison.measure.is_share else f"{margin:g}"
+    return f"bold where the data tells the two apart, ≈ where it shows that they differ by less than {within}"
+
+
 def difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Difference | None:
     """`a` minus `b`, whichever way round the pair was compared."""
     if (a, b) in pairs:
         return pairs[a, b]
     if (b, a) not in pairs:
         return None
-    found = pairs[b, a]
-    return Difference(a, b, found.measure, -found.mean, -found.high, -found.low, found.distinct)
+    return pairs[b, a].reverse()
 
 
 def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cell:
@@ -202,7 +211,8 @@ def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cel
     if found is None or not math.isfinite(found.mean):
         return Cell("·" if a == b else MISSING)
     low, high = signed(100 * found.low), signed(100 * found.high)
-    return Cell(signed(100 * found.mean), (f"{low} to {high}",), strong=found.distinct)
+    alike = "≈ " if found.equivalent else ""
+    return Cell(f"{alike}{signed(100 * found.mean)}", (f"{low} to {high}",), strong=found.distinct)
 
 
 def measure_table(study: Study) -> Table:
