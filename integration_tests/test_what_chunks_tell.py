@@ -279,3 +279,35 @@ def test_haystack_counts_no_page_breaks_of_a_models_text():
             return [Draft((Span(0, 3),), derived="\f\fa model's")]
 
     assert _haystack("one\ftwo", Broken())[0].metadata["page_number"] == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenOfTwo(Telling):
+    """One text of a model, written from two places."""
+
+    name = "written-of-two"
+
+    def _draft(self, source, document):
+        return [Draft((Span(20, 30), Span(0, 5)), derived="A model wrote this.")]
+
+
+@frameworks
+def test_a_models_text_of_two_places_keeps_both_when_it_is_cut(framework):
+    with registered(WrittenOfTwo):
+        parts = framework.cut(TEXT, WrittenOfTwo(), Windows(size=8))
+    assert [made.text for made in parts] == ["A model ", "wrote th", "is."]
+    assert {made.spans for made in parts} == {(Span(20, 30), Span(0, 5))}
+
+
+def test_llamaindex_nodes_of_a_models_text_say_so_without_inherited_metadata():
+    derived = _llamaindex(TEXT, Telling())[2].own
+    (node, *_) = llamaindex.ChunkcoreNodeParser(Windows(), include_metadata=False)([derived])
+    assert (node.metadata, node.start_char_idx, node.end_char_idx) == ({"derived": True}, 20, 30)
+
+
+def test_spans_that_somebody_handed_down_without_knowing_them_are_not_believed():
+    text = "Green tea"
+    told = {"source_id": "tea.md", "start_index": 0, "end_index": 9, "spans": "20-25,40-45"}
+    answer = RunnableLambda(lambda query: [LangChainDocument(page_content=text, metadata=told)])
+    found = langchain.run_retriever(answer, BENCHMARK).results["q1"][0]
+    assert (found.spans, found.how) == ((Span(0, 9),), "spans")
