@@ -186,6 +186,9 @@ def test_a_callable_says_where_sentences_are():
     named = partial(every_word)
     named.name = "words"
     assert angles(splitter=named).split_text("0 0 90 90 0") == ["0 0", "90 90", "0"]
+    model = FakeEmbedder()
+    assert Breakpoint(splitter=named, embedder=model, empty_end=True).split_text("0 1 ") == ["0 1"]
+    assert model.texts == ["0 1"]
 
 
 def test_an_empty_last_sentence_counts_where_the_original_has_one():
@@ -197,6 +200,7 @@ def test_an_empty_last_sentence_counts_where_the_original_has_one():
     assert angles(**half, empty_end=True).split_text(text) == cut  # re.split leaves none here
     assert angles(**half, empty_end=True, splitter="default").split_text(text + " \n") == cut
     assert angles(**half, empty_end=True).split_text("A 0. ") == ["A 0."]
+    assert angles(threshold="distance", amount=0.5, empty_end=True).split_text(text + " ") == cut  # it is cut off
     assert angles(**half, empty_end=True).split_text(" ") == []
 
 
