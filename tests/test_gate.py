@@ -170,7 +170,7 @@ def test_order_of_questions_does_not_matter() -> None:
 
 
 def test_a_question_that_only_one_of_them_defines_is_left_out() -> None:
-    before, now = report([1.0] * 10 + [np.nan] * 10), report([1.0] * 20)
+    before, now = report([1.0] * 10 + [np.nan] * 10), report([1.0] * 10 + [0.0] * 10)
     assert "stayed at 100.0 %" in check_baseline(now, before, HITS).sentence
     assert "is not known" in check_baseline(report([np.nan] * 3), hits(2, 3), HITS).sentence
 
