@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from chunkcore.chunkers.base import Chunker, build_chunker, strategies
+from chunkcore.chunkers.sizing import sized_options
+from chunkcore.chunkers.spec import split_spec
 from chunkcore.errors import OptionError
+from chunkcore.models.base import Embedder
+from chunkcore.models.counter import EmbedderCounter
 
 __all__ = ["DEFAULT_STRATEGY", "build", "workers_for"]
 
@@ -18,7 +22,10 @@ _ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
 
 
 def build(
-    chunker: Chunker | str | None = None, strategy: str | None = None, options: Mapping[str, Any] | None = None
+    chunker: Chunker | str | None = None,
+    strategy: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    fit_to: Embedder | None = None,
 ) -> Chunker:
     """The chunker that was meant.
 
@@ -26,6 +33,8 @@ def build(
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: a strategy's name, or such a spec string; ``recursive`` when neither is given.
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+        fit_to: the model that is to embed the chunks: a size that is left out suits it (see `sized_options`), and
+            the counter "embedder" counts its tokens. A chunker that is built already stays as it is.
 
     Raises:
         OptionError: two ways to say it at once, an unknown strategy or option, or a value out of range.
@@ -51,19 +60,22 @@ def build(
             f"got {type(name).__name__}"
         )
     if ":" in name:
-        return _from_spec(name, options)
-    return build_chunker(name, _own_names(name, options))
+        name, options = _from_spec(name, options)
+    options = _own_names(name, options)
+    if fit_to is not None:
+        options = sized_options(name, options, fit_to)
+        if options.get("counter") == "embedder":
+            options["counter"] = EmbedderCounter(fit_to)
+    return build_chunker(name, options)
 
 
-def _from_spec(spec: str, options: dict[str, Any]) -> Chunker:
-    from chunkcore.chunkers.spec import parse_chunker
-
+def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if options:
         raise OptionError(
             f"the spec {spec!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
             "or give the strategy's bare name"
         )
-    return parse_chunker(spec)
+    return split_spec(spec)
 
 
 def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import digest, unused_id
+from chunkadapters._limits import TruncationWarning, watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
 from chunkadapters._told import DERIVED, SPANS, inherited, told
@@ -21,6 +22,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.models import Embedder, get_embedder
 from chunkcore.tokens import HuggingFaceCounter
 
 try:
@@ -32,6 +34,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "ChunkcoreTextSplitter",
+    "TruncationWarning",
     "aevaluate_retriever",
     "arun_retriever",
     "evaluate_retriever",
@@ -68,6 +71,9 @@ class ChunkcoreTextSplitter(TextSplitter):
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: instead of it, a strategy's name.
         add_start_index: accepted so that code that sets it keeps working; the offsets are always there.
+        fit_to: the model that is to embed the chunks, as a chunkcore embedder or its name: a size that is left out is
+            60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many chunks, and how many of
+            its tokens, it would cut off.
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
 
     Raises:
@@ -84,9 +90,11 @@ class ChunkcoreTextSplitter(TextSplitter):
         *,
         strategy: str | None = None,
         add_start_index: bool = True,
+        fit_to: Embedder | str | None = None,
         **options: Any,
     ) -> None:
-        self._chunker = build(chunker, strategy, options)
+        self._fit_to = None if fit_to is None else get_embedder(fit_to)
+        self._chunker = build(chunker, strategy, options, self._fit_to)
         # What LangChain's own code may read; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size", "max_size") or 4000,
@@ -157,9 +165,10 @@ class ChunkcoreTextSplitter(TextSplitter):
             for (source_id, _), own_id, text, metadata in rows
         ]
         chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
+        watching = watched(chunked, self._fit_to)
         made: list[Document] = []
         taken: set[str] = set()
-        for ((source_id, origin), _, _, metadata), chunks in zip(rows, chunked, strict=True):
+        for ((source_id, origin), _, _, metadata), chunks in zip(rows, watching, strict=True):
             given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
             shallow = all(type(value) in _IMMUTABLE for value in given.values())
             for chunk in chunks:

@@ -14,6 +14,7 @@ from typing import Any
 
 from chunkadapters._configuration import DEFAULT_STRATEGY, build, workers_for
 from chunkadapters._ids import unused_id
+from chunkadapters._limits import TruncationWarning, watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
 from chunkadapters._told import BOOKKEEPING, CONTEXT, DERIVED, SPANS, inherited, told
@@ -21,6 +22,7 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.models import Embedder, get_embedder
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -49,6 +51,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "ChunkcoreNodeParser",
+    "TruncationWarning",
     "aevaluate_retriever",
     "arun_retriever",
     "chunk_id_func",
@@ -91,6 +94,9 @@ class ChunkcoreNodeParser(NodeParser):
         chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: instead of it, a strategy's name.
         options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` are understood.
+        fit_to: the model that is to embed the nodes, as a chunkcore embedder or its name: a size that is left out is
+            60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many nodes, and how many of
+            its tokens, it would cut off. Metadata that LlamaIndex puts beside the text are not counted.
         include_metadata: nodes inherit the metadata of what they were cut from.
         include_prev_next_rel: nodes of one source are linked to their neighbours.
         id_func: called as ``id_func(i, document)`` for each node's id.
@@ -112,7 +118,12 @@ class ChunkcoreNodeParser(NodeParser):
     # Cache keys are made from the fields: the fingerprint also tells models of the same name apart.
     fingerprint: str = Field(default="", description="Changes when the chunks could change.", frozen=True)
 
+    fit_to: str | None = Field(
+        default=None, description="The name of the model that is to embed the nodes.", frozen=True
+    )
+
     _chunker: Chunker = PrivateAttr()
+    _fit_to: Embedder | None = PrivateAttr()
 
     def __init__(
         self,
@@ -120,6 +131,7 @@ class ChunkcoreNodeParser(NodeParser):
         *,
         strategy: str | None = None,
         options: Mapping[str, Any] | None = None,
+        fit_to: Embedder | str | None = None,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
         callback_manager: CallbackManager | None = None,
@@ -131,6 +143,7 @@ class ChunkcoreNodeParser(NodeParser):
             "chunker": chunker,
             "strategy": strategy,
             "options": {**(options or {}), **more},
+            "fit_to": fit_to,
             "include_metadata": include_metadata,
             "include_prev_next_rel": include_prev_next_rel,
             "callback_manager": callback_manager or CallbackManager([]),
@@ -143,7 +156,8 @@ class ChunkcoreNodeParser(NodeParser):
     def _configure(cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]) -> ChunkcoreNodeParser:
         """Build the chunker first, so that what is wrong with its options is a validation error."""
         fields = dict(data)
-        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"))
+        fit_to = None if fields.get("fit_to") is None else get_embedder(fields["fit_to"])
+        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to)
         if strategies().get(chunker.name) is not type(chunker):
             raise OptionError(
                 f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
@@ -151,8 +165,10 @@ class ChunkcoreNodeParser(NodeParser):
             )
         plain = chunker.to_dict()
         fields.update(strategy=plain.pop("strategy"), options=plain, fingerprint=chunker.fingerprint)
+        fields["fit_to"] = fit_to and fit_to.name
         parser: ChunkcoreNodeParser = handler(fields)
         parser._chunker = chunker
+        parser._fit_to = fit_to
         return parser
 
     @field_validator("id_func", mode="before")
@@ -194,7 +210,8 @@ class ChunkcoreNodeParser(NodeParser):
         chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
         made: list[BaseNode] = []
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
-        for incoming, text, chunks in zip(incoming_nodes, texts, chunked, strict=True):
+        watching = watched(chunked, self._fit_to)
+        for incoming, text, chunks in zip(incoming_nodes, texts, watching, strict=True):
             if chunks:
                 made.extend(self._build(incoming, chunks, _origin(incoming, text)))
         return made

@@ -18,12 +18,14 @@ from haystack import Document, component, default_from_dict, default_to_dict, lo
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import unused_id
+from chunkadapters._limits import watched
 from chunkadapters._origin import Origin
 from chunkadapters._told import told
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as Source
 from chunkcore.errors import OptionError
+from chunkcore.models import Embedder, get_embedder
 from haystack_integrations.components.preprocessors.chunkadapters.places import origin_of, place, shared
 
 __all__ = ["ChunkcoreDocumentSplitter"]
@@ -67,6 +69,9 @@ class ChunkcoreDocumentSplitter:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: instead of it, a strategy's name; ``recursive`` when neither is given.
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+        fit_to: the model that is to embed the chunks, as a chunkcore embedder or its name: a size that is left out is
+            60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many chunks, and how many of
+            its tokens, it would cut off.
 
     Raises:
         OptionError: a `ValueError`: no such strategy or option, a value out of range, or options given twice.
@@ -84,10 +89,12 @@ class ChunkcoreDocumentSplitter:
         *,
         strategy: str | None = None,
         options: dict[str, Any] | None = None,
+        fit_to: Embedder | str | None = None,
     ) -> None:
         if not isinstance(options, dict | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
-        self._chunker = build(chunker, strategy, options)
+        self._fit_to = None if fit_to is None else get_embedder(fit_to)
+        self._chunker = build(chunker, strategy, options, self._fit_to)
         self._warm = False
 
     @property
@@ -122,7 +129,9 @@ class ChunkcoreDocumentSplitter:
                 f"{type(self.chunker).__qualname__} has no name to be built from again; "
                 "decorate it with chunkcore.chunkers.base.register"
             )
-        return default_to_dict(self, strategy=self.strategy, options=self.options)
+        # A component that fits no model is written as it always was.
+        fit_to = {} if self._fit_to is None else {"fit_to": self._fit_to.name}
+        return default_to_dict(self, strategy=self.strategy, options=self.options, **fit_to)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ChunkcoreDocumentSplitter:
@@ -160,7 +169,7 @@ class ChunkcoreDocumentSplitter:
         # Strategies may read metadata: of which format or language a text is.
         sources = [Source(document.id, document.content or "", document.meta) for document in kept]
         chunked = self.chunker.chunk_each(sources, workers=workers_for(self.chunker, len(sources)))
-        pairs = zip(kept, chunked, strict=True)
+        pairs = zip(kept, watched(chunked, self._fit_to), strict=True)
         return {"documents": [split for document, chunks in pairs for split in self._documents(document, chunks)]}
 
     @component.output_types(documents=list[Document])

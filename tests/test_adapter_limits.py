@@ -1,0 +1,48 @@
+"""What is warned about before a model cuts it off, and the sizes that a model asks for, without a framework."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from chunkadapters._configuration import build
+from chunkadapters._limits import TruncationWarning, watched
+from chunkcore.chunkers import FixedToken
+from chunkcore.document import Document
+from chunkcore.models.counter import EmbedderCounter
+from tests.fakes import FakeEmbedder
+from tests.test_late_chunking import FakeTokenEmbedder
+
+DOCUMENTS = [Document("a", "one two three four five. " * 4), Document("b", ""), Document("c", "one two three")]
+
+
+def test_chunks_that_would_be_cut_off_are_told_with_the_tokens_lost() -> None:
+    chunker = FixedToken(size=10, counter="words")
+    chunks = list(chunker.chunk_each(DOCUMENTS))
+    with pytest.warns(TruncationWarning, match=r"2 of 3 chunks are longer than the 12 tokens that fake reads: 4 of"):
+        # 10 words, two full stops and the two tokens around them are 14.
+        assert list(watched(chunks, FakeEmbedder(max_tokens=12))) == chunks
+
+
+@pytest.mark.parametrize("model", [None, FakeEmbedder(max_tokens=None), FakeEmbedder(max_tokens=14)])
+def test_nothing_is_said_where_nothing_is_lost(model: FakeEmbedder | None) -> None:
+    chunks = list(FixedToken(size=10, counter="words").chunk_each(DOCUMENTS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(watched(chunks, model)) == chunks
+
+
+def test_a_size_that_is_left_out_suits_the_model() -> None:
+    model = FakeTokenEmbedder(max_tokens=20)
+    for built in (
+        build(fit_to=model),
+        build("recursive:overlap=0", fit_to=model),
+        build(strategy="recursive", fit_to=model),
+    ):
+        assert (built.size, built.counter) == (12, EmbedderCounter(model))  # type: ignore[attr-defined]
+    assert build(strategy="recursive", options={"chunk_size": 7}, fit_to=model).size == 7  # type: ignore[attr-defined]
+    chunker = FixedToken(size=5)
+    assert build(chunker, fit_to=model) is chunker
+    texts = build(fit_to=model).split_text(DOCUMENTS[0].text)
+    assert max(model.count_tokens(texts)) <= 20
