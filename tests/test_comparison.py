@@ -178,6 +178,8 @@ def test_systems_within_the_margin_are_equivalent_and_those_that_may_be_farther_
     systems = [report("a", near(0, 1)), report("b", near(0.001, 2))]
     assert compare(systems).differences[0].equivalent
     assert not compare(systems, margin=0.001).differences[0].equivalent
+    for shift in (-0.1, 0.1):
+        assert not compare([report("a", near(shift, 1)), systems[1]]).differences[0].equivalent
     few = [report(each.name, each.values(RECALL)[:10]) for each in systems]
     assert not compare(few).differences[0].equivalent
 
