@@ -254,6 +254,15 @@ def test_a_segmenter_that_fails_once_is_asked_again():
     assert segment_texts(chunker, "0. 0. 90. 90.") == [["0. 0."], ["90. 90."]]
 
 
+def test_by_default_the_trained_segmenter_finds_the_segments(monkeypatch):
+    model = FakeEmbedder(384)
+    monkeypatch.setattr("chunkcore.segmenters.tagger.get_embedder", lambda name: model)
+    text = " ".join(f"Sentence {number} is here." for number in range(40))
+    chunks = Hierarchical(embedder=FakeEmbedder(), max_segment=40).chunk(Document("d", text))
+    assert "".join(chunk.text for chunk in chunks).replace(" ", "") == text.replace(" ", "")
+    assert model.calls == 1
+
+
 # --- options ----------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +275,7 @@ def test_a_segmenter_that_fails_once_is_asked_again():
         ({"segmenter": "tiling"}, "unknown segmenter 'tiling': expected"),
         ({"segmenter": "texttiling:0"}, "window is at least 1, got 0"),
         ({"segmenter": "texttiling:wide"}, "texttiling:wide"),
+        ({"segmenter": "tagger:"}, "unknown segmenter 'tagger:'"),
         ({"segmenter": 3}, "segmenter is a Segmenter or a string; got 3"),
         ({"embedder": ""}, "embedder is the name of a model"),
     ],

@@ -65,7 +65,7 @@ from chunkcore.evaluation.segmentation import pk, window_diff
 from chunkcore.index import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, get_embedder
 from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
-from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter
+from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
@@ -132,6 +132,7 @@ __all__ = [
     "SingleLinkage",
     "SizeError",
     "Span",
+    "Tagger",
     "TextTiling",
     "TokenCounter",
     "UpdatePlan",

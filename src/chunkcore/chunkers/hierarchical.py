@@ -19,7 +19,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models.loading import get_embedder
 from chunkcore.packing import fit
 from chunkcore.segmenters.base import Segmenter, segment_starts
-from chunkcore.segmenters.loading import get_segmenter
+from chunkcore.segmenters.loading import check_segmenter, get_segmenter
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -61,7 +61,8 @@ class Hierarchical(DraftingChunker, SentenceChunker):
     Attributes:
         k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512,
             1024 and 2048 tokens on average.
-        segmenter: "texttiling" (see `TextTiling`), or a `Segmenter`.
+        segmenter: "tagger", the trained one (see `Tagger`), "tagger:" and a file of weights, "texttiling", the
+            unsupervised one (see `TextTiling`), or a `Segmenter`: see `get_segmenter`.
         max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at
             words, else at graphemes. None, as in the paper, for no maximum but `max_size`. Set is what a model with
             a limit of 256 tokens can read.
@@ -74,19 +75,20 @@ class Hierarchical(DraftingChunker, SentenceChunker):
 
     Raises:
         OptionError: an option is out of range, or there is no such segmenter.
+        DataError: the segmenter's file of weights is missing, or holds none.
         SizeError: one grapheme is over `max_segment` or `max_size`.
         ModelError: the model or the segmenter failed, or answered with something that is no answer, twice.
     """
 
     splitter: str | Callable[[str], Any] = "default"
-    segmenter: Segmenter | str = "texttiling"
+    segmenter: Segmenter | str = "tagger"
     k: float = 1.2
     max_segment: int | None = 200
     max_size: int | None = 1024
 
     def _validate(self) -> None:
         super()._validate()
-        get_segmenter(self.segmenter)
+        check_segmenter(self.segmenter)
         if abs(self.k) == float("inf"):
             raise OptionError(f"k is a finite number, got {self.k}")
         for name in ("max_segment", "max_size"):

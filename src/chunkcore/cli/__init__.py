@@ -10,7 +10,7 @@ from typing import cast
 
 import typer
 
-from chunkcore.cli import chunk, compare, datasets, strategies
+from chunkcore.cli import chunk, compare, datasets, strategies, train_segmenter
 from chunkcore.errors import ChunkcoreError
 
 __all__ = ["app", "main"]
@@ -28,6 +28,7 @@ app.command(name="compare", help=compare.HELP)(compare.compare)
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.add_typer(datasets.app, name="datasets")
 app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
+app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
 
 # What typer raises for a wrong option or argument. Newer versions carry their own copy of click, so the
 # class is reached by way of the one that both export.

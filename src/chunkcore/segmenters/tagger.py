@@ -1,0 +1,184 @@
+"""`Tagger`: a trained segmenter, a bidirectional LSTM over sentence vectors that runs on numpy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chunkcore.errors import DataError, MissingExtraError, ModelError
+from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.checks import embed
+from chunkcore.models.loading import get_embedder
+from chunkcore.segmenters.base import Starts
+from chunkcore.segmenters.features import sentence_features
+from chunkcore.segmenters.lstm import boundary_probabilities
+
+__all__ = ["SHIPPED", "Tagger", "TaggerSettings", "load_tagger", "peaks"]
+
+SHIPPED = Path(__file__).with_name("tagger.safetensors")
+_FORMAT = "chunkcore-tagger-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggerSettings:
+    """What a tagger's weights were trained for, stored with them.
+
+    Attributes:
+        embedder: the model whose sentence vectors it reads, as `get_embedder` knows it.
+        windows: see `sentence_features`.
+        threshold: of the probability, over which a segment begins.
+        members: how many networks there are, whose probabilities are averaged.
+    """
+
+    embedder: str
+    windows: tuple[int, ...]
+    threshold: float
+    members: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tagger:
+    """A supervised segmenter: each sentence begins a segment or does not, by what stands before and after it.
+
+    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as papers/002 (section 3.2) uses it,
+    with a sentence encoder in the place of their lower LSTM over words: a bidirectional LSTM over the sentences'
+    vectors. It also reads how alike the text is on both sides of each sentence (see `sentence_features`). A segment
+    begins at each local maximum of the probability over the threshold that was best on the training's development set.
+
+    Attributes:
+        tensors: the weights, by name; those of the first network begin with "0.".
+        settings: what they were trained for.
+        name: what `get_segmenter` builds it from.
+
+    Cost: one call of the model for the distinct sentences; O(n·d) time and memory, some 10,000 sentences a second.
+
+    >>> get = load_tagger(SHIPPED)
+    >>> get.settings.embedder, get.find(np.zeros((1, 384), dtype=np.float32)).tolist()
+    ('all-MiniLM-L6-v2', [])
+    """
+
+    tensors: Mapping[str, Vectors]
+    settings: TaggerSettings
+    name: str = field(default="tagger", kw_only=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the weights and the settings."""
+        digest = blake2b(repr(self.settings).encode(), digest_size=16)
+        for name in sorted(self.tensors):
+            digest.update(name.encode() + self.tensors[name].tobytes())
+        return f"tagger-{digest.hexdigest()}"
+
+    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Starts:
+        """See `Segmenter`. Another embedder than the one it was trained for is not used: its own is loaded.
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        trained_for = self.settings.embedder
+        own = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
+        return self.find(embed(own, sentences))
+
+    def find(self, vectors: Vectors) -> Starts:
+        """The rows that begin a segment, but for the first.
+
+        Raises:
+            ModelError: the vectors have not the dimensions that it was trained for.
+        """
+        if len(vectors) < 2:
+            return np.empty(0, dtype=np.int64)
+        return peaks(self.probabilities(vectors), self.settings.threshold)
+
+    def probabilities(self, vectors: Vectors) -> Vectors:
+        """For each row the probability that a segment begins there: the mean of the networks'.
+
+        Raises:
+            ModelError: the vectors have not the dimensions that it was trained for.
+        """
+        expected = _dimensions(self.tensors, self.settings)
+        if vectors.shape[1] != expected:
+            raise ModelError(
+                f"the segmenter {self.name!r} reads vectors of {expected} dimensions ({self.settings.embedder}), and "
+                f"was given {vectors.shape[1]}: give it those of the model that it was trained for"
+            )
+        features = sentence_features(vectors, self.settings.windows)
+        found = [boundary_probabilities(features, self._member(each)) for each in range(self.settings.members)]
+        mean: Vectors = np.mean(found, axis=0, dtype=np.float32)
+        return mean
+
+    def _member(self, number: int) -> dict[str, Vectors]:
+        before = f"{number}."
+        return {name[len(before) :]: value for name, value in self._wide.items() if name.startswith(before)}
+
+    @cached_property
+    def _wide(self) -> dict[str, Vectors]:
+        """The weights as float32: files hold them at half the size."""
+        return {name: value.astype(np.float32) for name, value in self.tensors.items()}
+
+
+def peaks(probabilities: Vectors, threshold: float) -> Starts:
+    """Where the probability is over the threshold and no neighbour's is higher, but for the first row.
+
+    >>> peaks(np.array([0.9, 0.1, 0.4, 0.8, 0.2, 0.6], dtype=np.float32), 0.5).tolist()
+    [3, 5]
+    """
+    inner = probabilities[1:]
+    before = np.concatenate(([-1.0], inner[:-1]))
+    after = np.concatenate((inner[1:], [-1.0]))
+    return np.flatnonzero((inner > threshold) & (inner >= before) & (inner > after)) + 1
+
+
+@lru_cache(maxsize=8)
+def load_tagger(path: Path) -> Tagger:
+    """The tagger that a file of weights describes, as `chunkcore train-segmenter` writes it.
+
+    Raises:
+        DataError: no such file, or it is none of these.
+        MissingExtraError: safetensors is not installed.
+    """
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise MissingExtraError.of("safetensors", "models", "read the segmenter's weights") from error
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
+        settings = _settings(metadata)
+        tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
+        tagger.find(np.zeros((2, _dimensions(tensors, settings)), dtype=np.float32))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise DataError(
+            f"{str(path)!r} holds no weights of a segmenter, as chunkcore train-segmenter writes them "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    return tagger
+
+
+def metadata_of(settings: TaggerSettings) -> dict[str, str]:
+    """The settings as a safetensors file's header has them."""
+    fields: dict[str, Any] = {**settings.__dict__, "windows": list(settings.windows)}
+    return {"format": _FORMAT, "settings": json.dumps(fields, sort_keys=True)}
+
+
+def _settings(metadata: Mapping[str, str]) -> TaggerSettings:
+    if metadata.get("format") != _FORMAT:
+        raise ValueError(f"its format is {metadata.get('format')!r}, expected {_FORMAT!r}")
+    fields = json.loads(metadata["settings"])
+    return TaggerSettings(
+        embedder=str(fields["embedder"]),
+        windows=tuple(int(each) for each in fields["windows"]),
+        threshold=float(fields["threshold"]),
+        members=int(fields["members"]),
+    )
+
+
+def _dimensions(tensors: Mapping[str, Vectors], settings: TaggerSettings) -> int:
+    return int(tensors["0.lstm.weight_ih_l0"].shape[1]) - 2 * len(settings.windows)

@@ -1,0 +1,449 @@
+"""Segmenters, the measures of segmentations, and the training of the one that learns."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.evaluation.segmentation import pk, window_diff, window_size
+from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
+from chunkcore.segmenters.features import sentence_features
+from chunkcore.segmenters.labelled import Labelled, Parts, embed_texts, load_labelled, split_texts
+from chunkcore.segmenters.lstm import boundary_probabilities
+from chunkcore.segmenters.pieces import Pieces, whole_texts
+from chunkcore.segmenters.scores import compare_on, score
+from chunkcore.segmenters.tagger import SHIPPED, Tagger, TaggerSettings, load_tagger, peaks
+from chunkcore.segmenters.texttiling import block_similarities, depths
+from chunkcore.segmenters.training import Training, save_tagger, train_tagger
+from tests.fakes import FakeEmbedder
+from tests.test_breakpoint import AngleEmbedder
+
+# --- Pk and WindowDiff ------------------------------------------------------------------------------------------
+
+
+def test_pk_counts_pairs_that_one_side_has_in_a_segment():
+    """Ten units, a boundary at 5, the window half the mean length: 2. Pairs (3, 5) and (4, 6) cross it."""
+    assert window_size([5], 10) == 2
+    assert pk([5], [5], 10) == 0.0
+    assert pk([5], [], 10) == 2 / 8
+    assert pk([5], [6], 10) == 2 / 8  # (3, 5), which only the first crosses, and (5, 7), which only the second does
+    assert pk([5], [5, 6], 10) == 1 / 8  # (5, 7)
+    assert pk([], range(1, 10), 10) == 1.0
+
+
+def test_window_diff_counts_windows_with_another_number_of_boundaries():
+    """Windows that end at 5 and 6 hold the boundary at 5; those that end at 6 and 7 one at 6."""
+    assert window_diff([5], [5], 10) == 0.0
+    assert window_diff([5], [], 10) == 2 / 8
+    assert window_diff([5], [6], 10) == 2 / 8
+    assert window_diff([5], [5, 6], 10) == 2 / 8
+
+
+@given(st.data(), st.integers(2, 40))
+def test_the_measures_are_those_of_the_plain_program(data, count):
+    starts = st.sets(st.integers(1, count - 1))
+    reference, hypothesis = data.draw(starts), data.draw(starts)
+    window = data.draw(st.integers(1, count - 1))
+    inside = [range(first + 1, first + window + 1) for first in range(count - window)]
+    numbers = [[sum(start in each for start in starts) for starts in (reference, hypothesis)] for each in inside]
+    assert window_diff(reference, hypothesis, count, window) == pytest.approx(np.mean([a != b for a, b in numbers]))
+    assert pk(reference, hypothesis, count, window) == pytest.approx(np.mean([(a > 0) != (b > 0) for a, b in numbers]))
+
+
+@given(st.data(), st.integers(0, 30))
+def test_the_measures_lie_between_0_and_1_and_pk_is_never_over_window_diff(data, count):
+    starts = st.sets(st.integers(1, max(1, count - 1))) if count > 1 else st.just(set())
+    reference, hypothesis = data.draw(starts), data.draw(starts)
+    assert 0 <= pk(reference, hypothesis, count) <= window_diff(reference, hypothesis, count) <= 1
+    assert pk(reference, reference, count) == 0
+
+
+@pytest.mark.parametrize("arguments", [([0], [], 5), ([], [5], 5), ([1], [1], 5, 0), ([1], [], 1)])
+def test_what_is_no_segmentation_is_told(arguments):
+    with pytest.raises(DataError):
+        pk(*arguments)
+
+
+# --- TextTiling -------------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_compared_across_each_gap():
+    """Two at 0°, then two at 90°: of blocks of two the middle gap parts what has nothing in common."""
+    vectors = np.eye(2)[[0, 0, 1, 1]]
+    assert block_similarities(vectors, 1).tolist() == [1.0, 0.0, 1.0]
+    assert block_similarities(vectors, 2) == pytest.approx([np.sqrt(0.5), 0.0, np.sqrt(0.5)])
+    assert block_similarities(vectors * 7, 2) == pytest.approx(block_similarities(vectors, 2))
+
+
+def test_a_depth_is_measured_from_the_peaks_that_are_climbed_to():
+    """From 0.2 one climbs left over 0.5 to 0.9 and right to 0.6, not over the valley to 1.0."""
+    assert depths(np.array([0.9, 0.5, 0.2, 0.6, 0.4, 1.0])) == pytest.approx([0, 0.4, 1.1, 0, 0.8, 0])
+
+
+def test_segments_begin_at_deep_local_maxima():
+    vectors = np.eye(3)[[0] * 6 + [1] * 6 + [2] * 6]
+    assert TextTiling(window=3, deviations=1.0).find(vectors).tolist() == [6, 12]
+    assert TextTiling(window=3, deviations=9.0).find(vectors).tolist() == []
+    assert TextTiling(window=3).find(np.ones((12, 2))).tolist() == []
+
+
+@given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 8), st.floats(-3, 3))
+def test_any_vectors_give_a_segmentation(seed, count, window, deviations):
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((count, 3)) * random.integers(0, 2, (count, 1))  # some are zeros
+    found = TextTiling(window=window, deviations=deviations).find(vectors.astype(np.float32))
+    assert found.dtype == np.int64
+    assert sorted(set(found.tolist())) == found.tolist()
+    assert all(0 < start < count for start in found.tolist())
+
+
+def test_it_embeds_the_sentences_with_the_embedder_that_is_handed_over():
+    model = AngleEmbedder()
+    tiling = TextTiling(window=2, deviations=0.5)
+    assert segment_starts(tiling, ["0", "1", "2", "90", "91", "92"], model).tolist() == [3]
+    assert model.texts == ["0", "1", "2", "90", "91", "92"]
+    assert segment_starts(tiling, ["0"], model).tolist() == []
+    assert model.calls == 1
+
+
+# --- names ------------------------------------------------------------------------------------------------------
+
+
+def test_a_segmenter_is_built_by_its_name():
+    for spec in ("texttiling", "texttiling:4", "texttiling:4:-0.5"):
+        segmenter = get_segmenter(spec)
+        assert isinstance(segmenter, Segmenter)
+        assert get_segmenter(segmenter.name) == segmenter
+        assert get_segmenter(segmenter) is segmenter
+    assert get_segmenter("texttiling:4").fingerprint != get_segmenter("texttiling:5").fingerprint
+
+
+@pytest.mark.parametrize("spec", ["", "tiling", "texttiling:x", "texttiling:0", "texttiling:3:nan", "tagger:", 7])
+def test_names_of_no_segmenter_are_told(spec):
+    with pytest.raises(OptionError):
+        get_segmenter(spec)
+
+
+def test_a_file_that_holds_no_weights_is_told(tmp_path):
+    with pytest.raises(DataError, match="holds no weights of a segmenter"):
+        get_segmenter(f"tagger:{tmp_path / 'missing.safetensors'}").starts(["a", "b"], FakeEmbedder())
+    (tmp_path / "odd.safetensors").write_bytes(b"not safetensors")
+    with pytest.raises(DataError, match="holds no weights of a segmenter"):
+        load_tagger(tmp_path / "odd.safetensors")
+
+
+# --- the tagger -------------------------------------------------------------------------------------------------
+
+
+def small_tagger(dimensions: int = 16, *, threshold: float = 0.5, members: int = 1, seed: int = 0) -> Tagger:
+    random = np.random.default_rng(seed)
+    tensors = {}
+    for member in range(members):
+        width = dimensions + 4
+        for layer in (0, 1):
+            for end in ("", "_reverse"):
+                shapes = {"weight_ih": (12, width), "weight_hh": (12, 3), "bias_ih": (12,), "bias_hh": (12,)}
+                for name, shape in shapes.items():
+                    tensors[f"{member}.lstm.{name}_l{layer}{end}"] = random.standard_normal(shape).astype(np.float16)
+            width = 6
+        tensors[f"{member}.out.weight"] = random.standard_normal((1, 6)).astype(np.float16)
+        tensors[f"{member}.out.bias"] = random.standard_normal(1).astype(np.float16)
+    return Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=threshold, members=members))
+
+
+def test_a_segment_begins_at_each_peak_over_the_threshold_but_for_the_first_row():
+    assert peaks(np.array([0.9, 0.3, 0.6, 0.7, 0.2, 0.4, 0.4, 0.1]), 0.35).tolist() == [3, 6]
+    assert peaks(np.array([0.9, 0.3, 0.6, 0.7, 0.2, 0.8]), 0.5).tolist() == [3, 5]
+    assert peaks(np.array([0.9]), 0.5).tolist() == []
+
+
+def test_features_tell_the_vector_and_what_lies_on_both_sides():
+    vectors = np.eye(2, dtype=np.float32)[[0, 0, 1, 1]] * 3
+    rows = sentence_features(vectors, (1,))
+    assert rows.shape == (4, 4)
+    assert rows[:, :2].tolist() == np.eye(2)[[0, 0, 1, 1]].tolist()
+    assert rows[:, 2].argmin() == 2
+    assert rows[:, 3].argmax() == 2
+    assert rows[0, 2:].tolist() == [0.0, 0.0]
+    assert sentence_features(vectors[:1], (1,)).tolist() == [[1.0, 0.0, 0.0, 0.0]]
+
+
+def test_the_forward_pass_is_pytorchs():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    lstm = torch.nn.LSTM(5, 4, 2, bidirectional=True, batch_first=True).eval()
+    out = torch.nn.Linear(8, 1)
+    inputs = np.random.default_rng(1).standard_normal((30, 5)).astype(np.float32)
+    weights = {f"lstm.{name}": each.numpy() for name, each in lstm.state_dict().items()}
+    weights |= {f"out.{name}": each.numpy() for name, each in out.state_dict().items()}
+    with torch.no_grad():
+        expected = torch.sigmoid(out(lstm(torch.from_numpy(inputs)[None])[0]))[0, :, 0].numpy()
+    assert boundary_probabilities(inputs, weights) == pytest.approx(expected, abs=1e-6)
+
+
+def test_networks_are_averaged():
+    vectors = np.random.default_rng(2).standard_normal((9, 16)).astype(np.float32)
+    both = small_tagger(members=2)
+    halves = []
+    for number in range(2):
+        tensors = {f"0.{name[2:]}": each for name, each in both.tensors.items() if name.startswith(f"{number}.")}
+        halves.append(Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=0.5, members=1)))
+    mean = (halves[0].probabilities(vectors) + halves[1].probabilities(vectors)) / 2
+    assert both.probabilities(vectors) == pytest.approx(mean, abs=1e-6)
+
+
+def test_it_reads_the_vectors_of_the_model_that_it_was_trained_for(monkeypatch):
+    own = FakeEmbedder(16, name="fake")
+    monkeypatch.setattr("chunkcore.segmenters.tagger.get_embedder", lambda name: own)
+    tagger = small_tagger(threshold=0.0)
+    handed = FakeEmbedder(16, name="openvino:fake")
+    first = tagger.starts(["a b", "c d", "e f"], handed)
+    assert (handed.calls, own.calls) == (1, 0)
+    other = FakeEmbedder(8, name="another")
+    assert tagger.starts(["a b", "c d", "e f"], other).tolist() == first.tolist()
+    assert (other.calls, own.calls) == (0, 1)
+    with pytest.raises(ModelError, match="reads vectors of 16 dimensions"):
+        tagger.find(np.zeros((3, 8), dtype=np.float32))
+
+
+def test_weights_come_back_from_their_file(tmp_path):
+    pytest.importorskip("safetensors")
+    tagger = small_tagger(members=2, threshold=0.3)
+    save_tagger(tagger, tmp_path / "weights.safetensors")
+    again = load_tagger(tmp_path / "weights.safetensors")
+    assert again.settings == tagger.settings
+    assert again.fingerprint == tagger.fingerprint
+    assert get_segmenter(again.name).fingerprint == tagger.fingerprint
+    assert tagger.fingerprint != small_tagger(members=2, threshold=0.4).fingerprint
+    assert tagger.fingerprint != small_tagger(members=2, threshold=0.3, seed=1).fingerprint
+
+
+def test_the_weights_that_ship_are_small_and_need_no_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert SHIPPED.stat().st_size < 5e6
+    tagger = load_tagger(SHIPPED)
+    assert tagger.settings.embedder == "all-MiniLM-L6-v2"
+    vectors = np.random.default_rng(0).standard_normal((50, 384)).astype(np.float32)
+    assert np.isfinite(tagger.probabilities(vectors)).all()
+
+
+# --- texts whose segments are known -----------------------------------------------------------------------------
+
+
+def write(path: Path, *rows: dict) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_boundaries_become_the_sentences_that_begin_there(tmp_path):
+    text = "One. Two.\n\nThree is here. Four."
+    path = write(
+        tmp_path / "texts.jsonl",
+        {"id": "a", "text": text, "boundaries": [11]},
+        {"id": "b", "text": text, "boundaries": [11, 13, 0], "sentences": [[0, 4], [5, 9], [11, 25], [26, 31]]},
+    )
+    first, second = load_labelled(path)
+    assert first.sentences == second.sentences == ("One.", "Two.", "Three is here.", "Four.")
+    assert first.starts.tolist() == [2]
+    assert second.starts.tolist() == [2, 3]  # 13 is inside the third sentence, 0 no boundary
+    model = FakeEmbedder()
+    embedded = embed_texts([first, second], model)
+    assert model.calls == 1
+    assert [text.vectors.shape for text in embedded] == [(4, 32), (4, 32)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"id": "a"}',
+        '{"id": "a", "text": 3, "boundaries": []}',
+        '{"id": 1, "text": "", "boundaries": ["x"]}',
+    ],
+)
+def test_lines_that_are_no_texts_are_told(tmp_path, line):
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "A.", "boundaries": []}\n' + line)
+    with pytest.raises(DataError, match="line 2: expected"):
+        load_labelled(tmp_path / "texts.jsonl")
+
+
+def test_a_file_without_texts_is_told(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        load_labelled(tmp_path / "missing.jsonl")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(DataError, match="holds no texts"):
+        load_labelled(tmp_path / "empty.jsonl")
+
+
+def toy(number: int, seed: int = 7) -> Labelled:
+    """Six segments of four to eleven sentences, each about a direction of its own."""
+    random = np.random.default_rng([seed, number])
+    segments = [
+        random.standard_normal(16) + 0.7 * random.standard_normal((random.integers(4, 12), 16)) for _ in range(6)
+    ]
+    starts = np.cumsum([len(segment) for segment in segments])[:-1]
+    return Labelled(f"toy-{number}", np.vstack(segments).astype(np.float32), starts)
+
+
+TOYS = [toy(number) for number in range(60)]
+
+
+def test_each_text_is_in_one_part_whatever_others_there_are():
+    whole, some = split_texts(TOYS, seed=1), split_texts(TOYS[::2], seed=1)
+    assert sorted(text.id for part in whole for text in part) == sorted(text.id for text in TOYS)
+    for part, fewer in zip(whole, some, strict=True):
+        assert part
+        assert {text.id for text in fewer} <= {text.id for text in part}
+    assert [text.id for text in split_texts(TOYS, seed=2).test] != [text.id for text in whole.test]
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.99))
+def test_varied_texts_have_their_labels_where_segments_begin(seed, shuffle, splice, thin):
+    """Each toy segment has a vector of its own, so that a boundary is where the vector changes."""
+    random = np.random.default_rng(3)
+    texts = []
+    for number in range(4):
+        lengths = random.integers(12, 30, 5)
+        vectors = np.repeat(np.eye(20, dtype=np.float32)[5 * number : 5 * number + 5], lengths, axis=0)
+        texts.append(Labelled(str(number), vectors, np.cumsum(lengths)[:-1]))
+    training = Training(shuffle=shuffle, splice=splice, thin=thin, windows=(2,), piece=40, batch=3)
+    for batch in Pieces(texts, training).batches(np.random.default_rng(seed)):
+        assert batch.inputs.shape[:2] == batch.labels.shape == batch.counted.shape
+        assert batch.inputs.shape[2] == 22
+        kinds = batch.inputs[..., :20].argmax(axis=2)
+        real = batch.counted[:, 1:] > 0
+        changes = (kinds[:, 1:] != kinds[:, :-1]) & real
+        labelled = (batch.labels[:, 1:] > 0) & real
+        assert (labelled | ~changes).all()  # two segments of one kind may meet, where one was spliced in
+        if not splice:
+            assert (labelled == changes).all()
+
+
+def test_texts_to_choose_by_are_left_as_they_are():
+    (batch,) = whole_texts(TOYS[:1], Training(windows=(1,)))
+    assert np.flatnonzero(batch.labels[0]).tolist() == TOYS[0].starts.tolist()
+    assert batch.counted[0].tolist() == [0.0] + [1.0] * (len(TOYS[0].vectors) - 1)
+
+
+# --- training ---------------------------------------------------------------------------------------------------
+
+QUICK = Training(hidden=6, layers=1, members=2, epochs=3, windows=(1, 3), piece=40, rate=0.02, dropout=0.1)
+
+
+def test_a_trained_tagger_beats_what_looks_at_no_sentence():
+    pytest.importorskip("torch")
+    parts = Parts(TOYS[:14], TOYS[14:20], TOYS[20:30])
+    training = Training(hidden=8, layers=1, members=1, epochs=8, windows=(1, 3), piece=60, rate=0.03, dropout=0.1)
+    scores = compare_on(parts, train_tagger(parts.train, parts.dev, training, embedder="fake"), seed=0)
+    trained = scores.pop("trained")
+    tiling = scores.pop(next(name for name in scores if name.startswith("TextTiling")))
+    assert len(scores) == 3
+    assert all(max(trained.mean, tiling.mean) < other.mean for other in scores.values())
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_gives_others():
+    pytest.importorskip("torch")
+    first, second = (train_tagger(TOYS[:8], TOYS[8:12], QUICK, embedder="fake") for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    other = train_tagger(TOYS[:8], TOYS[8:12], Training(**{**QUICK.__dict__, "seed": 1}), embedder="fake")
+    assert other.fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("stop", [(0, 1), (0, 3), (1, 2)])
+def test_interrupted_training_ends_with_the_weights_that_it_would_have_had(tmp_path, stop):
+    pytest.importorskip("torch")
+    whole = train_tagger(TOYS[:8], TOYS[8:12], QUICK, embedder="fake")
+    seen = []
+
+    def interrupt(member, epoch, loss, dev):
+        seen.append((member, epoch))
+        if (member, epoch) == stop and len(seen) == 3 * stop[0] + stop[1]:
+            raise KeyboardInterrupt
+
+    arguments = {"embedder": "fake", "checkpoint": tmp_path / "state.safetensors", "progress": interrupt}
+    with pytest.raises(KeyboardInterrupt):
+        train_tagger(TOYS[:8], TOYS[8:12], QUICK, **arguments)
+    again = train_tagger(TOYS[:8], TOYS[8:12], QUICK, **arguments)
+    assert again.fingerprint == whole.fingerprint
+    assert seen == [(member, epoch) for member in range(2) for epoch in range(1, 4)]
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    pytest.importorskip("torch")
+    path = tmp_path / "state.safetensors"
+    quick = Training(**{**QUICK.__dict__, "members": 1, "epochs": 1})
+    train_tagger(TOYS[:3], TOYS[3:5], quick, embedder="fake", checkpoint=path)
+    with pytest.raises(DataError, match="with other options or texts: delete it"):
+        train_tagger(TOYS[:4], TOYS[3:5], quick, embedder="fake", checkpoint=path)
+    path.write_bytes(b"half")
+    with pytest.raises(DataError, match=r"cannot be read .* delete it to begin anew"):
+        train_tagger(TOYS[:3], TOYS[3:5], quick, embedder="fake", checkpoint=path)
+    save_tagger(small_tagger(), path)
+    with pytest.raises(DataError, match="is no checkpoint"):
+        train_tagger(TOYS[:3], TOYS[3:5], quick, embedder="fake", checkpoint=path)
+
+
+def test_training_stops_when_it_gets_no_better():
+    pytest.importorskip("torch")
+    seen = []
+    still = Training(**{**QUICK.__dict__, "members": 1, "epochs": 50, "patience": 2, "rate": 10.0})
+    train_tagger(TOYS[:3], TOYS[3:5], still, embedder="fake", progress=lambda *row: seen.append(row))
+    losses = [row[3] for row in seen]
+    assert len(seen) < 50
+    assert len(seen) == int(np.argmin(losses)) + 1 + 2
+
+
+def test_pytorchs_own_state_is_left_as_it_was():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train_tagger(TOYS[:3], TOYS[3:5], Training(**{**QUICK.__dict__, "epochs": 1}), embedder="fake")
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_without_texts_or_pytorch_the_error_says_so(monkeypatch):
+    with pytest.raises(DataError, match="no text of more than 10 sentences to choose by"):
+        train_tagger(TOYS[:3], [], QUICK, embedder="fake")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"torch .*chunkadapters\[training\]"):
+        train_tagger(TOYS[:3], TOYS[3:5], QUICK, embedder="fake")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("hidden", 0),
+        ("members", 0),
+        ("dropout", 1.0),
+        ("thin", 1.0),
+        ("splice", 1.5),
+        ("piece", 9),
+        ("rate", 0.0),
+        ("windows", ()),
+        ("windows", (0,)),
+        ("seed", -1),
+    ],
+)
+def test_options_out_of_range_are_told(option, value):
+    with pytest.raises(OptionError, match=option):
+        Training(**{option: value})
+
+
+def test_scores_are_means_over_texts():
+    texts = [
+        Labelled("a", np.zeros((10, 1), np.float32), np.array([5])),
+        Labelled("b", np.zeros((1, 1), np.float32), np.array([])),
+    ]
+    found = score(texts, lambda text: np.empty(0, dtype=np.int64))
+    assert found == (0.25, 0.25)
+    assert score([], lambda text: text.starts) == (0.0, 0.0)
