@@ -174,6 +174,13 @@ def test_a_row_that_does_not_fit_beside_the_header_goes_without() -> None:
     assert words(table, 4) == ["| name | unit", "|\n|---|---|", "| a | one", "two three |"]
 
 
+def test_chunks_stay_in_order_after_a_row_that_goes_without_header() -> None:
+    table = "| name | unit |\n|---|---|\n| a | one two three |\n| b | 2 |"
+    found = chunks(table, 8)
+    assert [chunk.start for chunk in found] == sorted(chunk.start for chunk in found)
+    assert found[-1].text == "| b | 2 |"
+
+
 def test_a_table_in_a_list_is_cut_between_its_rows() -> None:
     text = "- item\n\n  | a | b |\n  |---|---|\n  | 1 | 2 |\n  | 3 | 4 |\n"
     assert words(text, 12)[1:] == ["  | a | b |\n  |---|---|\n  | 1 | 2 |", "  | a | b |\n  |---|---|\n  | 3 | 4 |"]

@@ -187,7 +187,8 @@ class _Packer:
         """About what the chunk would count with the unit, and the header that it would repeat."""
         if self.units:
             return self.size + unit.joined, self.header
-        if header := unit.block.header:
+        header = unit.block.header
+        if header and not (self.found and self.found[-1].spans[0].start > header[0]):  # or chunks were out of order
             size = _count(self.source, self.chunker, unit.block.start, unit.block.end, header)
             if size <= self.maximum:
                 return size, header

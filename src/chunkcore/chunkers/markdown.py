@@ -24,8 +24,9 @@ class Markdown(BlockChunker):
     follows it fits beside it; headings that follow each other stay together. A block over `size` is cut: a list
     between its items, an item or a quote between its blocks, a paragraph between sentences. Fenced and indented
     code, HTML and tables stay whole up to `maximum`, then are cut between lines and rows. A chunk that begins
-    inside a table has two spans: the table's header, and its own; where a row does not fit beside the header it
-    goes without. What is still over the maximum is cut at words, else at graphemes.
+    inside a table has two spans: the table's header, and its own; from a row on that does not fit beside the
+    header, chunks go without (they would be out of order). What is still over the maximum is cut at words, else at
+    graphemes.
 
     The minimum is soft: a chunk under it takes parts of the block that follows it, or joins the neighbour across
     the weaker cut (a section's is the strongest, the higher its heading the more so; of two alike the one
