@@ -36,8 +36,8 @@ class Auto(BlockChunker):
         size: the target, in the counter's unit; at least 1.
         minimum: what a chunk should not be under; ``0 <= minimum <= size``.
         maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        splitter: what cuts prose: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see
-            `sentence_ranges`.
+        splitter: what cuts prose: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a
+            `name`: see `sentence_ranges`.
 
     Raises:
         OptionError: an option is out of range.

@@ -40,8 +40,8 @@ class Html(BlockChunker):
         size: the target, in the counter's unit; at least 1.
         minimum: what a chunk should not be under; ``0 <= minimum <= size``.
         maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        splitter: what cuts text: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see
-            `sentence_ranges`.
+        splitter: what cuts text: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a
+            `name`: see `sentence_ranges`.
         heading_level: headings of level 1 to this begin a chunk, 0 to 6. With 0, none does.
         content: "source", where chunks are of the page with its markup, and nothing is lost; or "text", where they
             are of what a reader sees: a span for each piece between tags, which the chunk's text joins by

@@ -41,8 +41,8 @@ class Markdown(BlockChunker):
         size: the target, in the counter's unit; at least 1.
         minimum: what a chunk should not be under; ``0 <= minimum <= size``.
         maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        splitter: what cuts paragraphs: "default", "spacy", "spacy:<pipeline>", or a callable with a `name`: see
-            `sentence_ranges`.
+        splitter: what cuts paragraphs: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a
+            `name`: see `sentence_ranges`.
         heading_level: headings of level 1 to this begin a chunk, 0 to 6. With 0, none does.
 
     Raises:
