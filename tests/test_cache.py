@@ -148,10 +148,10 @@ FOREIGN = {
 DAMAGES = {"of a later version": later_version, "unreadable": unreadable, "cut off": truncated}
 
 
-def told_of(path: Path) -> EmbeddingCache:
+def told_of(path: Path, *, private: bool = False) -> EmbeddingCache:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        cache = EmbeddingCache(path)
+        cache = EmbeddingCache(path, private=private)
         cache.fetch("m", keys(*map(str, range(500))))
     (only,) = told
     assert only.category is CacheWarning
@@ -182,6 +182,18 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(path, make):
         EmbeddingCache(path)
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("make", [*FOREIGN.values(), *DAMAGES.values()], ids=[*FOREIGN, *DAMAGES])
+def test_in_a_private_place_whatever_is_no_cache_is_set_aside(path, make):
+    path.parent.mkdir()
+    make(path)
+    before = path.read_bytes()
+    with told_of(path, private=True) as cache:
+        cache.store("m", keys("a"), rows(1.0))
+    assert path.with_name("embeddings.sqlite.damaged-1").read_bytes() == before
+    with pickle.loads(pickle.dumps(cache)) as again:
+        assert again.fetch("m", keys("a"))[0].tolist() == [True]
 
 
 def test_a_file_that_takes_the_caches_place_while_in_use_is_left_as_it_is(path):

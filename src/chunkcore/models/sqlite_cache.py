@@ -34,7 +34,7 @@ class CacheWarning(UserWarning):
 
 
 class _UnusableError(Exception):
-    """The cache is of another version."""
+    """The cache is of another version, or what stands in its own place is none."""
 
 
 class _ForeignError(Exception):
@@ -47,9 +47,10 @@ class SqliteCache:
     Args:
         path: the file, begun where there is none; None keeps everything in memory for this run.
         wait_seconds: how long to wait for another process that is writing.
+        private: nobody else keeps a file at this path, so that whatever cannot be read there is a damaged cache.
 
     Raises:
-        OptionError: the file is there, and not such a cache.
+        OptionError: the file is there, not such a cache, and the path is not private.
 
     Attributes:
         contents: what is kept, in warnings' words.
@@ -63,9 +64,10 @@ class SqliteCache:
     version: ClassVar[int] = 1
     tables: ClassVar[dict[str, str]]
 
-    def __init__(self, path: Path | str | None = None, *, wait_seconds: float = 30.0) -> None:
+    def __init__(self, path: Path | str | None = None, *, wait_seconds: float = 30.0, private: bool = False) -> None:
         self.path = None if path is None else Path(path)
         self._wait = wait_seconds
+        self._private = private
         self._lock = threading.RLock()
         self._disk: sqlite3.Connection | None = None
         self._memory: sqlite3.Connection | None = None
@@ -88,7 +90,7 @@ class SqliteCache:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds where the file is; what is in memory alone stays behind.
-        return partial(type(self), wait_seconds=self._wait), (self.path,)
+        return partial(type(self), wait_seconds=self._wait, private=self._private), (self.path,)
 
     def __enter__(self: C) -> C:
         return self
@@ -166,13 +168,16 @@ class SqliteCache:
         if not _is_damage(error):
             raise error
         # Of a database that SQLite cannot read, the header may still tell whose it was.
-        if _header(path)[68:72] != self.application.to_bytes(4, "big"):
+        if not self._private and _header(path)[68:72] != self.application.to_bytes(4, "big"):
             raise _ForeignError(str(error)) from error
+
+    def _foreign(self, reason: str) -> Exception:
+        return _UnusableError(reason) if self._private else _ForeignError(reason)
 
     def _connect(self, path: Path | str) -> sqlite3.Connection:
         # SQLite takes a file of a few bytes for an empty database, and would write over it.
         if path != _MEMORY and _header(path)[:16] not in (b"", b"SQLite format 3\0"):
-            raise _ForeignError("it is no database")
+            raise self._foreign("it is no database")
         connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
         try:
             self._set_up(connection)
@@ -202,7 +207,7 @@ class SqliteCache:
         if not tables and application == 0:
             return "empty"
         if application != self.application:
-            raise _ForeignError("it is another program's database")
+            raise self._foreign("it is another program's database")
         if version != self.version or not self.tables.keys() <= tables:
             raise _UnusableError(f"it is of version {version}; expected {self.version}")
         return "ours"
