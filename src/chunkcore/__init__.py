@@ -40,6 +40,7 @@ from chunkcore.chunkers import (
     register,
     strategies,
 )
+from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.datasets import dataset_path, list_datasets, load_dataset
 from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import (
@@ -63,7 +64,15 @@ from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.evaluation.segmentation import pk, window_diff
 from chunkcore.index import DenseIndex, MultiVectorIndex, top_k
-from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, get_embedder
+from chunkcore.models import (
+    CachedEmbedder,
+    CacheWarning,
+    Embedder,
+    EmbeddingCache,
+    LateEmbedder,
+    TokenEmbedder,
+    get_embedder,
+)
 from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
@@ -107,6 +116,7 @@ __all__ = [
     "Kamradt",
     "KamradtModified",
     "KeptChunk",
+    "LateEmbedder",
     "LLMCache",
     "LLMSemantic",
     "Lumber",
@@ -128,6 +138,7 @@ __all__ = [
     "Retriever",
     "Run",
     "Segmenter",
+    "SemanticOverlap",
     "Sentence",
     "SingleLinkage",
     "SizeError",
@@ -135,6 +146,7 @@ __all__ = [
     "Tagger",
     "TextTiling",
     "TokenCounter",
+    "TokenEmbedder",
     "UpdatePlan",
     "Usage",
     "build_chunker",

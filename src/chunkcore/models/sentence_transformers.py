@@ -44,7 +44,8 @@ class SentenceTransformersEmbedder:
         self._source = str(source)
         self._model = _load(self._source)
         limit = self._model.max_seq_length
-        self.max_tokens: int | None = None if limit is None else int(limit)
+        # A static model, which has no limit, says infinity.
+        self.max_tokens: int | None = None if limit is None or limit == float("inf") else int(limit)
         self.symmetric = _prompt(self._model, "query") == _prompt(self._model, "document", "passage", "corpus")
         # Its tokenizer is told whether to truncate before each call: two threads would change it for each other.
         self._lock = threading.Lock()

@@ -1,0 +1,93 @@
+"""Late chunking with the real model, on both backends: exact places, the model's own vectors, context that shows."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chunkcore import Document, LateEmbedder, Span, get_embedder, load_dataset, parse_chunker
+from chunkcore.errors import OptionError
+from chunkcore.models.base import TokenEmbedder
+from chunkcore.models.counter import EmbedderCounter
+
+HARD = "Hello wörld, the naïve fox. 👩‍👩‍👧 İs <|x|> 漢字 don't\r\nมาก \ud83d end."
+
+
+@pytest.fixture(scope="module", params=["openvino", "torch"])
+def model(request: pytest.FixtureRequest) -> TokenEmbedder:
+    package = {"openvino": "openvino", "torch": "sentence_transformers"}[request.param]
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    found = get_embedder(f"{request.param}:all-MiniLM-L6-v2")
+    assert isinstance(found, TokenEmbedder)
+    return found
+
+
+def cosine(left: np.ndarray, right: np.ndarray) -> float:
+    return float(left @ right / np.linalg.norm(left) / np.linalg.norm(right))
+
+
+def test_the_mean_over_a_whole_text_is_the_models_own_vector(model: TokenEmbedder) -> None:
+    late = LateEmbedder(model)
+    for text in (HARD, "One.", load_dataset("lochmere").documents[0].text[:600]):
+        (found,) = late.embed_spans(text, [(Span(0, len(text)),)])
+        assert cosine(found, model.embed_documents([text])[0]) > 0.99999
+
+
+def test_tokens_stand_where_the_text_has_them(model: TokenEmbedder) -> None:
+    tokens = model.tokenize(HARD)
+    places = zip(tokens.starts[1:-1].tolist(), tokens.ends[1:-1].tolist(), strict=True)
+    words = [HARD[start:end] for start, end in places]
+    assert words[:8] == ["Hello", "wörld", ",", "the", "naïve", "fox", ".", "👩‍👩‍👧"]
+    assert words[-2:] == ["end", "."]
+    assert (tokens.before, tokens.after) == (1, 1)
+    # Nothing is cut off, however long.
+    assert len(model.tokenize("fox " * 5000).ids) == 5002
+
+
+def test_a_pronoun_is_found_by_what_it_stands_for(model: TokenEmbedder) -> None:
+    text = "Berlin is the capital of Germany. It has 3.7 million people. The trout is a fish. It swims upstream."
+    chunker = parse_chunker("fixed_sentences:sentences=1")
+    chunks = chunker.chunk(Document("d", text))
+    late = LateEmbedder(model).embed_chunks([Document("d", text)], chunks)
+    early = model.embed_documents([chunk.text for chunk in chunks])
+    question = model.embed_queries(["Berlin"])[0]
+    assert chunks[1].text == "It has 3.7 million people."
+    assert cosine(question, late[1]) > cosine(question, early[1]) + 0.1
+
+
+def test_long_documents_are_read_to_their_end(model: TokenEmbedder) -> None:
+    document = load_dataset("lochmere").documents[0]
+    chunks = parse_chunker("recursive:size=200").chunk(document)
+    vectors = LateEmbedder(model, overlap=64).embed_chunks([document], chunks)
+    assert len(model.tokenize(document.text).ids) > 256
+    assert np.isfinite(vectors).all()
+    early = model.embed_documents([chunk.text for chunk in chunks])
+    assert min(cosine(a, b) for a, b in zip(vectors, early, strict=True)) > 0.4
+    assert np.mean([cosine(a, b) for a, b in zip(vectors, early, strict=True)]) > 0.75
+
+
+def test_the_models_tokens_are_a_counter_and_a_maximum_in_them_holds(model: TokenEmbedder) -> None:
+    counter = EmbedderCounter(model)
+    texts = [HARD, "", "One two.", "漢字" * 50]
+    assert counter.count_many(texts).tolist() == [len(counter.boundaries(text)) for text in texts]
+    chunker = parse_chunker("sentence:size=20")
+    text = load_dataset("lochmere").documents[1].text[:3000]
+    cut = type(chunker)(size=20, counter=counter).split_text(text)
+    assert max(model.count_tokens(cut)) <= 22  # type: ignore[attr-defined]
+
+
+def test_a_model_without_token_context_is_refused(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("sentence_transformers")
+    static = pytest.importorskip("sentence_transformers.sentence_transformer.modules.static_embedding")
+    tokenizers = pytest.importorskip("tokenizers")
+    words = tokenizers.models.WordLevel({"[UNK]": 0, "river": 1, "money": 2, "bank": 3}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(words)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    module = static.StaticEmbedding(tokenizer, embedding_weights=np.eye(4, 8, dtype=np.float32))
+    transformers.SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path))
+    with pytest.raises(OptionError, match=r"choose a model with a fast tokenizer"):
+        LateEmbedder(f"torch:{tmp_path}")
