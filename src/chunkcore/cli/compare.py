@@ -151,7 +151,7 @@ def compare(
     benchmark = _benchmark(docs, questions, dataset, output)
     clusters = _clusters(benchmark, by)
     given = _specs(strategy or [], config)
-    store = EmbeddingCache(None if no_cache else cache or default_cache())
+    store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
     model = get_embedder(embedder)
     specs = [sized_spec(each, model) for each in given]
     if late:
