@@ -103,7 +103,7 @@ def run_chunkers(
     reader = LateEmbedder(metered) if late else None
     cut = _cut(benchmark, names, [_sharing(each, metered) for each in chunkers], metered, workers, report)
     read = _read_late(cut, benchmark, reader, report) if reader else None
-    rows, vectors = _embed_chunks([] if read else cut, metered, report)
+    rows, vectors = ({}, np.empty((0, 0), np.float32)) if read else _embed_chunks(cut, metered, report)
     questions = [query.text for query in benchmark.queries]
     _watch(metered, "queries", report)
     query_vectors = metered.embed_queries(questions)
