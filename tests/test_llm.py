@@ -636,6 +636,15 @@ def test_a_busy_endpoint_is_left_alone_for_as_long_as_it_asks():
 
 
 @needs_openai
+@pytest.mark.parametrize("tries", [1, 3])
+def test_an_endpoint_that_fails_is_tried_so_many_times_and_no_more(tries):
+    with running() as fresh:
+        with pytest.raises(NoAnswerError, match="HTTP 500"):
+            ask(endpoint(fresh, "http_500", tries=tries), question(), retries=5)
+        assert len(fresh.log) == tries
+
+
+@needs_openai
 def test_as_many_questions_at_once_as_the_limit_says():
     with running() as fresh:
         llm = endpoint(fresh, "slow", concurrency=3)

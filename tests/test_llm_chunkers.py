@@ -259,11 +259,11 @@ def agentic(llm, **options) -> Agentic:
 
 
 def test_sections_have_their_names_and_reasons_in_the_metadata():
-    llm = answers({"sections": [section(1, " The start ", "It begins."), section(5, "The rest", "x" * 999)]})
+    llm = answers({"sections": [section(1, " The start ", "It begins."), section(5, "y" * 999, "x" * 999)]})
     found = chunks(agentic(llm))
     assert [chunk.text for chunk in found] == [lines(0, 3), lines(4, 9)]
     assert found[0].metadata == {"section_title": "The start", "section_reason": "It begins."}
-    assert len(found[1].metadata["section_reason"]) == 500
+    assert found[1].metadata == {"section_title": "y" * 500, "section_reason": "x" * 500}
     assert llm.asked[0][1]["content"].startswith("[1] line number zero\n[2] line number one\n")
 
 
@@ -393,26 +393,29 @@ def test_the_document_comes_first_and_is_the_same_for_all_its_chunks():
 
 
 def test_the_first_question_is_asked_alone_and_the_others_together():
-    under_way, most, first_done = 0, [], threading.Event()
-    lock, together = threading.Lock(), threading.Barrier(3)
+    lock, together, another = threading.Lock(), threading.Barrier(3), threading.Event()
+    asked, overlapped = [], []
 
     def function(messages, schema):
-        nonlocal under_way
         with lock:
-            under_way += 1
-            most.append(under_way)
-        if len(most) > 1:
-            assert first_done.is_set()
+            asked.append(messages)
+            number = len(asked)
+        if number == 1:
+            overlapped.append(another.wait(0.2))
+        else:
+            another.set()
             together.wait(10)
-        with lock:
-            under_way -= 1
-        first_done.set()
         return '{"context": "Why."}'
 
     llm = CallableLLM(function, name="f", concurrency=3)
     texts(Contextual(llm=llm, chunker="recursive:size=3,counter=words"))
-    assert most[0] == 1
-    assert max(most) == 3
+    assert overlapped == [False]
+    assert len(asked) == len(LINES)
+
+
+def test_what_the_other_strategy_knows_is_kept_also_without_a_sentence():
+    first, _ = Contextual(llm=answers("no"), chunker=Headed()).chunk(Document("d", "one of two of three"))
+    assert (first.context, first.metadata["from"], first.metadata["fallback"]) == ("Title", "d", "no context")
 
 
 def test_a_long_document_is_shown_in_parts():

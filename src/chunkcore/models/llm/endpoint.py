@@ -148,10 +148,10 @@ class OpenAILLM(MeteredLLM):
         code = str(getattr(error, "code", "") or "")
         if code == "content_filter":
             return NoAnswerError(told)
-        if (status == 429 and code != "insufficient_quota") or status in (408, 409) or status >= 500:
-            return _RefusedError(told) if held and status in _FORMAT_REFUSED else NoAnswerError(told)
         if held and status in _FORMAT_REFUSED:
             return _RefusedError(told)
+        if (status == 429 and code != "insufficient_quota") or status in (408, 409) or status >= 500:
+            return NoAnswerError(told)
         if status in (401, 403):
             named = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
             return ModelError(f"{told} (it was sent {named})")
