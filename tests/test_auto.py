@@ -16,7 +16,7 @@ from tests.test_code import PYTHON, SAMPLES
 from tests.test_html import PAGE
 
 PROSE = "The kettle sings. Nobody listens to it, though the water has been hot for some time - ten minutes. " * 9
-NOTES = "# Tea\n\nTwo kinds.\n\n- green\n- black\n\n## Green\n\nSteam it for three minutes, not more."
+NOTES = "# Tea\n\nTwo kinds.\n\n- green\n- black\n\n#### Green\n\nSteam it for three minutes, not more."
 
 
 def strategies_of(document: Document, **options: Any) -> set[str]:

@@ -6,7 +6,7 @@ import html as entities
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.chunkers import Html
@@ -80,6 +80,7 @@ def test_spans_are_of_the_source_with_its_markup_and_entities() -> None:
     assert words(page, 4) == ["<p class=a>Fish &amp;\r\n <b>chips</b></p>", "<p>Salt"]
 
 
+@example("<table>")
 @given(marked_text(MARKS))
 def test_blocks_cover_any_text(text: str) -> None:
     check_blocks(text, html_blocks(text)[0])

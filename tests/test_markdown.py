@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunkcore.boundaries.markdown import markdown_blocks
@@ -89,6 +89,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
+@example(text="| a | b |\n|---|:-:|\ntea# # #     code\n|")
 @given(text=marked_text(MARKS))
 @settings(max_examples=40)
 def test_the_promises_hold_for_text_full_of_marks(options: dict[str, Any], text: str) -> None:

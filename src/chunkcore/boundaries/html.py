@@ -156,7 +156,7 @@ class _Reader:
     def block(self, element: _Element, kept: tuple[int, int], path: tuple[str, ...], level: int = 0) -> Block:
         start, end = kept
         parts: Callable[[], Sequence[Block]] | None = None
-        if element.tag == "table":
+        if element.tag == "table" and element.children:
             parts = partial(self.rows, element, start, end, path)
         elif len(element.children) > 1 or any(child.tag for child in element.children):
             parts = partial(self.blocks, element.in_order(), start, end, path)
