@@ -58,6 +58,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"k": -1.0, "d": 5, "min_size": 10, "max_size": 40, "counter": "words"},
         {"k": -1.0, "min_size": 5, "max_size": 30, "maximum": "pieces", "spread": "root"},
     ],
+    "hierarchical": [
+        {"segmenter": "texttiling:2:0.0", "k": 0.3, "max_segment": 30, "max_size": 40},
+        {"segmenter": "texttiling:1:-1.0", "k": -1.0, "max_segment": None, "max_size": 90, "counter": "words"},
+        {"segmenter": "texttiling", "max_size": None},
+    ],
     "single_linkage": [
         {"position_weight": 0.1, "max_size": 40},
         {"max_size": 30, "chunks": 4, "stop": 0.8, "counter": "words"},
@@ -78,6 +83,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"sentences": 3, "minimum": 9, "overlap": SEMANTIC},
         {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"},
     ],
+    "markdown": [
+        {"size": 12},
+        {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"},
+        {"size": 30, "minimum": 30, "heading_level": 2, "counter": "characters"},
+    ],
     "llm_semantic": [
         {"piece_size": 8, "window": 60, "max_size": 40},
         {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 0},
@@ -85,6 +95,30 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "lumber": [
         {"window": 30, "max_size": 40},
         {"window": 9, "max_size": 12, "paragraph_end": r"\n", "counter": "words"},
+    ],
+    "html": [
+        {"size": 12},
+        {"size": 9, "minimum": 4, "maximum": 120, "heading_level": 2, "counter": "words"},
+        {"size": 30, "minimum": 30, "counter": "characters"},
+    ],
+    "code": [
+        {"size": 12},
+        {"size": 9, "minimum": 4, "maximum": 120, "language": "python", "counter": "words"},
+        {"size": 30, "minimum": 30, "language": "cpp", "counter": "characters"},
+    ],
+    "auto": [{"size": 12}, {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"}],
+    "agentic": [
+        {"piece_size": 8, "window": 60, "max_size": 40},
+        {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 1},
+    ],
+    "propositions": [
+        {"passage_size": 20, "max_size": 30},
+        {"passage_size": 5, "max_size": 8, "counter": "words", "retries": 0},
+    ],
+    "contextual": [
+        {"chunker": "recursive:size=8", "document_size": 40},
+        {"chunker": "fixed_sentences:sentences=2,overlap=1,counter=words", "context_size": 9, "counter": "words"},
+        {"chunker": "sentence:size=30,overlap=9", "retries": 0},
     ],
     "cluster_semantic": [
         {"max_size": 40, "piece_size": 10, "min_size": 9},
@@ -146,7 +180,8 @@ def check_spans(chunker: Chunker, text: str, chunks: list[Chunk]) -> None:
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     for chunk in chunks:
         assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
-        assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+        if not chunk.derived:
+            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
         assert chunk.token_count == chunker.token_counter.count(chunk.text)
         assert chunk.document_id == "d"
     starts = [chunk.start for chunk in chunks]
@@ -252,6 +287,10 @@ OTHER_VALUES: dict[str, Any] = {
     "strict": {False: True, True: False},
     "window": 99,
     "paragraph_end": "~",
+    "passage_size": 7,
+    "chunker": "recursive:size=77",
+    "context_size": 11,
+    "document_size": 77,
     "max_size": 41,
     "min_size": 1,
     "buffer": 5,
@@ -272,6 +311,8 @@ OTHER_VALUES: dict[str, Any] = {
     "piece_size": 3,
     "mean": -0.5,
     "position_weight": 0.75,
+    "segmenter": "texttiling:4:0.5",
+    "max_segment": 25,
     "stop": 0.25,
     "eps": 0.15,
     "min_samples": 4,
@@ -281,6 +322,13 @@ OTHER_VALUES: dict[str, Any] = {
     "sentence.maximum": 130,
     "sentences": 7,
     "chunks": 8,
+    "auto.maximum": 130,
+    "language": "rust",
+    "code.maximum": 130,
+    "content": {"source": "text", "text": "source"},
+    "html.maximum": 130,
+    "markdown.maximum": 130,
+    "heading_level": 5,
 }
 
 
