@@ -1,7 +1,7 @@
 """The strategies, one file each; importing this registers them all."""
 
-from chunkcore.chunkers.auto import Auto
 from chunkcore.chunkers.agentic import Agentic
+from chunkcore.chunkers.auto import Auto
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
