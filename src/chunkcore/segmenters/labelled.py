@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.segmenters.base import Starts
 
-__all__ = ["Labelled", "LabelledText", "Parts", "embed_texts", "load_labelled", "split_texts"]
+__all__ = ["Labelled", "LabelledText", "Parts", "embed_texts", "load_labelled", "part_of", "split_texts"]
+
+Part = Literal["train", "dev", "test"]
 
 
 class LabelledText(NamedTuple):
@@ -107,7 +109,12 @@ def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
     """
     parts = Parts([], [], [])
     for text in texts:
-        hashed = blake2b(text.id.encode("utf-8", "surrogatepass"), digest_size=4, salt=seed.to_bytes(8, "little"))
-        tenth = int.from_bytes(hashed.digest(), "big") % 10
-        (parts.train if tenth < 6 else parts.dev if tenth < 8 else parts.test).append(text)
+        getattr(parts, part_of(text.id, seed)).append(text)
     return parts
+
+
+def part_of(name: str, seed: int) -> Part:
+    """Which part a text of this id is in."""
+    hashed = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, salt=seed.to_bytes(8, "little"))
+    tenth = int.from_bytes(hashed.digest(), "big") % 10
+    return "train" if tenth < 6 else "dev" if tenth < 8 else "test"

@@ -52,7 +52,7 @@ class Training:
 
     hidden: int = 48
     layers: int = 2
-    members: int = 3
+    members: int = 1
     windows: tuple[int, ...] = (1, 2, 4, 8, 15)
     dropout: float = 0.4
     epochs: int = 40

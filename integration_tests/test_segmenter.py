@@ -1,0 +1,79 @@
+"""The segmenter that ships beats the baselines on articles that it has not seen; training runs from the shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chunkcore import CachedEmbedder, Document, EmbeddingCache, get_embedder, get_segmenter, parse_chunker
+from chunkcore.cli import main
+from chunkcore.cli.compare import default_cache
+from chunkcore.segmenters.labelled import embed_texts, load_labelled, part_of
+from chunkcore.segmenters.scores import score
+from chunkcore.segmenters.texttiling import TextTiling
+from integration_tests.golden import needs_model
+from tests.conftest import shared
+
+pytestmark = needs_model
+
+# The settings that do best on the articles that are not tested on: docs/segmenters.md.
+TILING = TextTiling(window=12, deviations=3.0)
+
+
+def test_the_weights_that_ship_beat_the_baselines_on_articles_that_they_have_not_seen() -> None:
+    texts = load_labelled(shared("data/wiki300/documents.jsonl"))
+    model = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache()))
+    test = embed_texts([text for text in texts if part_of(text.id, seed=0) == "test"], model)
+    tagger = get_segmenter("tagger")
+    trained = score(test, lambda text: tagger.find(text.vectors))  # type: ignore[attr-defined]
+    others = {
+        "TextTiling": score(test, lambda text: TILING.find(text.vectors)),
+        "every 28": score(test, lambda text: np.arange(28, len(text.vectors), 28)),
+        "none": score(test, lambda text: np.empty(0, dtype=np.int64)),
+    }
+    assert len(test) == 27
+    for name, other in others.items():
+        assert trained.pk < other.pk, name
+        assert trained.window_diff < other.window_diff, name
+    assert trained == pytest.approx((0.311, 0.325), abs=0.005)
+
+
+def test_training_from_the_shell_gives_weights_that_the_strategy_cuts_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = [
+        "The ferry {} at {}. Tickets for boat {} are sold on board.",
+        "Bread number {} needs flour. Knead loaf {} and let dough {} rest.",
+        "The fox {} naps. A crow {} watches fox {} from above.",
+    ]
+    rows = []
+    for number in range(24):
+        parts = [" ".join(topics[(number + i) % 3].format(number, n, i) for n in range(5)) for i in range(3)]
+        text = " ".join(parts)
+        rows.append({"id": f"t{number}", "text": text, "boundaries": [len(parts[0]) + 1, text.index(parts[2])]})
+    source, weights = tmp_path / "texts.jsonl", tmp_path / "weights.safetensors"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    options = [
+        "--epochs",
+        "2",
+        "--hidden",
+        "8",
+        "--checkpoint",
+        str(tmp_path / "state"),
+        "--cache",
+        str(tmp_path / "c"),
+    ]
+    assert main(["train-segmenter", str(source), "-o", str(weights), *options]) == 0
+    printed = capsys.readouterr()
+    assert "no boundary" in printed.out
+    assert "network 1, epoch 2" in printed.err
+    chunks = parse_chunker(f"hierarchical:segmenter=tagger:{weights}").chunk(Document("d", rows[0]["text"]))
+    assert chunks
+    assert all(chunk.segments for chunk in chunks)
+    before = weights.read_bytes()
+    assert main(["train-segmenter", str(source), "-o", str(weights), *options]) == 0  # nothing is left to train
+    assert "epoch" not in capsys.readouterr().err
+    assert weights.read_bytes() == before
