@@ -23,7 +23,8 @@ from chunkcore.segmenters.lstm import boundary_probabilities
 __all__ = ["SHIPPED", "Tagger", "TaggerSettings", "load_tagger", "peaks"]
 
 SHIPPED = Path(__file__).with_name("tagger.safetensors")
-_FORMAT = "chunkcore-tagger-1"
+_KEY = "chunkcore"
+_FORMAT = "tagger-1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,14 +165,14 @@ def load_tagger(path: Path) -> Tagger:
 
 def metadata_of(settings: TaggerSettings) -> dict[str, str]:
     """The settings as a safetensors file's header has them."""
-    fields: dict[str, Any] = {**settings.__dict__, "windows": list(settings.windows)}
-    return {"format": _FORMAT, "settings": json.dumps(fields, sort_keys=True)}
+    fields: dict[str, Any] = {"format": _FORMAT, **settings.__dict__, "windows": list(settings.windows)}
+    return {_KEY: json.dumps(fields, sort_keys=True)}  # one entry: the order of several would differ from run to run
 
 
 def _settings(metadata: Mapping[str, str]) -> TaggerSettings:
-    if metadata.get("format") != _FORMAT:
-        raise ValueError(f"its format is {metadata.get('format')!r}, expected {_FORMAT!r}")
-    fields = json.loads(metadata["settings"])
+    fields = json.loads(metadata.get(_KEY, "{}"))
+    if fields.get("format") != _FORMAT:
+        raise ValueError(f"its format is {fields.get('format')!r}, expected {_FORMAT!r}")
     return TaggerSettings(
         embedder=str(fields["embedder"]),
         windows=tuple(int(each) for each in fields["windows"]),
