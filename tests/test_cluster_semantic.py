@@ -186,7 +186,9 @@ def test_text_that_is_appended_moves_no_settled_boundary(before, after):
 def test_without_one_it_can_move_them_all():
     """The pieces of the start are 0.5 alike: over the mean of strangers, under that of what is all the same."""
     angle = np.array([[1, 0, 0], [0.5, np.sqrt(0.75), 0], [1, 0, 0], [0.5, np.sqrt(0.75), 0]], dtype=np.float32)
-    strangers, same = np.tile(np.eye(3, dtype=np.float32), (4, 1)), np.tile(angle[:1], (12, 1))
+    # The first stranger is one to the piece before it, too, so that no other segmentation is as good.
+    strangers = np.tile(np.eye(3, dtype=np.float32)[[2, 0, 1]], (4, 1))
+    same = np.tile(angle[:1], (12, 1))
     first = [optimal_segmentation(np.vstack((angle, more)), 2)[:4].tolist() for more in (strangers, same)]
     assert first[0][:2] == [2, 2]
     assert first[1][0] == 1

@@ -78,10 +78,13 @@ class SemanticOverlap:
 
     def topics(self, source: TokenizedText) -> Offsets:
         """Where the topics of a text begin: code points, ascending, the white space before a sentence included."""
-        ranges = [sentence_ranges(source.text[start:end]) + start for start, end in source.parts.tolist()]
+        parts = source.parts.tolist()
+        ranges = [sentence_ranges(source.text[start:end]) + start for start, end in parts]
         sentences: Ranges = np.concatenate(ranges)
         drops = self.drops([source.text[start:end] for start, end in sentences.tolist()])
-        before = np.append(0, sentences[:-1, 1])[: len(sentences)]
+        # A part's first sentence begins with the part: what ends the part before it is none of its topic.
+        own = zip(parts, ranges, strict=True)
+        before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in own])
         begins: Offsets = np.union1d(before[drops], source.parts[:, 0])
         return begins
 
