@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkcore.chunkers import joint_distance
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.fixed_sentences import FixedSentences
 from chunkcore.chunkers.joint_distance import joint_distances
@@ -88,8 +89,10 @@ def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
     limits = np.array([9, 12])
     distances = joint_distances(unit, weight, slice(0, count))
     expected = plain_program(distances, weights, limits, stop)
-    for most in (at_once, 10**6):
-        labels = link(unit, weights, limits, weight, stop, pairs_at_once=most)
+    for most, block_bytes in ((at_once, 2**20), (at_once, 16 * count), (10**6, 24 * count)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(joint_distance, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
+            labels = link(unit, weights, limits, weight, stop, pairs_at_once=most)
         assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
 
 
