@@ -17,9 +17,10 @@ import regex  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from chunkcore.errors import SizeError
+from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
-__all__ = ["fit", "join_ranges", "join_small", "pack", "running_sizes", "trim"]
+__all__ = ["fit", "fit_ranges", "join_ranges", "join_small", "pack", "running_sizes", "trim"]
 
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
@@ -218,6 +219,27 @@ def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: boo
         if strip and (found := _NO_SPACE.search(text, cut, end)):
             start = found.start()
     return parts
+
+
+def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
+    """The ranges in order, those over a maximum in the parts that `fit` makes of them; None for no maximum.
+
+    Raises:
+        SizeError: one grapheme alone is over the maximum.
+
+    >>> from chunkcore.tokens import WordCounter
+    >>> fit_ranges(WordCounter().tokenize("One. And three words."), np.array([[0, 4], [5, 21]]), 2).tolist()
+    [[0, 4], [5, 14], [15, 21]]
+    """
+    if maximum is None or not len(ranges):
+        return ranges
+    over = source.counts(ranges[:, 0], ranges[:, 1]) > maximum
+    if not over.any():
+        return ranges
+    parts: list[tuple[int, int]] = []
+    for (start, end), is_over in zip(ranges.tolist(), over.tolist(), strict=True):
+        parts += fit(source, start, end, maximum) if is_over else [(start, end)]
+    return np.array(parts, dtype=np.int64)
 
 
 def _fits(source: TokenizedText, start: int, end: int, maximum: int) -> bool:

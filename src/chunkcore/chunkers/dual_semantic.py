@@ -13,7 +13,7 @@ from chunkcore.chunkers.base import register
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_ranges
+from chunkcore.packing import fit_ranges, join_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -88,7 +88,9 @@ class DualSemantic(SentenceChunker):
         return self.max_size if self.maximum == "text" else None
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        blocks = self._blocks(source)
+        blocks = sentence_ranges(source.text, self.splitter)
+        if self.maximum == "text":
+            blocks = fit_ranges(source, blocks, self.max_size)
         if len(blocks) < 2:
             return [(Span(start, end),) for start, end in blocks.tolist()]
         unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
@@ -99,19 +101,6 @@ class DualSemantic(SentenceChunker):
             distances = [1.0 - float(unit[first - 1] @ unit[first]) for first in firsts]
             rows = join_ranges(source, rows, self.min_size, self.max_size, distances)
         return [(Span(start, end),) for start, end in rows]
-
-    def _blocks(self, source: TokenizedText) -> Ranges:
-        """The sentences; with ``maximum="text"`` in parts where they are over it."""
-        blocks = sentence_ranges(source.text, self.splitter)
-        if self.maximum == "pieces":
-            return blocks
-        over = source.counts(blocks[:, 0], blocks[:, 1]) > self.max_size
-        if not over.any():
-            return blocks
-        parts: list[tuple[int, int]] = []
-        for (start, end), is_over in zip(blocks.tolist(), over.tolist(), strict=True):
-            parts += fit(source, start, end, self.max_size) if is_over else [(start, end)]
-        return np.array(parts, dtype=np.int64)
 
     def _threshold(self, unit: Floats) -> float:
         """Equation 2."""

@@ -17,7 +17,7 @@ from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.loading import get_embedder
-from chunkcore.packing import fit
+from chunkcore.packing import fit_ranges
 from chunkcore.segmenters.base import Segmenter, segment_starts
 from chunkcore.segmenters.loading import check_segmenter, get_segmenter
 from chunkcore.spans import Ranges
@@ -114,7 +114,7 @@ class Hierarchical(DraftingChunker, SentenceChunker):
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
         """The segments, and how many sentences each has."""
-        ranges = self._sentences(source)
+        ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self._most)
         texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
@@ -127,17 +127,6 @@ class Hierarchical(DraftingChunker, SentenceChunker):
     def _most(self) -> int | None:
         """What no segment is over."""
         return min((most for most in (self.max_segment, self.max_size) if most is not None), default=None)
-
-    def _sentences(self, source: TokenizedText) -> Ranges:
-        """The sentences, those that are over a segment's maximum in parts."""
-        ranges = sentence_ranges(source.text, self.splitter)
-        if self._most is None or not len(ranges):
-            return ranges
-        over = (source.counts(ranges[:, 0], ranges[:, 1]) > self._most).tolist()
-        parts: list[tuple[int, int]] = []
-        for (start, end), is_over in zip(ranges.tolist(), over, strict=True):
-            parts += fit(source, start, end, self._most) if is_over else [(start, end)]
-        return np.array(parts, dtype=np.int64)
 
     def _bounded(self, source: TokenizedText, ranges: Ranges, first: int, end: int) -> list[tuple[int, int]]:
         """A segment's sentences in halves of halves until each fits: parts of like size."""

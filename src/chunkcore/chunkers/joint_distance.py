@@ -15,7 +15,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, pack, running_sizes
+from chunkcore.packing import fit_ranges, pack, running_sizes
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
@@ -65,7 +65,7 @@ class SentenceClusters(SentenceChunker, ABC):
         """A number a sentence, the same for those that belong together; there are at least two sentences."""
 
     def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        ranges = self._sentences(source)
+        ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self.max_size)
         if len(ranges) < 2:
             return [(Span(start, end),) for start, end in ranges.tolist()]
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
@@ -75,17 +75,6 @@ class SentenceClusters(SentenceChunker, ABC):
             clusters[cluster].append(sentence)
         members = self._bounded(source, ranges, sizes, list(clusters.values()))
         return [_spans(ranges, each) for each in sorted(members)]
-
-    def _sentences(self, source: TokenizedText) -> Ranges:
-        """The sentences; those over `max_size` in parts."""
-        ranges = sentence_ranges(source.text, self.splitter)
-        if self.max_size is None or not len(ranges):
-            return ranges
-        over = (source.counts(ranges[:, 0], ranges[:, 1]) > self.max_size).tolist()
-        parts: list[tuple[int, int]] = []
-        for (start, end), is_over in zip(ranges.tolist(), over, strict=True):
-            parts += fit(source, start, end, self.max_size) if is_over else [(start, end)]
-        return np.array(parts, dtype=np.int64)
 
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Offsets, clusters: list[list[int]]
