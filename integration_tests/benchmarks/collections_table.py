@@ -86,7 +86,7 @@ def sampled(documents: Sequence[Document], characters: int) -> Iterator[Document
     random.Random(0).shuffle(order)
     taken = 0
     for document in order:
-        if taken and taken + len(document.text) > characters:
+        if taken + len(document.text) > characters:
             continue
         taken += len(document.text)
         yield document
