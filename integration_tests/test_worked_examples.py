@@ -1,4 +1,4 @@
-"""Figures 6 and 7 of papers/001 with a real model: what its two semantic chunkers do on the same examples."""
+"""Figures 6 and 7 of Qu et al. (2024) with a real model: what its two semantic chunkers do on the same examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hierarchical makes the clusters of papers/002, Table 1 included, and its chunks carry their segments."""
+"""hierarchical makes the clusters of Nguyen et al. (2025), Table 1 included, and its chunks carry their segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""single_linkage joins the nearest sentences first, within its limits, by the joint distance of papers/001."""
+"""single_linkage joins the nearest sentences first, within its limits, by the joint distance of Qu et al. (2024)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two worked examples of papers/001, figures 6 and 7: what the fixed-size chunker does, and what structure does.
+"""The two worked examples of Qu et al. (2024), figures 6 and 7: what fixed sizes and structure make of them.
 
 The sentences are written for these tests: as many as in the figures, on the same subjects, in documents and sections
 of the same lengths. A line is a sentence, as in the figures, where the first of each document is its title.

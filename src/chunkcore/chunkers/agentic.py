@@ -35,7 +35,7 @@ on until the next one begins, so that the first section begins with piece 1 and 
 class Agentic(WindowChunker):
     r"""A language model is shown the text in numbered pieces, and names its sections, each with a reason.
 
-    Agentic chunking as papers/004, section "Agentic Chunking", proposes it: topic coherence, self-contained
+    Agentic chunking as the chunking survey, section "Agentic Chunking", proposes it: topic coherence, self-contained
     information and reference dependencies are what the model is told to consider. The paper has the model answer
     with offsets, which models cannot count; here it answers with the number of each section's first piece,
     so that the sections cover the text whatever it says. The chunks' metadata have `section_title` and

@@ -21,7 +21,7 @@ __all__ = ["Auto"]
 @register("auto")
 @dataclass(frozen=True, kw_only=True)
 class Auto(BlockChunker):
-    r"""Picks a strategy for each document by its length and its format (papers/004: match the content's structure).
+    r"""Picks a strategy for each document by its length and its format (the chunking survey: match the structure).
 
     A document of at most `size` is one chunk. Others are cut as `Markdown`, `Html`, `Code` or, prose, `Sentence`
     does, with these sizes. The format is what the document's metadata says, else its file name, else a guess from

@@ -23,7 +23,7 @@ _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 class Code(BlockChunker):
     r"""As many whole definitions of source code a chunk as `size` allows.
 
-    Structure-based chunking (papers/004). tree-sitter's grammars of C, C++, Go, Java, JavaScript, Python, Rust
+    Structure-based (the chunking survey). tree-sitter's grammars of C, C++, Go, Java, JavaScript, Python, Rust
     and TypeScript (with JSX) tell where definitions and statements begin. Comments, attributes and decorators
     stay with the definition after them, if no blank line parts them, and chunks keep the indentation of their
     first line. What the grammar knows as one stays whole up to `maximum`, then is cut into what is inside it,

@@ -25,7 +25,7 @@ __all__ = ["DualSemantic", "band_statistics"]
 class DualSemantic(SentenceChunker):
     """Chunks whose sentences are all similar to each other, by a threshold from the text itself.
 
-    The Dual Semantic Chunker (papers/003), section 3. Each sentence is a block. The threshold is
+    The Dual Semantic Chunker of Toresan et al., section 3. Each sentence is a block. The threshold is
     θ = mean + k · σ of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are
     taken in order (section 3.3, figure 3):
 

@@ -24,7 +24,7 @@ __all__ = ["FixedSentences"]
 @register("fixed_sentences")
 @dataclass(frozen=True, kw_only=True)
 class FixedSentences(Chunker):
-    """The Fixed-size Chunker of papers/001: consecutive chunks of one number of sentences.
+    """The Fixed-size Chunker of Qu et al. (2024): consecutive chunks of one number of sentences.
 
     Every chunk but the last has `sentences` new sentences; each after the first begins with the last
     `overlap` sentences before them. Sizes in tokens are not looked at, but for a `minimum`: a smaller chunk joins

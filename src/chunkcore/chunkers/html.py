@@ -20,7 +20,7 @@ __all__ = ["Html"]
 class Html(BlockChunker):
     """As many whole blocks of HTML a chunk as `size` allows, each section beginning a chunk of its own.
 
-    Structure-based chunking (papers/004). A parser of the HTML standard (justhtml) reads the page as browsers do,
+    Structure-based (the chunking survey). A parser of the HTML standard (justhtml) reads the page as browsers do,
     and tells where in the source each element begins. A heading (h1 to h6), wherever it stands, begins a chunk,
     alone only where nothing of what follows it fits beside it. An element over `size` is cut into those inside
     it: lists between items, tables between rows, rows between cells, what holds text at line breaks (br), then

@@ -1,4 +1,4 @@
-"""The joint distance of papers/001, and what strategies share that cluster sentences by it."""
+"""The joint distance of Qu et al. (2024), and what strategies share that cluster sentences by it."""
 
 from __future__ import annotations
 

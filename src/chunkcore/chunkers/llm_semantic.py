@@ -36,7 +36,7 @@ numbers are those of pieces in the text, ascending, each once."""
 class LLMSemantic(WindowChunker):
     r"""A language model is shown small numbered pieces, and names those after which to split.
 
-    The LLMSemanticChunker of the Chroma report (papers/000, "LLMSemanticChunker"). The text is cut as `Recursive`
+    The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The text is cut as `Recursive`
     does, into pieces of at most `piece_size`; a window of them is shown between tags with their numbers, and the
     model answers with `split_after`. The next window begins at the last part, whose end the model has not
     seen. As in the report's code at least one split is asked for in every window but the text's last.

@@ -34,7 +34,7 @@ Where it does not change anywhere, answer {"first_changed": null}."""
 class Lumber(WindowChunker):
     r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.
 
-    LumberChunker (Duarte et al., 2024), as papers/003, section 2, describes and compares it. From where
+    LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describes and compares it. From where
     the last chunk ended, paragraphs are shown until they reach about `window` tokens; those before the one
     that the model names are a chunk, and the next question begins at it. Beyond the paper, the model may say that
     nothing changes: then all that it was shown is a chunk.

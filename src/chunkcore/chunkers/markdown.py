@@ -19,7 +19,7 @@ __all__ = ["Markdown"]
 class Markdown(BlockChunker):
     r"""As many whole blocks of Markdown a chunk as `size` allows, each section beginning a chunk of its own.
 
-    Structure-based chunking (papers/004). A CommonMark parser, with GitHub's tables and front matter, tells the
+    Structure-based (the chunking survey). A CommonMark parser, with GitHub's tables and front matter, tells the
     blocks; spans are of the source, markup included. A heading begins a chunk, alone only where nothing of what
     follows it fits beside it; headings that follow each other stay together. A block over `size` is cut: a list
     between its items, an item or a quote between its blocks, a paragraph between sentences. Fenced and indented

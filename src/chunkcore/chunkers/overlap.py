@@ -26,7 +26,8 @@ _THRESHOLD = 0.3
 class SemanticOverlap:
     """Overlap that goes back from a chunk's beginning for as long as the topic stays.
 
-    papers/004, "Overlap Methods": "Semantic: Include until topic similarity drops". The topic drops between two
+    The chunking survey, "Overlap Methods":
+    "Semantic: Include until topic similarity drops". The topic drops between two
     neighbouring sentences whose vectors' cosine similarity is not over the threshold, and a chunk shares nothing that
     stands before the last drop; one that begins inside a sentence shares that sentence's beginning. It shares at most
     half of the chunker's size, and as any overlap only whole pieces that leave room for the next one.

@@ -32,8 +32,8 @@ Answer with a JSON object and nothing else, such as {"propositions": ["The fox n
 class Propositions(LLMChunker):
     """Atomic facts that a language model writes from each passage; their spans are the passage.
 
-    Dense X Retrieval's propositions (Chen et al., 2024), as papers/003, section 2, describes them: minimal,
-    self-contained statements, searched in place of the passage. papers/003 could not score them, because
+    Dense X Retrieval's propositions (Chen et al., 2024), as Toresan et al., section 2, describes them: minimal,
+    self-contained statements, searched in place of the passage. Toresan et al. could not score them, because
     rewritten text has no place in the source; here each chunk's text is derived (`Chunk.derived`), and its spans
     are the passage that it was written from, which is what retrieval then returns and evaluation scores. The
     paper's own fine-tuned model is replaced by instructions in the same sense.

@@ -27,7 +27,7 @@ _Row = tuple[int, int, int]
 @register("sentence")
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Chunker):
-    """As many whole sentences a chunk as `size` allows (papers/004, sentence-based chunking).
+    """As many whole sentences a chunk as `size` allows (the chunking survey, sentence-based chunking).
 
     A chunk's size is what its sentences count, each with the white space before it. A sentence over `size`
     stands alone; no chunk's own text is over `maximum`: what would be is cut between sentences, a sentence

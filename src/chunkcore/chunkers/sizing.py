@@ -13,10 +13,11 @@ from chunkcore.models.counter import tokenizing
 
 __all__ = ["SHARE", "sized_options", "sized_spec"]
 
-# papers/004, "Embedding Model Token Limits": 50 to 75 % of the limit.
+# the chunking survey, "Embedding Model Token Limits": 50 to 75 % of the limit.
 SHARE = 0.6
 _SIZES = ("size", "max_size")
-# What a token is about, where sizes are not counted in tokens: papers/004, "Token Counting", has four characters.
+# What a token is about, where sizes are not counted in tokens:
+# the chunking survey, "Token Counting", has four characters.
 _PER_TOKEN = {"characters": 4.0, "words": 0.75}
 
 

@@ -26,7 +26,7 @@ _AT_ONCE = 8192  # tokens that the model is given in one call
 class LateEmbedder:
     """Vectors of chunks in the context of their whole document.
 
-    Late chunking (Günther et al., "Late Chunking", 2024; papers/004, "Late Chunking"): the model reads the document
+    Late chunking (Günther et al., 2024; the chunking survey, "Late Chunking"): the model reads the document
     first and is cut into chunks afterwards, so that a chunk's tokens know what stands around it. A document longer
     than the model reads is read in macro-windows that overlap; of a token in two windows the vector is taken
     from the one in which it stands farther from an edge.

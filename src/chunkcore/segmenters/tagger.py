@@ -48,7 +48,7 @@ class TaggerSettings:
 class Tagger:
     """A supervised segmenter: each sentence begins a segment or does not, by what stands before and after it.
 
-    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as papers/002 (section 3.2) uses it,
+    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as Nguyen et al. (2025, 3.2) use it,
     with a sentence encoder in the place of their lower LSTM over words: a bidirectional LSTM over the sentences'
     vectors. It also reads how alike the text is on both sides of each sentence (see `sentence_features`). A segment
     begins at each local maximum of the probability over the threshold that was best on the training's development set.
