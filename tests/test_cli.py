@@ -128,6 +128,35 @@ def test_a_failure_in_the_middle_leaves_the_old_output(docs, tmp_path, capfd):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chunks.jsonl", "docs"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders there")
+def test_a_named_pipe_is_written_to_and_stays_one(docs, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # a writer that replaces the pipe fails the test, not hangs it
+    try:
+        assert main(["chunk", str(docs / "fox.txt"), "-s", "fixed_token:size=100", "-o", str(pipe)]) == 0
+        rows = lines_of(os.read(reader, 1 << 16).decode())
+    finally:
+        os.close(reader)
+    assert "".join(row["text"] for row in rows) == TEXT
+    assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_the_file_that_it_leads_to_is_written(there, docs, tmp_path):
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "chunks.jsonl", tmp_path / "link.jsonl"
+    if there:
+        target.write_text("old")
+    link.symlink_to(Path("far", "chunks.jsonl"))
+    assert main(["chunk", str(docs / "fox.txt"), "-s", "fixed_token:size=100", "-o", str(link)]) == 0
+    assert link.is_symlink()
+    assert not target.is_symlink()
+    assert "".join(row["text"] for row in lines_of(target.read_text("utf-8"))) == TEXT
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["chunks.jsonl"]
+
+
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="file names are Unicode there")
 def test_a_file_name_that_is_not_utf8_is_no_obstacle(tmp_path, capfd):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")

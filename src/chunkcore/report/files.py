@@ -20,14 +20,25 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
     """Write `parts` one after another, first beside `path` and then moved over it; folders are made.
 
     A reader finds the old file or the new one. When anything fails, in the writing or in whatever makes
-    the parts, the old one stays and nothing is left behind.
+    the parts, the old one stays and nothing is left behind. A symbolic link stays, and the file that it leads
+    to is written. What is no regular file, such as ``/dev/null`` or a named pipe, is written to as it is.
 
     Raises:
         OSError: the folder cannot be written to.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    # Asked of the path as given: where /dev/stdout leads to a pipe, the resolved path names nothing.
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.writelines(parts)
+    else:
+        _replace(Path(os.path.realpath(path)), parts)
+    return path
+
+
+def _replace(path: Path, parts: Iterable[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with unfinished.open("xb") as file:
@@ -38,4 +49,3 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    return path
