@@ -157,6 +157,37 @@ def test_a_link_stays_and_the_file_that_it_leads_to_is_written(there, docs, tmp_
     assert [path.name for path in (tmp_path / "far").iterdir()] == ["chunks.jsonl"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("name", ["docs/fox.txt", "docs/deep/../fox.txt", "linked.txt"])
+@pytest.mark.parametrize("given", ["docs", "docs/fox.txt"])
+def test_an_output_that_is_an_input_is_refused_and_left_alone(name, given, docs, tmp_path, capfd):
+    (tmp_path / "linked.txt").symlink_to(docs / "fox.txt")
+    output = tmp_path / name
+    assert main(["chunk", str(tmp_path / given), "-o", str(output)]) == 2
+    err = capfd.readouterr().err
+    assert err == f"chunkcore: --output {output} is one of the files to cut, and would be replaced: name another file\n"
+    assert (docs / "fox.txt").read_bytes() == TEXT.encode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("name", ["docs/linked.txt", "outside.txt"])
+def test_what_a_link_in_the_folder_leads_to_is_an_input_too(name, docs, tmp_path, capfd):
+    (tmp_path / "outside.txt").write_text("The hen.")
+    (docs / "linked.txt").symlink_to(tmp_path / "outside.txt")
+    assert main(["chunk", str(docs), "-o", str(tmp_path / name)]) == 2
+    assert "is one of the files to cut" in capfd.readouterr().err
+    assert (tmp_path / "outside.txt").read_text() == "The hen."
+
+
+def test_an_output_in_the_folder_that_is_no_document_of_it_is_written_again(docs):
+    for _ in range(2):
+        assert main(["chunk", str(docs), "-o", str(docs / ".chunks.jsonl")]) == 0
+    (docs / "documents.jsonl").write_text('{"id": "a", "text": "The fox."}\n')
+    for _ in range(2):
+        assert main(["chunk", str(docs), "-o", str(docs / "chunks.jsonl")]) == 0
+    assert main(["chunk", str(docs), "-o", str(docs / "documents.jsonl")]) == 2
+
+
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="file names are Unicode there")
 def test_a_file_name_that_is_not_utf8_is_no_obstacle(tmp_path, capfd):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")

@@ -74,6 +74,7 @@ def chunk(
     from chunkcore.report.files import write_parts
     from chunkcore.report.text import terminal_text
 
+    _keep_inputs(files, output)
     prices = read_prices(input_price, output_price)
     chunker = _chunker(strategy, config)
     if dry_run:
@@ -90,6 +91,33 @@ def chunk(
         write_parts(output, lines)
     for told in used([chunker], prices):
         typer.echo(terminal_text(told), err=True)
+
+
+def _keep_inputs(files: Iterable[Path], output: Path) -> None:
+    """See that no file that is read would be replaced.
+
+    Raises:
+        OptionError: the output is one of the files, or a document of one of the folders.
+    """
+    from chunkcore.errors import OptionError
+
+    if str(output) != "-" and output.is_file() and any(_reads(path, output) for path in files):
+        raise OptionError(f"--output {output} is one of the files to cut, and would be replaced: name another file")
+
+
+def _reads(path: Path, file: Path) -> bool:
+    """Whether `load_documents` of the path, or its text, would read the file."""
+    if str(path) == "-" or not path.exists():
+        return False
+    if path.is_dir() and (path / "documents.jsonl").is_file():
+        path = path / "documents.jsonl"
+    if not path.is_dir():
+        return path.samefile(file)
+    return any(
+        each.is_file() and each.samefile(file)  # a link in the folder may lead out of it
+        for each in path.rglob("*")
+        if not any(part.startswith(".") for part in each.relative_to(path).parts)
+    )
 
 
 def _chunker(strategy: str | None, config: Path | None) -> Chunker:
