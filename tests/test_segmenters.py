@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkcore.cli import main
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.segmentation import pk, window_diff, window_size
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
@@ -131,12 +132,31 @@ def test_names_of_no_segmenter_are_told(spec):
         get_segmenter(spec)
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            "texttiling:a:b",
+            "texttiling:a:b: expected texttiling:<window>:<deviations>, a whole number of sentences and",
+        ),
+        ("texttiling:3:b", "texttiling:3:b: expected texttiling:<window>"),
+        ("texttiling:0", "texttiling:0: window is at least 1, got 0"),
+    ],
+)
+def test_what_texttiling_cannot_read_is_told_in_its_own_words(spec, message):
+    with pytest.raises(OptionError) as caught:
+        get_segmenter(spec)
+    assert str(caught.value).startswith(message)
+    assert "invalid literal" not in str(caught.value)
+
+
 def test_a_file_that_holds_no_weights_is_told(tmp_path):
-    with pytest.raises(DataError, match="holds no weights of a segmenter"):
+    with pytest.raises(DataError, match=r"missing\.safetensors is no file: expected the weights of a segmenter"):
         get_segmenter(f"tagger:{tmp_path / 'missing.safetensors'}").starts(["a", "b"], FakeEmbedder())
     (tmp_path / "odd.safetensors").write_bytes(b"not safetensors")
-    with pytest.raises(DataError, match="holds no weights of a segmenter"):
+    with pytest.raises(DataError, match="holds no weights of a segmenter in the format tagger-1: expected") as caught:
         load_tagger(tmp_path / "odd.safetensors")
+    assert "Error" not in str(caught.value)
 
 
 # --- the tagger -------------------------------------------------------------------------------------------------
@@ -247,7 +267,7 @@ def test_boundaries_become_the_sentences_that_begin_there(tmp_path):
     path = write(
         tmp_path / "texts.jsonl",
         {"id": "a", "text": text, "boundaries": [11]},
-        {"id": "b", "text": text, "boundaries": [11, 13, 0], "sentences": [[0, 4], [5, 9], [11, 25], [26, 31]]},
+        {"id": "b", "text": text, "boundaries": [0, 11, 13], "sentences": [[0, 4], [5, 9], [11, 25], [26, 31]]},
     )
     first, second = load_labelled(path)
     assert first.sentences == second.sentences == ("One.", "Two.", "Three is here.", "Four.")
@@ -259,25 +279,82 @@ def test_boundaries_become_the_sentences_that_begin_there(tmp_path):
     assert [text.vectors.shape for text in embedded] == [(4, 32), (4, 32)]
 
 
+def test_only_a_newline_ends_a_line(tmp_path):
+    text = "One.\u2028Two.\x85Three.\u2029Four."
+    row = json.dumps({"id": "a", "text": text, "boundaries": [5]}, ensure_ascii=False)
+    (tmp_path / "texts.jsonl").write_bytes(f"{row}\r\n{row}".encode())
+    for found in load_labelled(tmp_path / "texts.jsonl"):
+        assert found.sentences == ("One.", "Two.", "Three.", "Four.")
+        assert found.starts.tolist() == [1]
+
+
+OFFSETS = 'expected "boundaries" to be ascending offsets inside the text, which has 9 characters; got '
+PAIRS = (
+    'expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie outside the text, '
+    "which has 9 characters; got "
+)
+
+
+def labelled(more: str) -> str:
+    return f'{{"id": "b", "text": "One. Two.", {more}}}'
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("line", "message"),
     [
-        "{",
-        "[]",
-        '{"id": "a"}',
-        '{"id": "a", "text": 3, "boundaries": []}',
-        '{"id": 1, "text": "", "boundaries": ["x"]}',
+        ("{", "not JSON ("),
+        ("[]", "expected a JSON object like {...}, got list '[]'"),
+        ('{"id": "a"}', 'expected {"id", "text", "boundaries"}, got no text and no boundaries; there is id'),
+        ("{}", 'expected {"id", "text", "boundaries"}, got no id and no text and no boundaries; there is nothing'),
+        ('{"id": "a", "text": 3, "boundaries": []}', 'expected "text" to be a string, got 3'),
+        ('{"id": null, "text": "", "boundaries": []}', 'expected "id" to be a string or a whole number, got null'),
+        ('{"id": 1, "text": "", "boundaries": [0]}', 'expected "boundaries" to be ascending offsets inside the text'),
+        (labelled('"boundaries": "5"'), f'{OFFSETS}"5"'),
+        (labelled(f'"boundaries": "{"x" * 99}"'), f'{OFFSETS}"{"x" * 38}…'),
+        (labelled('"boundaries": null'), f"{OFFSETS}null"),
+        (labelled('"boundaries": ["x"]'), f'{OFFSETS}"x"'),
+        (labelled('"boundaries": [5.5]'), f"{OFFSETS}5.5"),
+        (labelled('"boundaries": [true]'), f"{OFFSETS}true"),
+        (labelled('"boundaries": [[5]]'), f"{OFFSETS}[5]"),
+        (labelled('"boundaries": [-1]'), f"{OFFSETS}-1"),
+        (labelled('"boundaries": [9]'), f"{OFFSETS}9"),
+        (labelled('"boundaries": [99]'), f"{OFFSETS}99"),
+        (labelled('"boundaries": [5, 3]'), f"{OFFSETS}3 after 5"),
+        (labelled('"boundaries": [5, 5]'), f"{OFFSETS}5 after 5"),
+        (labelled('"boundaries": [1000000000000000000000]'), f"{OFFSETS}1000000000000000000000"),
+        (labelled('"boundaries": [5], "sentences": {}'), f"{PAIRS}{{}}"),
+        (labelled('"boundaries": [5], "sentences": [0, 4, 5, 9]'), f"{PAIRS}0"),
+        (labelled('"boundaries": [5], "sentences": [[0, 4, 5]]'), f"{PAIRS}[0, 4, 5]"),
+        (labelled('"boundaries": [5], "sentences": [[0, "4"]]'), f"{PAIRS}[0, '4']"),
+        (labelled('"boundaries": [5], "sentences": [[-1, 4]]'), f"{PAIRS}[-1, 4]"),
+        (labelled('"boundaries": [5], "sentences": [[0, 10]]'), f"{PAIRS}[0, 10]"),
+        (labelled('"boundaries": [5], "sentences": [[4, 0]]'), f"{PAIRS}[4, 0]"),
+        (labelled('"boundaries": [5], "sentences": [[5, 9], [0, 4]]'), f"{PAIRS}[0, 4] after one that ends at 9"),
+        (labelled('"boundaries": [5], "sentences": [[0, 6], [5, 9]]'), f"{PAIRS}[5, 9] after one that ends at 6"),
     ],
 )
-def test_lines_that_are_no_texts_are_told(tmp_path, line):
-    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "A.", "boundaries": []}\n' + line)
-    with pytest.raises(DataError, match="line 2: expected"):
-        load_labelled(tmp_path / "texts.jsonl")
+def test_lines_that_are_no_texts_are_told(tmp_path, line, message):
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"id": "a", "text": "A.", "boundaries": []}\n' + line)
+    with pytest.raises(DataError) as caught:
+        load_labelled(path)
+    assert str(caught.value).startswith(f"{path}, line 2: {message}")
+    assert "Error" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("copies", "said"), [(1, "1 text to train on"), (2, "2 texts to train on")])
+def test_the_command_counts_what_it_trains_on(tmp_path, monkeypatch, capfd, copies, said):
+    monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda name: FakeEmbedder())
+    row = {"id": "0", "text": "One. Two.", "boundaries": [5]}
+    path = write(tmp_path / "texts.jsonl", *[row] * copies)
+    assert main(["train-segmenter", str(path), "-o", str(tmp_path / "weights.safetensors")]) == 2
+    assert said in capfd.readouterr().err
 
 
 def test_a_file_without_texts_is_told(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError) as caught:
         load_labelled(tmp_path / "missing.jsonl")
+    assert str(caught.value) == f"{tmp_path / 'missing.jsonl'} cannot be read: No such file or directory"
     (tmp_path / "empty.jsonl").write_text("\n")
     with pytest.raises(DataError, match="holds no texts"):
         load_labelled(tmp_path / "empty.jsonl")

@@ -56,7 +56,8 @@ def train_segmenter(
     console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
     name = get_embedder(embedder).name.rpartition(":")[2]
     collections = _collections(files, embedder, cache, seed)
-    log.print(f"{sum(len(parts.train) for parts in collections.values())} texts to train on")
+    count = sum(len(parts.train) for parts in collections.values())
+    log.print(f"{count} {'text' if count == 1 else 'texts'} to train on")
     tagger = train_tagger(
         [text for parts in collections.values() for text in parts.train],
         [text for parts in collections.values() for text in parts.dev],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError
+from chunkcore.evaluation.textfiles import json_lines
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.segmenters.base import Starts
@@ -49,40 +51,75 @@ def load_labelled(path: Path) -> list[LabelledText]:
     """The texts of a JSON-lines file: ``{"id", "text", "boundaries"}`` a line, and optionally ``"sentences"``.
 
     `boundaries` are the offsets in code points at which sections begin, but for the first; `sentences` are pairs of
-    offsets, and found by the default splitter where they are missing. A boundary inside a sentence counts for the
-    next one.
+    offsets, and found by the default splitter where they are missing. Both ascend. A boundary inside a sentence counts
+    for the next one.
 
     Raises:
-        DataError: the file cannot be read or a line is none of these.
+        DataError: the file cannot be read, a line is none of these, or its offsets are not in its text or not in order.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
-    texts = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            texts.append(_labelled(json.loads(line)))
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-            raise DataError(
-                f'{str(path)!r}, line {number}: expected {{"id", "text", "boundaries"}} and optionally "sentences", '
-                f"got {type(error).__name__}: {error}"
-            ) from error
+    texts = [_labelled(row, f"{path}, line {number}") for number, row in json_lines(path)]
     if not texts:
-        raise DataError(f"{str(path)!r} holds no texts: expected one a line")
+        raise DataError(f"{path} holds no texts: expected one a line")
     return texts
 
 
-def _labelled(row: dict[str, Any]) -> LabelledText:
-    text = row["text"]
+def _labelled(row: dict[str, Any], place: str) -> LabelledText:
+    missing = [key for key in ("id", "text", "boundaries") if key not in row]
+    if missing:
+        raise DataError(
+            f'{place}: expected {{"id", "text", "boundaries"}}, got no {" and no ".join(missing)}; '
+            f"there is {', '.join(row) or 'nothing'}"
+        )
+    name, text = row["id"], row["text"]
+    if not isinstance(name, str) and type(name) is not int:
+        raise DataError(f'{place}: expected "id" to be a string or a whole number, got {_shown(name)}')
+    if not isinstance(text, str):
+        raise DataError(f'{place}: expected "text" to be a string, got {_shown(text)}')
+    boundaries = np.array(_boundaries(row["boundaries"], text, place), dtype=np.int64)
     given = row.get("sentences")
-    ranges = sentence_ranges(text) if given is None else np.array(given, dtype=np.int64).reshape(-1, 2)
-    boundaries = np.array(row["boundaries"], dtype=np.int64)
+    ranges = sentence_ranges(text) if given is None else np.array(_sentences(given, text, place), dtype=np.int64)
+    ranges = ranges.reshape(-1, 2)
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     sentences = tuple(text[start:end] for start, end in ranges.tolist())
-    return LabelledText(str(row["id"]), sentences, starts[(starts > 0) & (starts < len(ranges))])
+    return LabelledText(str(name), sentences, starts[(starts > 0) & (starts < len(ranges))])
+
+
+def _boundaries(given: object, text: str, place: str) -> list[int]:
+    expected = (
+        f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {len(text)} characters'
+    )
+    if not isinstance(given, list):
+        raise DataError(f"{expected}; got {_shown(given)}")
+    before = -1
+    for each in given:
+        if type(each) is not int or not before < each < len(text):
+            raise DataError(f"{expected}; got {_shown(each)}{f' after {before}' if before >= 0 else ''}")
+        before = each
+    return given
+
+
+def _sentences(given: object, text: str, place: str) -> list[list[int]]:
+    expected = (
+        f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie '
+        f"outside the text, which has {len(text)} characters"
+    )
+    if not isinstance(given, list):
+        raise DataError(f"{expected}; got {_shown(given)}")
+    before = 0
+    for pair in given:
+        numbers = isinstance(pair, list) and [type(each) for each in pair] == [int, int]
+        if not numbers or not before <= pair[0] < pair[1] <= len(text):
+            raise DataError(f"{expected}; got {_shown(pair)}{f' after one that ends at {before}' if before else ''}")
+        before = pair[1]
+    return given
+
+
+def _shown(value: object) -> str:
+    """A JSON value, cut where it is long."""
+    if isinstance(value, list | dict):
+        return reprlib.repr(value)  # which also stops at a depth
+    written = json.dumps(value)
+    return written if len(written) <= 40 else f"{written[:39]}…"
 
 
 def embed_texts(texts: Sequence[LabelledText], embedder: Embedder) -> list[Labelled]:

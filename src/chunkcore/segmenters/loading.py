@@ -57,6 +57,13 @@ def _texttiling(options: str) -> TextTiling:
         return TextTiling()
     window, _, deviations = options.partition(":")
     try:
-        return TextTiling(window=int(window), deviations=float(deviations or TextTiling.deviations))
-    except ValueError as error:
-        raise OptionError(f"texttiling:{options}: {error}; {_EXPECTED}") from error
+        numbers = int(window), float(deviations or TextTiling.deviations)
+    except ValueError:
+        raise OptionError(
+            f"texttiling:{options}: expected texttiling:<window>:<deviations>, a whole number of sentences and "
+            "a number, as in texttiling:10:1.5"
+        ) from None
+    try:
+        return TextTiling(window=numbers[0], deviations=numbers[1])
+    except OptionError as error:
+        raise OptionError(f"texttiling:{options}: {error}") from error

@@ -148,6 +148,10 @@ def load_tagger(path: Path) -> Tagger:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
         raise MissingExtraError.of("safetensors", "models", "read the segmenter's weights") from error
+    if not path.is_file():
+        raise DataError(
+            f"{path} is no file: expected the weights of a segmenter, as chunkcore train-segmenter writes them"
+        )
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -155,10 +159,10 @@ def load_tagger(path: Path) -> Tagger:
         settings = _settings(metadata)
         tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
         tagger.find(np.zeros((2, _dimensions(tensors, settings)), dtype=np.float32))
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(
-            f"{str(path)!r} holds no weights of a segmenter, as chunkcore train-segmenter writes them "
-            f"({type(error).__name__}: {error})"
+            f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
+            "chunkcore train-segmenter wrote"
         ) from error
     return tagger
 
