@@ -19,7 +19,7 @@ from chunkcore.cli import main
 from chunkcore.cli.compare import DEFAULT_STRATEGIES, default_cache
 from chunkcore.cli.progress import reporting
 from chunkcore.datasets import dataset_path
-from chunkcore.document import Document
+from chunkcore.document import Chunk, Document, Span
 from chunkcore.report import REPORT_NAMES, read_reports
 from tests.fakes import FakeEmbedder, NanEmbedder
 from tests.strategies import hard_text
@@ -73,6 +73,24 @@ def test_chunks_are_written_one_a_line_with_the_spans_that_they_stand_for(docs, 
         assert list(row) == ["document_id", "id", "index", "spans", "text", "token_count", "metadata"]
         assert "".join(TEXT[start:end] for start, end in row["spans"]) == row["text"] == chunk.text
         assert (row["id"], row["index"], row["token_count"]) == (chunk.id, chunk.index, chunk.token_count)
+
+
+def test_context_segments_and_derived_are_written_where_a_chunk_has_them(docs, capfd, monkeypatch):
+    head, tail = Span(0, 3), Span(5, 8)
+    chunks = [
+        Chunk("d", 0, (head, tail), "The Dog", 2, segments=((head,), (head, tail))),
+        Chunk("d", 1, (head,), "A fox.", 2, context="On foxes", derived=True),
+        Chunk("d", 2, (tail,), "Dog", 1),
+    ]
+    monkeypatch.setattr(Chunker, "chunk_many", lambda *_, **__: iter(chunks))
+    assert main(["chunk", str(docs)]) == 0
+    optional = ("context", "segments", "derived")
+    rows = [{key: row[key] for key in optional if key in row} for row in lines_of(capfd.readouterr().out)]
+    assert rows == [
+        {"segments": [[[0, 3]], [[0, 3], [5, 8]]]},
+        {"context": "On foxes", "derived": True},
+        {},
+    ]
 
 
 def test_text_that_is_not_english_stays_readable(docs, capfd):
@@ -406,6 +424,7 @@ def test_help_is_given_for_every_command(command, capfd):
         assert "Examples:" in out
     if command == ["chunk"]:
         assert "text[start:end]" in out
+        assert all(f'"{key}"' in out for key in ("context", "segments", "derived"))
 
 
 # ---- compare

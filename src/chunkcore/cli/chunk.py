@@ -17,7 +17,7 @@ from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
-    from chunkcore.document import Chunk, Document
+    from chunkcore.document import Chunk, Document, Span
 
 __all__ = ["HELP", "chunk"]
 
@@ -25,7 +25,9 @@ HELP = help_text(
     f"""Cut files into chunks and write them as JSON lines.
 
 A line is {{"document_id", "id", "index", "spans", "text", "token_count", "metadata"}}; spans are pairs of offsets
-in characters (code points) of the file decoded as UTF-8, so text[start:end] is the chunk.
+in characters (code points) of the file decoded as UTF-8, so text[start:end] is the chunk. Where a chunk has them, a
+line has also "context", what was written about the chunk; "segments", the parts that are searched on their own, each
+a list of spans; and "derived": true, if a model wrote the text and the spans are the passage it was written from.
 
 A folder is walked, and the ids of its documents are their paths in it; files without text, such as images, are
 left out with a warning. A .jsonl file holds documents,
@@ -144,16 +146,22 @@ def _line(chunk: Chunk) -> bytes:
         "document_id": chunk.document_id,
         "id": chunk.id,
         "index": chunk.index,
-        "spans": [[span.start, span.end] for span in chunk.spans],
+        "spans": _pairs(chunk.spans),
         "text": chunk.text,
         "token_count": chunk.token_count,
         **({"context": chunk.context} if chunk.context else {}),
+        **({"segments": [_pairs(each) for each in chunk.segments]} if chunk.segments else {}),
+        **({"derived": True} if chunk.derived else {}),
         "metadata": dict(chunk.metadata),
     }
     text = json.dumps(data, ensure_ascii=False)
     if _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
         text = json.dumps(data, ensure_ascii=True)
     return f"{text}\n".encode()
+
+
+def _pairs(spans: Iterable[Span]) -> list[list[int]]:
+    return [[span.start, span.end] for span in spans]
 
 
 def _documents(files: Iterable[Path]) -> Iterator[Document]:
