@@ -255,6 +255,18 @@ def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd, m
     assert message in capfd.readouterr().err
 
 
+def test_a_baseline_of_other_strategies_is_told_before_anything_is_embedded(given, tmp_path, monkeypatch, capfd):
+    report = {**read_report(given, tmp_path), "name": "other"}
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps({"format": "chunkcore report 1", "reports": [report, report | {"name": "third"}]}))
+    model = FakeEmbedder()
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: model)
+    assert run(given, tmp_path / "out", "--baseline", str(old)) == 2
+    assert "it has other, third; compared are fixed_token:size=40" in capfd.readouterr().err
+    assert model.calls == 0
+    assert not (tmp_path / "out").exists()
+
+
 def read_report(given: list[str], tmp_path: Path) -> dict:
     assert run(given, tmp_path / "first") == 0
     return json.loads((tmp_path / "first" / "report.json").read_text())["reports"][0]

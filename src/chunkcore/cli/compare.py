@@ -156,6 +156,9 @@ def compare(
     specs = [sized_spec(each, model) for each in given]
     if late:
         get_token_embedder(model)  # which says so if it cannot, before the long work
+    # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
+    names = [*specs, *(f"{spec} (late)" for spec in specs if late)]
+    gate.check_names(names)
     chunkers = _chunkers(specs, model)
     if dry_run:
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
@@ -166,7 +169,7 @@ def compare(
     with reporting(sys.stderr) as progress:
         reports = []
         for lately in (False, True) if late else (False,):
-            found = run_chunkers(
+            reports += run_chunkers(
                 benchmark,
                 chunkers,
                 model,
@@ -178,9 +181,7 @@ def compare(
                 late=lately,
                 progress=progress,
             )
-            # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
-            names = [f"{spec} (late)" if lately else spec for spec in specs]
-            reports += [replace(report, name=name) for report, name in zip(found, names, strict=True)]
+        reports = [replace(report, name=name) for report, name in zip(reports, names, strict=True)]
         progress("compare", 0, 1)
         comparison = compare_reports(
             reports, verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters

@@ -37,6 +37,22 @@ class Gate:
         """What has to be scored for it."""
         return [requirement.measure for requirement in self.requirements]
 
+    def check_names(self, names: Sequence[str]) -> None:
+        """Find out before the long work whether there is anything to compare these strategies with.
+
+        Raises:
+            DataError: the baseline has none of them; one alone is compared with one alone, whatever their names.
+        """
+        from chunkcore.errors import DataError
+
+        if self.earlier is None or len(names) == len(self.earlier) == 1:
+            return
+        before = [report.name for report in self.earlier]
+        if not set(before) & set(names):
+            raise DataError(
+                f"the baseline has none of the strategies: it has {', '.join(before)}; compared are {', '.join(names)}"
+            )
+
     def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
         """Every requirement of every strategy, then every strategy against its earlier self."""
         from chunkcore.evaluation.gate import check_baseline, check_requirement
@@ -59,21 +75,14 @@ class Gate:
         Raises:
             DataError: no strategy is in both.
         """
-        from chunkcore.errors import DataError
-
+        self.check_names([report.name for report in reports])
         if self.earlier is None:
             return
         if len(reports) == len(self.earlier) == 1:
             yield reports[0], self.earlier[0]
             return
         before = {report.name: report for report in self.earlier}
-        pairs = [(report, before[report.name]) for report in reports if report.name in before]
-        if not pairs:
-            raise DataError(
-                "the baseline has none of the strategies: it has "
-                f"{', '.join(before)}; compared were {', '.join(report.name for report in reports)}"
-            )
-        yield from pairs
+        yield from ((report, before[report.name]) for report in reports if report.name in before)
 
 
 def read_gate(required: Sequence[str], baseline: Path | None) -> Gate:
