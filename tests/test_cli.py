@@ -146,6 +146,37 @@ def test_a_failure_in_the_middle_leaves_the_old_output(docs, tmp_path, capfd):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chunks.jsonl", "docs"]
 
 
+def test_two_files_of_one_name_are_told_with_what_to_do(tmp_path, capfd):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "a.md").write_text(f"In {folder.name}.")
+    assert main(["chunk", str(one), str(other), "-o", str(tmp_path / "out")]) == 2
+    assert capfd.readouterr().err == (
+        f"chunkcore: two files have one name, 'a.md' in {one} and in {other}, and documents are told apart by it: "
+        "chunk the folder above them, in which their paths differ\n"
+    )
+    assert main(["chunk", str(tmp_path)]) == 0  # as it says
+    assert [row["document_id"] for row in lines_of(capfd.readouterr().out)] == ["one/a.md", "other/a.md"]
+
+
+def test_one_folder_given_twice_is_to_be_given_once(docs, tmp_path, capfd):
+    again = str(docs / "deep" / "..")
+    assert main(["chunk", str(docs), again, "-o", str(tmp_path / "out")]) == 2
+    assert "two documents have the id 'deep/dog.md': give each file once" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 5000, "a\0b", "\ud800"])
+def test_an_id_in_two_lists_of_documents_is_told_with_both(name, tmp_path, capfd):
+    lists = [tmp_path / "one.jsonl", tmp_path / "other.jsonl"]
+    for path in lists:
+        path.write_text(json.dumps({"id": name, "text": "The fox."}))
+    assert main(["chunk", *map(str, lists), "-o", str(tmp_path / "out")]) == 2
+    err = capfd.readouterr().err
+    assert f"{lists[0]} and {lists[1]} both hold a document with the id" in err
+    assert err.endswith("make the ids unique, or chunk each alone\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders there")
 def test_a_named_pipe_is_written_to_and_stays_one(docs, tmp_path):
     pipe = tmp_path / "pipe"

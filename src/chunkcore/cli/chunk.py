@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -172,13 +173,28 @@ def _documents(files: Iterable[Path]) -> Iterator[Document]:
     """
     from chunkcore.errors import DataError
 
-    seen: set[str] = set()
+    seen: dict[str, Path] = {}
     for path in files:
         for document in _of(path):
             if document.id in seen:
-                raise DataError(f"two documents have the id {document.id!r}: give each file once, or a folder of them")
-            seen.add(document.id)
+                raise DataError(_two_of_one_id(document.id, seen[document.id], path))
+            seen[document.id] = path
             yield document
+
+
+def _two_of_one_id(name: str, first: Path, second: Path) -> str:
+    """What is wrong, and what to do, where two arguments both hold a document of that id."""
+    one, other = (path if path.as_posix() == name else path / name for path in (first, second))
+    # Path.is_file raises for ids that are longer than a file's name can be.
+    are_files = os.path.isfile(one) and os.path.isfile(other)  # noqa: PTH113
+    if first == second or (are_files and one.samefile(other)):
+        return f"two documents have the id {name!r}: give each file once, or a folder of them"
+    if are_files:
+        return (
+            f"two files have one name, {name!r} in {first} and in {second}, and documents are told apart by it: "
+            "chunk the folder above them, in which their paths differ"
+        )
+    return f"{first} and {second} both hold a document with the id {name!r}: make the ids unique, or chunk each alone"
 
 
 def _of(path: Path) -> Iterable[Document]:
