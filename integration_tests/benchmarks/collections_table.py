@@ -41,6 +41,7 @@ STRATEGIES = {
     "recursive": "recursive:size=200",
     "recursive, overlap": "recursive:size=200,overlap=100",
     "recursive, smaller": "recursive:size=100",
+    "recursive, smallest": "recursive:size=50",
     "fixed_token": "fixed_token:size=200",
     "sentence": "sentence:size=200",
     "fixed_sentences": "fixed_sentences:sentences=6",
