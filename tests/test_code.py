@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,6 +229,65 @@ def test_code_on_one_line_is_cut_between_statements() -> None:
         "function g() { return 2; }",
         "function h() { return 3; }",
     ]
+
+
+LINES = [f"word{n} of a text that goes on" for n in range(20)]
+TEXTS = {
+    "c": "/*\n{} */\nint f(void) {{ return 1; }}\n",
+    "cpp": 'auto tea = R"mark(\n{}\n)mark";\n',
+    "go": "var tea = `\n{}\n`\n",
+    "java": 'class A {{\n    String tea = """\n{}\n        """;\n}}\n',
+    "javascript": "let tea = brew(`\n{}\n`);\n",
+    "python": 'def brew(leaf):\n    r"""\n{}\n    """\n    return leaf\n',
+    "rust": 'fn tea() {{\n    let tea = r#"\n{}\n    "#;\n}}\n',
+    "typescript": "/**\n{}\n */\nexport const tea = (leaf: string) => `${{leaf}}`;\n",
+}
+
+
+def is_bare(line: str) -> bool:
+    """Whether nothing is there but what opens or closes a string or a comment, or brackets."""
+    return line.strip(" \n;)(") in ('"""', "'''", "`", "/*", "/**", "*/", '"#', 'mark"', 'R"mark', 'r"""')
+
+
+@pytest.mark.parametrize("language", sorted(TEXTS))
+@pytest.mark.parametrize("size", [30, 60])
+def test_what_opens_and_closes_a_text_stays_with_its_lines(language: str, size: int) -> None:
+    text = TEXTS[language].format("\n".join(f"    {line}" for line in LINES))
+    found = [chunk.text for chunk in Code(size=size, language=language).chunk(Document("d", text))]
+    assert len(found) > 2
+    assert all(len(set(LINES) & {line.strip(" */") for line in chunk.splitlines()}) > 0 for chunk in found[:-1])
+    assert not [chunk for chunk in found if is_bare(chunk)]
+    opened = text[: text.index(LINES[0])].rstrip()
+    assert not [chunk for chunk in found if opened.endswith(chunk)]
+
+
+def test_a_docstring_is_cut_at_its_lines() -> None:
+    text = TEXTS["python"].format("\n".join(f"    {line}" for line in LINES))
+    assert [chunk.text for chunk in chunks(text, "python", 60)] == [
+        'def brew(leaf):\n    r"""\n' + "\n".join(f"    {line}" for line in LINES[:8]),
+        "\n".join(f"    {line}" for line in LINES[8:16]),
+        "\n".join(f"    {line}" for line in LINES[16:]) + '\n    """',
+        "    return leaf",
+    ]
+
+
+def test_what_a_long_string_is_assigned_to_stays_with_its_first_lines() -> None:
+    text = 'tea = """\n    one two\n    three four\n    five six\n"""\n'
+    assert [chunk.text for chunk in chunks(text, "python", 5)] == [
+        'tea = """\n    one two',
+        '    three four\n    five six\n"""',
+    ]
+
+
+@pytest.mark.parametrize("size", [60, 200])
+def test_no_docstring_of_this_package_is_left_by_its_quotes(size: int) -> None:
+    for path in sorted((Path(__file__).resolve().parents[1] / "src" / "chunkcore").rglob("*.py")):
+        text = path.read_text("utf-8")
+        for chunk in Code(size=size, language="python").chunk(Document(path.name, text)):
+            assert not is_bare(chunk.text), path
+            last = chunk.text.splitlines()[-1].strip()
+            opens = text[: chunk.spans[-1].end].count('"""') % 2
+            assert not (opens and last.endswith('"""')), path
 
 
 def test_other_languages_are_cut_at_blank_lines_before_what_is_not_indented() -> None:

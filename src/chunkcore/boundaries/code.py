@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries.blocks import Block, between
+from chunkcore.boundaries.blocks import Block, between, lines
 from chunkcore.boundaries.parsing import Parsed, load_grammar
 
 if TYPE_CHECKING:
@@ -99,7 +99,10 @@ _BY_ENDING = {
 LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
 
 # What belongs to the definition after it, where no blank line parts them.
-_ATTACHED = frozenset(("comment", "line_comment", "block_comment", "attribute_item", "decorator", "annotation"))
+_COMMENTS = frozenset(("comment", "line_comment", "block_comment"))
+_ATTACHED = _COMMENTS | {"attribute_item", "decorator", "annotation"}
+# What is cut at its lines alone: strings and comments.
+_TEXTS = _COMMENTS | {"string", "string_literal", "raw_string_literal", "template_string", "template_literal_type"}
 # What can stand around a definition.
 _WRAPPERS = frozenset(
     [
@@ -131,6 +134,8 @@ _BODIES = frozenset(
         "statement_block",
     ]
 )
+_OPENING = re.compile(r"\w{0,3}\W*(?:\w*\()?")  # as in /** or C++'s R"mark(
+_CLOSING = re.compile(r"\W*(?:\)\w*\")?")
 _SPLICES = 40  # blocks that begin inside one line
 _NAME = 200  # code points of a definition's name that are told
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
@@ -148,9 +153,10 @@ def language_of(name: str) -> str | None:
 def code_blocks(text: str, language: str) -> list[Block] | None:
     r"""The blocks of source code, which cover all that is not white space; their paths are of definitions.
 
-    A comment, an attribute or a decorator is of the definition after it, where no blank line parts them. A
-    language without a grammar is cut at blank lines before lines that are not indented, then at blank lines,
-    then at lines. Time grows linearly with the text.
+    A comment, an attribute or a decorator is of the definition after it, where no blank line parts them. Strings and
+    comments are cut at their lines, and what opens or closes one stays with the line beside it. A language without a
+    grammar is cut at blank lines before lines that are not indented, then at blank lines, then at lines. Time grows
+    linearly with the text.
 
     None where the text is so unlike the language that its grammar was given up: it is then for "other" to cut.
 
@@ -189,23 +195,63 @@ class _Reader:
     def parts(self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]) -> list[Block]:
         """The blocks that a node's range is made of: what is before the first of them leads.
 
-        `around` is the path around the node, and `own` the one of the range.
+        So does what is before a text of several lines that begins inside a line. `around` is the path around the
+        node, and `own` the one of the range.
         """
+        if node.type in _TEXTS:
+            return self.lines(start, end, own)
         places = list(self.places(node, around + self.label(node)))
         groups = _grouped([place for place in places if place.begins_line])
+        leading = 0
         if len(groups) < 2 and (not groups or groups[0][0].start_byte <= node.start_byte):
             groups = _grouped(places)  # all on one line
+            leading = max((n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0)
+        if not groups:
+            return self.lines(start, end, own)
         starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups], dtype=np.int64)).tolist()
         head, *ranges = between(self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts])
-        found = (
-            [] if head is None else [Block(start=head[0], end=head[1], path=own, whole=True, leads=True, text="lines")]
-        )
-        for (_, place), kept in zip(groups, ranges, strict=True):
+        block = partial(Block, whole=True, text="lines")
+        found = []
+        if head:
+            parts = partial(self.lines, *head, own, leads=True)
+            found.append(block(start=head[0], end=head[1], path=own, leads=True, parts=parts))
+        for n, ((_, place), kept) in enumerate(zip(groups, ranges, strict=True)):
             if kept:
                 path = place.path + self.labels(place.node)
-                parts = partial(self.parts, place.node, *kept, place.path, path)
-                found.append(Block(start=kept[0], end=kept[1], path=path, whole=True, parts=parts, text="lines"))
+                inner = partial(self.parts, place.node, *kept, place.path, path)
+                found.append(block(start=kept[0], end=kept[1], path=path, leads=n < leading, parts=inner))
         return found
+
+    def lines(self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False) -> list[Block]:
+        """The lines of a range; what only opens or closes a text is in one block with the text's line beside it."""
+        found: list[tuple[int, int]] = []
+        for first, last in lines(self.text, start, end):
+            if found and _first_word(self.text, first) in self.joined:
+                first = found.pop()[0]
+            found.append((first, last))
+        return [Block(start=first, end=last, path=path, leads=leads, text="words") for first, last in found]
+
+    @cached_property
+    def joined(self) -> frozenset[int]:
+        """Where lines begin, after what indents them, that are not to be cut from the line before them."""
+        texts = []
+        waiting = [self.parsed.tree.root_node] if self.parsed.tree else []
+        while waiting:
+            node = waiting.pop()
+            if _is_long_text(node):
+                texts.append(node)
+            elif node.end_point.row > node.start_point.row:
+                waiting.extend(node.children)
+        places = np.array([(node.start_byte, node.end_byte) for node in texts], dtype=np.int64).reshape(-1)
+        ranges = self.parsed.code_points(places).reshape(-1, 2).tolist()
+        found = set()
+        for start, end in ranges:
+            own = lines(self.text, start, end)
+            if len(own) > 1 and _OPENING.fullmatch(self.text, *own[0]):
+                found.add(_first_word(self.text, own[1][0]))
+            if len(own) > 1 and _CLOSING.fullmatch(self.text, *own[-1]):
+                found.add(_first_word(self.text, own[-1][0]))
+        return frozenset(found)
 
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
         """Children at which a range may be cut; of one that begins inside a line and goes on, its children instead."""
@@ -215,7 +261,8 @@ class _Reader:
             child, path, depth = waiting.pop()
             begins = child.start_point.row > row
             goes_on = not begins and child.end_point.row > child.start_point.row
-            if (goes_on or child.type in _BODIES) and child.children and depth < _SPLICES:
+            is_open = (goes_on and child.type not in _TEXTS) or child.type in _BODIES
+            if is_open and child.children and depth < _SPLICES:
                 inner = path + self.label(child)
                 waiting.extend([(each, inner, depth + 1) for each in reversed(child.children)])
                 continue
@@ -280,6 +327,18 @@ def _line_start(text: str, place: int) -> int:
     while start and text[start - 1] in " \t\f":
         start -= 1
     return start if not start or text[start - 1] in "\r\n" else place
+
+
+def _first_word(text: str, start: int) -> int:
+    """The first place from `start` on that is not white space."""
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _is_long_text(node: Node) -> bool:
+    """Whether a node is a string or a comment of several lines."""
+    return node.type in _TEXTS and _last_row(node) > node.start_point.row
 
 
 def _last_row(node: Node) -> int:
