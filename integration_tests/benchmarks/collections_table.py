@@ -44,6 +44,7 @@ STRATEGIES = {
     "recursive, smallest": "recursive:size=50",
     "fixed_token": "fixed_token:size=200",
     "sentence": "sentence:size=200",
+    "sentence, smallest": "sentence:size=50",
     "fixed_sentences": "fixed_sentences:sentences=6",
     "markdown": "markdown:size=200",
     "auto": "auto:size=200",
