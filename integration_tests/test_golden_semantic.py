@@ -2,8 +2,8 @@ r"""breakpoint, kamradt_modified and dual_semantic cut where the reference progr
 
 Three corpora; 21 cases of breakpoint, 6 of kamradt_modified, 15 of dual_semantic. kamradt_modified stops at a
 threshold on a grid of 2⁻²⁰, and where a distance is next to one, its last digits decide about a cut: its cases are
-those of PyTorch's vectors. With OpenVINO's, which differ in the seventh digit, a cut may differ, and the test says
-which and why.
+those of PyTorch's vectors on one machine. With OpenVINO's, or with PyTorch's on another machine or in batches of
+other texts, which differ in the seventh digit, a cut may differ, and the test holds that no other does, and why.
 """
 
 from __future__ import annotations
@@ -84,22 +84,19 @@ def kamradt_chunker(case: Case, model: str) -> KamradtModified:
     )
 
 
-@with_torch
+@pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", pytest.param("torch:all-MiniLM-L6-v2", marks=with_torch)])
 @pytest.mark.parametrize("case", cases("kamradt_modified"))
-def test_kamradt_modified_cuts_where_the_released_code_does(case: Case) -> None:
-    assert ranges(kamradt_chunker(case, "torch:all-MiniLM-L6-v2"), text_of(case)) == golden(case)
-
-
-@pytest.mark.parametrize("case", cases("kamradt_modified"))
-def test_another_backend_moves_kamradt_modified_by_one_cut_at_most(case: Case) -> None:
-    chunker, text = kamradt_chunker(case, "all-MiniLM-L6-v2"), text_of(case)
+def test_kamradt_modified_cuts_where_the_released_code_does_but_for_one_cut_on_the_last_digits(
+    case: Case, model: str
+) -> None:
+    chunker, text = kamradt_chunker(case, model), text_of(case)
     ours = ranges(chunker, text)
     if ours == golden(case):
         return
     source = chunker.token_counter.tokenize(text)
     pieces = chunker._pieces(source)
     texts = [text[start:end] for start, end in pieces.tolist()]
-    distances = neighbour_distances(patient_model().embed_documents(window_texts(texts, chunker.buffer)))
+    distances = neighbour_distances(patient_model(model).embed_documents(window_texts(texts, chunker.buffer)))
     wanted = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // chunker.size
     # The reference's cuts are the greatest of our distances too, one more or one fewer of them than ours.
     order = np.argsort(-distances)
