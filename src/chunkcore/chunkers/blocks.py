@@ -13,8 +13,8 @@ import numpy as np
 from chunkcore.boundaries.blocks import Block, lines
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import DraftingChunker
+from chunkcore.chunkers.options import check_sizes
 from chunkcore.document import Span
-from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_small
 from chunkcore.tokens import TokenizedText
 
@@ -41,12 +41,7 @@ class BlockChunker(DraftingChunker, ABC):
 
     def _validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        if self.size < 1:
-            raise OptionError(f"size is at least 1, got {self.size}")
-        if not 0 <= self.minimum <= self.size:
-            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
-        if self.maximum is not None and self.maximum < self.size:
-            raise OptionError(f"maximum is at least size ({self.size}), got {self.maximum}")
+        check_sizes(self.size, self.minimum, self.maximum)
 
     @property
     def hard_maximum(self) -> int:

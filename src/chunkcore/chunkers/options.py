@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from chunkcore.errors import OptionError
 
-__all__ = ["check_option"]
+__all__ = ["check_option", "check_sizes"]
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
 
@@ -41,6 +41,20 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     except _WrongTypeError:
         owner = getattr(cls, "name", "") or cls.__name__
         raise OptionError(f"{owner}: {name} is {_described(hint)}; got {value!r}") from None
+
+
+def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
+    """Hold a target, a soft minimum and a hard maximum (None: the target) to ``0 <= minimum <= size <= maximum``.
+
+    Raises:
+        OptionError: they are not in that order, or the size is under 1.
+    """
+    if size < 1:
+        raise OptionError(f"size is at least 1, got {size}")
+    if not 0 <= minimum <= size:
+        raise OptionError(f"minimum is at least 0 and at most size ({size}), got {minimum}")
+    if maximum is not None and maximum < size:
+        raise OptionError(f"maximum is at least size ({size}), got {maximum}")
 
 
 @lru_cache(maxsize=256)

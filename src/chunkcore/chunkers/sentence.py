@@ -11,6 +11,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.options import check_sizes
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -69,12 +70,7 @@ class Sentence(Chunker):
 
     def _validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        if self.size < 1:
-            raise OptionError(f"size is at least 1, got {self.size}")
-        if not 0 <= self.minimum <= self.size:
-            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
-        if self.maximum is not None and self.maximum < self.size:
-            raise OptionError(f"maximum is at least size ({self.size}), got {self.maximum}")
+        check_sizes(self.size, self.minimum, self.maximum)
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
         if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
             raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")

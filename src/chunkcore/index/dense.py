@@ -46,8 +46,7 @@ class DenseIndex:
         Raises:
             ModelError: the model failed, or answered with something that is no answer, twice.
         """
-        texts = [f"{chunk.context}\n{chunk.text}" if chunk.context else chunk.text for chunk in chunks]
-        return cls(chunks, embed(embedder, texts), embedder)
+        return cls(chunks, embed(embedder, [chunk.embedded_text for chunk in chunks]), embedder)
 
     def search(self, query_vectors: ArrayLike, k: int) -> tuple[Indices, Vectors]:
         """Indices into `chunks` and similarities, best first: each of shape (queries, min(k, len(chunks)))."""
