@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_depth, parse_measure
-from chunkcore.evaluation.run import How
+from chunkcore.evaluation.run import How, Run
 
 __all__ = ["ChunkStatistics", "Report", "Scores"]
 
@@ -92,6 +93,9 @@ class Report:
         seconds: spent on "chunk", "embed", "search", "score", where known.
         min_rule: which chunks k = "min" counts, "holding" or "touching".
         certainty: how sure places are on average, by how they were located; see `Retrieved.certainty`.
+        run: what was scored, its pool included, for whoever looks at single answers; `to_dict` leaves it out, and
+            `write_run` keeps it. It is most of a report's memory: ``replace(report, run=None)`` lets go of it.
+        cost: what the strategy took of models; None where that is not known.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {Measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -111,6 +115,8 @@ class Report:
     seconds: Mapping[str, float] = field(default_factory=dict)
     min_rule: str = "holding"
     certainty: Mapping[How, float] = field(default_factory=dict)
+    run: Run | None = field(default=None, repr=False)
+    cost: Cost | None = None
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query.
@@ -143,7 +149,7 @@ class Report:
         return _spread(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values, NaN as null; `from_dict` is its inverse."""
+        """Everything but the run as plain JSON values, NaN as null; `from_dict` is its inverse."""
         chunks = self.chunks
         return {
             "name": self.name,
@@ -164,6 +170,7 @@ class Report:
             },
             "seconds": {step: float(seconds) for step, seconds in self.seconds.items()},
             "min_rule": self.min_rule,
+            "cost": self.cost and self.cost.to_dict(),
         }
 
     @classmethod
@@ -191,6 +198,7 @@ class Report:
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
                 seconds=dict(data["seconds"]),
                 min_rule=data["min_rule"],
+                cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error

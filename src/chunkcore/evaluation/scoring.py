@@ -141,6 +141,7 @@ class Scorer:
             chunks=ChunkStatistics(self.relevance("token").count(pool.pieces).sizes) if pool else None,
             seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
+            run=run,
         )
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
