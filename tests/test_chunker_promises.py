@@ -90,10 +90,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "llm_semantic": [
         {"piece_size": 8, "window": 60, "max_size": 40},
-        {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 0},
+        {"piece_size": 4, "window": 20, "max_size": 12, "min_size": 7, "counter": "words", "retries": 0},
     ],
     "lumber": [
-        {"window": 30, "max_size": 40},
+        {"window": 30, "max_size": 40, "min_size": 40},
         {"window": 9, "max_size": 12, "paragraph_end": r"\n", "counter": "words"},
     ],
     "html": [
@@ -109,11 +109,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "auto": [{"size": 12}, {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"}],
     "agentic": [
         {"piece_size": 8, "window": 60, "max_size": 40},
-        {"piece_size": 4, "window": 20, "max_size": 12, "counter": "words", "retries": 1},
+        {"piece_size": 4, "window": 20, "max_size": 12, "min_size": 5, "counter": "words", "retries": 1},
     ],
     "propositions": [
         {"passage_size": 20, "max_size": 30},
-        {"passage_size": 5, "max_size": 8, "counter": "words", "retries": 0},
+        {"passage_size": 5, "passage_minimum": 4, "max_size": 8, "counter": "words", "retries": 0},
     ],
     "contextual": [
         {"chunker": "recursive:size=8", "document_size": 40},
@@ -288,6 +288,7 @@ OTHER_VALUES: dict[str, Any] = {
     "window": 99,
     "paragraph_end": "~",
     "passage_size": 7,
+    "passage_minimum": 3,
     "chunker": "recursive:size=77",
     "context_size": 11,
     "document_size": 77,

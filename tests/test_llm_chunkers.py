@@ -178,6 +178,32 @@ def test_the_maximum_holds_also_where_pieces_count_more_together():
     assert covered(found) == set()
 
 
+def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger_one_tells():
+    llm = answers({"sections": [section(1, "A"), section(4, "B"), section(5, "C")]})
+    found = chunks(agentic(llm, min_size=4))
+    assert [(chunk.text, chunk.metadata["section_title"]) for chunk in found] == [
+        (lines(0, 3), "A"),
+        (lines(4, 9), "C"),
+    ]
+
+
+def test_a_section_under_the_minimum_stays_where_no_neighbour_has_room():
+    llm = answers({"split_after": [3, 4]})
+    assert texts(semantic(llm, min_size=4, max_size=14)) == [lines(0, 3), lines(4, 4), lines(5, 8), lines(9, 9)]
+
+
+def test_a_joined_chunk_says_that_a_part_of_it_is_not_the_models():
+    llm = answers("no", {"sections": [section(1, "B")]})  # for the first window of two pieces, and for the others
+    found = chunks(agentic(llm, window=6, retries=0))
+    assert [(chunk.text, chunk.metadata.get("fallback")) for chunk in found[:2]] == [
+        (lines(0, 1), "cut by size"),
+        (lines(2, 3), None),
+    ]
+    llm = answers("no", {"sections": [section(1, "B")]})
+    whole = chunks(agentic(llm, window=6, max_size=30, retries=0, min_size=30))
+    assert [(chunk.text, chunk.metadata["fallback"]) for chunk in whole] == [(TEXT, "cut by size")]
+
+
 def test_one_piece_alone_needs_no_model():
     llm = answers(AssertionError("it was asked"))
     assert texts(semantic(llm), "only three words") == ["only three words"]
@@ -635,6 +661,9 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
         ({"strategy": "llm_semantic", "max_size": 0}, "max_size is at least 1, got 0"),
         ({"strategy": "llm_semantic", "piece_size": 99, "max_size": 50}, r"at most max_size \(50\), got 99"),
         ({"strategy": "agentic", "piece_size": 0}, "piece_size is at least 1"),
+        ({"strategy": "lumber", "min_size": 900}, r"min_size is at least 0 and at most max_size \(800\), got 900"),
+        ({"strategy": "agentic", "min_size": -1}, "min_size is at least 0"),
+        ({"strategy": "propositions", "passage_minimum": 151}, r"at most a passage's size \(150\), got 151"),
         ({"strategy": "propositions", "passage_size": 0}, "passage_size is at least 1, got 0"),
         ({"strategy": "propositions", "max_size": 0}, "max_size is at least 1, got 0"),
         ({"strategy": "contextual", "context_size": 0}, "context_size is at least 1"),

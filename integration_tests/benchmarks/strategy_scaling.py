@@ -1,13 +1,14 @@
-"""Time and peak memory of each strategy as its text grows, without embedding: `python strategy_scaling.py` tables it.
+"""Time and peak memory of each strategy as its text grows, without its models: `python strategy_scaling.py` tables it.
 
 Each run is a process of its own, on Linux: it reads a text, lets the strategy cut it, and tells processor seconds,
 less those of the embedder, and by how much its memory peaked over what it held before, with the text and the
-tokenizer already there. The embedder is a hash: 64 numbers a text, any two of them strangers. What stands at 0.1 MB
+tokenizer already there. The embedder is a hash: 64 numbers a text, any two of them strangers. The language model is
+none at all: each question has the answer that its strategy's estimate assumes. What stands at 0.1 MB
 says whether the next size can be run: what would take over two minutes is not, and says so. The order is the exponent
 of time between the last two sizes.
 
 Texts are sentences of random words of the shipped collection, in paragraphs under headings: no two are alike. For
-`html` and `code` they are in tags and functions. Strategies that ask a language model are not run.
+`html` and `code` they are in tags and functions.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from chunkcore import Document, get_counter, load_dataset, parse_chunker, strategies
+from chunkcore import Document, build_chunker, get_counter, load_dataset, strategies
 from chunkcore.models.base import Vectors
+from chunkcore.models.llm import Estimator, Question
 
 MB = 1_000_000
 SIZES = (0.1, 1, 10, 100)
@@ -52,6 +54,13 @@ class HashEmbedder:
         return vectors
 
     embed_queries = embed_documents
+
+
+class Assuming(Estimator):
+    """Answers as an estimate does, and counts nothing."""
+
+    def assume(self, question: Question[Any]) -> str:
+        return json.dumps(question.assumed)
 
 
 def write_text(path: Path, size: float, kind: str) -> None:
@@ -81,9 +90,11 @@ def section(kind: str, number: int, paragraphs: Sequence[str]) -> str:
 def measure(strategy: str, path: Path) -> dict[str, float | str]:
     """In this process: seconds, peak in MB, chunks; or the error."""
     resource.setrlimit(resource.RLIMIT_CPU, (3 * SECONDS, 3 * SECONDS))
-    chunker, embedder = parse_chunker(strategy), HashEmbedder()
-    if "embedder" in chunker.option_names():
-        chunker = replace(chunker, embedder=embedder)  # type: ignore[call-arg]
+    embedder = HashEmbedder()
+    name, _, options = strategy.partition(":")
+    models = {"embedder": embedder, "llm": Assuming()}
+    needed = {option: model for option, model in models.items() if option in strategies()[name].option_names()}
+    chunker = build_chunker(name, {**dict(each.split("=") for each in options.split(",") if each), **needed})
     document = Document("text", path.read_text(encoding="utf-8"))
     chunker.chunk(Document("warm", "# One\n\nTwo sentences. Three of them."))  # what is loaded once, is
     get_counter("cl100k_base").count("all of it")
@@ -121,7 +132,8 @@ def row(strategy: str, folder: Path, largest: float) -> str:
     """A line of the table: one strategy at each size, as far as it goes."""
     cells, seconds, exponent = [], [], math.nan
     spec = "code:language=python" if strategy == "code" else strategy
-    last = largest if "embedder" not in strategies()[strategy].option_names() else min(largest, 10)
+    asks = {"embedder", "llm"} & set(strategies()[strategy].option_names())
+    last = min(largest, 10) if asks else largest
     note = ""
     for size in SIZES:
         if size > last:
@@ -155,7 +167,7 @@ def main() -> None:
     if arguments.measure:
         print(json.dumps(measure(arguments.measure[0], Path(arguments.measure[1]))))
         return
-    names = arguments.strategies or [name for name, cls in strategies().items() if "llm" not in cls.option_names()]
+    names = arguments.strategies or list(strategies())
     print(f"| strategy | {' | '.join(f'{size:g} MB' for size in SIZES)} | order |", flush=True)
     print("|---|" + "--:|" * (len(SIZES) + 1), flush=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -49,6 +49,7 @@ class Agentic(WindowChunker):
         piece_size: of a piece, in the counter's unit; at most `max_size`.
         window: see `WindowChunker`.
         max_size: see `WindowChunker`; the model is told how many pieces that is.
+        min_size: see `WindowChunker`.
         llm: see `LLMChunker`.
         retries: see `LLMChunker`.
         strict: see `LLMChunker`.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -15,7 +17,7 @@ from chunkcore.chunkers.base import Draft, DraftingChunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
-from chunkcore.packing import fit, pack, running_sizes
+from chunkcore.packing import fit, join_ranges, pack, running_sizes
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
@@ -23,6 +25,8 @@ __all__ = ["LLMChunker", "Outcome", "Section", "WindowChunker"]
 
 C = TypeVar("C", bound="LLMChunker")
 T = TypeVar("T")
+
+_FALLBACK = ("fallback", "fallback_reason")
 
 
 class Outcome(NamedTuple, Generic[T]):
@@ -119,6 +123,9 @@ class WindowChunker(LLMChunker, ABC):
         window: how much the model is shown at once, in the counter's unit; a piece that is over it is shown alone.
         max_size: what no chunk's own text is over, in the counter's unit. A section that is larger is cut between
             pieces.
+        min_size: a chunk whose own text counts less joins the nearer neighbour, or the other one, where the two are
+            within `max_size` together; else it stays. What is told of a joined chunk is what its largest part told,
+            and that the model was not followed in any part.
         llm: see `LLMChunker`.
         retries: see `LLMChunker`.
         strict: see `LLMChunker`.
@@ -126,6 +133,7 @@ class WindowChunker(LLMChunker, ABC):
 
     window: int = 800
     max_size: int = 800
+    min_size: int = 0
 
     def _validate(self) -> None:
         super()._validate()
@@ -133,6 +141,8 @@ class WindowChunker(LLMChunker, ABC):
             raise OptionError(f"window is at least 1, got {self.window}")
         if self.max_size < 1:
             raise OptionError(f"max_size is at least 1, got {self.max_size}")
+        if not 0 <= self.min_size <= self.max_size:
+            raise OptionError(f"min_size is at least 0 and at most max_size ({self.max_size}), got {self.min_size}")
 
     @property
     def hard_maximum(self) -> int:
@@ -159,7 +169,7 @@ class WindowChunker(LLMChunker, ABC):
                 if section.first < stop:
                     drafts += self._chunks(source, pieces[section.first : after], section.metadata)
             first = stop
-        return drafts
+        return list(self._joined(source, drafts)) if self.min_size else drafts
 
     def _window_end(self, sums: Offsets, first: int) -> int:
         """The piece after the window's last: as many as fit, one at least."""
@@ -187,6 +197,18 @@ class WindowChunker(LLMChunker, ABC):
             parts = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), self.max_size)
             found += [Draft((Span(start, stop),), metadata) for start, stop in parts]
         return found
+
+    def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
+        """The chunks after those under the soft minimum joined a neighbour."""
+        spans = [draft.spans[0] for draft in drafts]
+        rows = join_ranges(source, [(span.start, span.end) for span in spans], self.min_size, self.max_size)
+        ends = [end for _, end in rows]
+        for place, group in groupby(drafts, key=lambda draft: bisect_left(ends, draft.spans[0].end)):
+            parts = list(group)
+            metadata = dict(max(parts, key=lambda part: len(part.spans[0])).metadata)
+            for part in parts:
+                metadata |= {name: value for name, value in part.metadata.items() if name in _FALLBACK}
+            yield Draft((Span(*rows[place]),), metadata)
 
 
 def _sizes(source: TokenizedText, pieces: Ranges) -> Offsets:

@@ -50,6 +50,7 @@ class LLMSemantic(WindowChunker):
         piece_size: of a piece, in the counter's unit; at most `max_size`.
         window: see `WindowChunker`; the report's code has 800 tokens.
         max_size: see `WindowChunker`.
+        min_size: see `WindowChunker`.
         llm: see `LLMChunker`.
         retries: see `LLMChunker`.
         strict: see `LLMChunker`.

@@ -49,6 +49,7 @@ class Lumber(WindowChunker):
         paragraph_end: what parts paragraphs: a regular expression, of which a match is blank or is of the
             paragraph before it. Set are blank lines; ``\n`` is for texts with a paragraph a line.
         max_size: see `WindowChunker`; the paper has no maximum, and its chunks are of 658 tokens on average.
+        min_size: see `WindowChunker`.
         llm: see `LLMChunker`.
         retries: see `LLMChunker`.
         strict: see `LLMChunker`.

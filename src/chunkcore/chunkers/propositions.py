@@ -44,6 +44,8 @@ class Propositions(LLMChunker):
 
     Attributes:
         passage_size: of a passage, in the counter's unit; where it is over `max_size`, that. The paper has 100 words.
+        passage_minimum: a passage whose text counts less joins the nearer neighbour, where the two are within
+            `passage_size` together; at most `passage_size`.
         max_size: what no passage's and no proposition's text is over, in the counter's unit.
         llm: see `LLMChunker`.
         retries: see `LLMChunker`.
@@ -68,6 +70,7 @@ class Propositions(LLMChunker):
     """
 
     passage_size: int = 150
+    passage_minimum: int = 0
     max_size: int = 200
 
     def _validate(self) -> None:
@@ -76,13 +79,21 @@ class Propositions(LLMChunker):
             raise OptionError(f"passage_size is at least 1, got {self.passage_size}")
         if self.max_size < 1:
             raise OptionError(f"max_size is at least 1, got {self.max_size}")
+        if not 0 <= self.passage_minimum <= self._size:
+            raise OptionError(
+                f"passage_minimum is at least 0 and at most a passage's size ({self._size}), got {self.passage_minimum}"
+            )
 
     @property
     def hard_maximum(self) -> int:
         return self.max_size
 
+    @property
+    def _size(self) -> int:
+        return min(self.passage_size, self.max_size)
+
     def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        passages = Sentence(size=min(self.passage_size, self.max_size), counter=self.counter)._split(source)
+        passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter)._split(source)
         drafts: list[Draft] = []
         with ThreadPoolExecutor(self._at_once) as pool:
             work = ordered(pool, lambda spans: self._written(source.text, spans), iter(passages), 2 * self._at_once)
