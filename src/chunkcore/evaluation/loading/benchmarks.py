@@ -9,11 +9,11 @@ from typing import Any
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Benchmark, Problem, Query
-from chunkcore.evaluation.load_chroma import load_chroma_corpora, load_chroma_questions
-from chunkcore.evaluation.load_documents import load_documents
-from chunkcore.evaluation.load_questions import load_questions, read_questions, require_some
+from chunkcore.evaluation.loading.chroma import load_chroma_corpora, load_chroma_questions
+from chunkcore.evaluation.loading.documents import load_documents
+from chunkcore.evaluation.loading.questions import load_questions, read_questions, require_some
 
-__all__ = ["load_benchmark", "load_chroma_corpora", "load_chroma_questions", "load_documents", "load_questions"]
+__all__ = ["load_benchmark"]
 
 
 def load_benchmark(

@@ -12,7 +12,7 @@ from typing import Any
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Problem, Query
-from chunkcore.evaluation.load_questions import read_questions
+from chunkcore.evaluation.loading.questions import read_questions
 from chunkcore.evaluation.textfiles import read_text
 
 __all__ = ["load_chroma_corpora", "load_chroma_questions"]
