@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -455,6 +456,7 @@ def test_help_is_given_for_every_command(command, capfd):
         assert "Examples:" in out
     if command == ["chunk"]:
         assert "text[start:end]" in out
+        assert str(Path.home()) not in out
         assert all(f'"{key}"' in out for key in ("context", "segments", "derived"))
 
 
@@ -617,3 +619,9 @@ def test_equal_seeds_give_equal_reports(docs, questions, tmp_path, capfd, fake):
         texts.append(data)
     assert texts[0] == texts[1]
     assert texts[0]["verdict"]["seed"] == 3
+
+
+def test_the_version_is_told(capfd):
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().out == f"chunkcore {version('chunkadapters')}\n"
+    assert main(["chunk", "-h"]) == 0

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import cast
+from typing import Annotated, cast
 
 import typer
 
@@ -18,12 +18,27 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="chunkcore",
     no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Cut documents into chunks with exact spans, and find out which way of cutting retrieves best.",
     epilog="Exit codes: 0 done, 1 problems were found, 2 bad input, 130 stopped.",
 )
+
+
+@app.callback()
+def _any_command(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Show the version and end.")] = False,
+) -> None:
+    if version:
+        from chunkcore.version import installed_version
+
+        typer.echo(f"chunkcore {installed_version()}")
+        raise typer.Exit
+
+
 app.command(name="compare", help=compare.HELP)(compare.compare)
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.add_typer(datasets.app, name="datasets")

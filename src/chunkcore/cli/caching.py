@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["default_answers", "default_cache"]
+__all__ = ["default_answers", "default_cache", "shown"]
 
 
 def default_cache() -> Path:
@@ -28,3 +28,9 @@ def _folder() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "chunkcore"
+
+
+def shown(path: Path) -> str:
+    """The path as help texts show it: the user's home as ``~``."""
+    home = Path.home()
+    return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)

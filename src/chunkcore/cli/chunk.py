@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli.caching import default_answers
+from chunkcore.cli.caching import default_answers, shown
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.wording import help_text
 
@@ -34,7 +34,7 @@ A folder is walked, and the ids of its documents are their paths in it; files wi
 left out with a warning. A .jsonl file holds documents,
 {{"id", "text"}} a line.
 
-Answers of language models are kept in {default_answers()}, so that nothing is asked twice; --dry-run tells beforehand
+Answers of language models are kept in {shown(default_answers())}, so that nothing is asked twice; --dry-run tells beforehand
 what they take.
 
   chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
