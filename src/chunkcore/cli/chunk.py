@@ -34,8 +34,8 @@ A folder is walked, and the ids of its documents are their paths in it; files wi
 left out with a warning. A .jsonl file holds documents,
 {{"id", "text"}} a line.
 
-Answers of language models are kept in {shown(default_answers())}, so that nothing is asked twice; --dry-run tells beforehand
-what they take.
+Answers of language models are kept in {shown(default_answers())}, so that nothing is asked twice; --dry-run tells
+beforehand what they take.
 
   chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
 
