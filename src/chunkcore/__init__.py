@@ -62,7 +62,7 @@ from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.evaluation.segmentation import pk, window_diff
+from chunkcore.evaluation.segmentation import BoundaryScores, boundary_scores, boundary_similarity, pk, window_diff
 from chunkcore.index import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.models import (
     CachedEmbedder,
@@ -84,6 +84,7 @@ __all__ = [
     "Aligner",
     "Auto",
     "Benchmark",
+    "BoundaryScores",
     "Breakpoint",
     "CacheWarning",
     "CachedEmbedder",
@@ -149,6 +150,8 @@ __all__ = [
     "TokenEmbedder",
     "UpdatePlan",
     "Usage",
+    "boundary_scores",
+    "boundary_similarity",
     "build_chunker",
     "check_baseline",
     "check_requirement",
