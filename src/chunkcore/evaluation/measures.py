@@ -17,7 +17,8 @@ How early; what a piece brings is the relevant units in it that no better piece 
     DCG             the share of each piece that is what it brings, over log2(rank + 1), summed; at most 2.95 at 5
     ChunkPrecision  the share of each piece that is what it brings, the mean over the pieces
 
-A unit is a token, a character, a sentence or a whole document. docs/measures.md works an example of each.
+A unit is a token, a character, a sentence, a whole document, or a part: one of the short documents that a long one was
+stitched from. docs/measures.md works an example of each.
 
 Sources: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics", for the first five;
 the paper on the Dual Semantic Chunker, Table 2, for DCG, whose gain it leaves open and is read so here. MRR, MAP
@@ -60,7 +61,7 @@ MeasureName = Literal[
     "ChunkPrecision",
 ]
 Depth = int | str
-Unit = Literal["token", "character", "sentence", "document"]
+Unit = Literal["token", "character", "sentence", "document", "part"]
 
 _USUAL: tuple[MeasureName, ...] = ("Recall", "Precision", "IoU", "F1")
 _WHOLE_RANKING = ("MRR", "MAP", "nDCG")
@@ -79,7 +80,7 @@ class Measure:
         k: the best k pieces; "min" for as many as the chunks that hold the query's evidence; "4096tok" for
             the best pieces up to 4,096 retrieved tokens, the last one cut there. None for PrecisionOmega,
             which needs no ranking, and for MRR, MAP and nDCG of all that was retrieved.
-        unit: tokens, characters, sentences or documents.
+        unit: tokens, characters, sentences, documents, or the parts of stitched documents.
 
     Raises:
         OptionError: an unknown name or unit, or a k or a unit that does not go with the name.

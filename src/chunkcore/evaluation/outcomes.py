@@ -95,14 +95,16 @@ class Relevance:
             counted: the pieces.
             query: of each answer, shape (answers,).
             piece: of each answer, shape (answers,).
-            once: count a unit that several pieces share once.
+            once: count a unit that several pieces share once; text that stands nowhere counts each time.
         """
         answer, span = counted.pieces.spans_of(piece)
         union = union_ranges(counted.ranges[span] + (query[answer] * self._stride)[:, None])
         coverage = Coverage(union)
         hit = np.bincount(self._union[:, 0] // self._stride, coverage.lengths(self._union), minlength=self._queries)
         sizes = counted.sizes[piece].astype(np.float64)
-        retrieved = self._per_query(union) if once else np.bincount(query, sizes, minlength=self._queries)
+        if once:
+            sizes = np.where(np.isin(piece, list(counted.pieces.texts)), sizes, 0)
+        retrieved = np.bincount(query, sizes, minlength=self._queries) + (self._per_query(union) if once else 0)
         lengths = (self.evidence[:, 1] - self.evidence[:, 0]).astype(np.float64)
         shares = np.full(len(lengths), math.nan)
         np.divide(coverage.lengths(self.evidence), lengths, out=shares, where=lengths > 0)

@@ -26,7 +26,7 @@ from chunkcore.evaluation.pieces import Numbers, Pieces, meeting_pairs
 from chunkcore.evaluation.ranking import RANK_MEASURES, Ranking
 from chunkcore.evaluation.results import ChunkStatistics, Report, Scores
 from chunkcore.evaluation.run import How, Retrieved, Run
-from chunkcore.evaluation.units import Axis, CharacterAxis, DocumentAxis, StartAxis
+from chunkcore.evaluation.units import Axis, CharacterAxis, DocumentAxis, PartAxis, StartAxis
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["MinRule", "OmegaRule", "Scorer", "evaluate"]
@@ -47,7 +47,8 @@ def evaluate(
     """Score a run, query by query.
 
     A token or a sentence belongs to the span in which its first character stands. Relevant units count once
-    however often they are retrieved; retrieved units count every time, but for documents, which count once.
+    however often they are retrieved; retrieved units count every time, but for documents and their parts, which count
+    once. A part belongs to every span that shares a character with it.
     A query that the run lacks scores 0. Text that stands nowhere in the documents counts as retrieved.
 
     Args:
@@ -188,6 +189,8 @@ class Scorer:
             return axis, lambda texts: _integers(len(sentence_ranges(text)) for text in texts)
         if unit == "document":
             return DocumentAxis(self.axis), lambda texts: np.ones(len(texts), dtype=np.int64)
+        if unit == "part":
+            return PartAxis(self.axis, self.benchmark.documents), lambda texts: np.ones(len(texts), dtype=np.int64)
         return self.axis, lambda texts: _integers(map(len, texts))
 
     @cached_property
@@ -239,7 +242,7 @@ class _Marks:
             else:
                 answers = self._answers(unit, k)
                 counted = self._count(unit, answers.pieces)
-                self._outcomes[unit, k] = relevance.outcome(counted, answers.query, answers.piece)
+                self._outcomes[unit, k] = relevance.outcome(counted, answers.query, answers.piece, once=unit == "part")
         return self._outcomes[unit, k]
 
     def ranking(self, unit: Unit, k: Depth | None) -> Ranking:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Document
-from chunkcore.spans import Ranges
+from chunkcore.evaluation.parts import parts_of
+from chunkcore.spans import Ranges, as_ranges
 
-__all__ = ["Axis", "CharacterAxis", "Coverage", "DocumentAxis", "StartAxis"]
+__all__ = ["Axis", "CharacterAxis", "Coverage", "DocumentAxis", "PartAxis", "StartAxis"]
 
 Numbers = NDArray[np.int64]
 
@@ -88,6 +89,23 @@ class DocumentAxis:
         """Of each range its document, as a range of one."""
         document = self._characters.documents(characters)
         return np.column_stack((document, document + 1))
+
+
+class PartAxis:
+    """The originals of stitched documents (`parts_of`): a range holds those that it shares a character with."""
+
+    def __init__(self, characters: CharacterAxis, documents: Sequence[Document]) -> None:
+        found = [as_ranges(part.span for part in parts_of(document)) for document in documents]
+        bases = characters.bases.tolist()
+        moved = [base + each for base, each in zip(bases, found, strict=True)]
+        self._parts: Ranges = np.concatenate([np.empty((0, 2), dtype=np.int64), *moved])
+        self.size = len(self._parts)
+
+    def ranges(self, characters: Ranges) -> Ranges:
+        """Of each range the parts that it shares a character with; none between two of them."""
+        first = np.searchsorted(self._parts[:, 1], characters[:, 0], side="right")
+        after = np.searchsorted(self._parts[:, 0], characters[:, 1], side="left")
+        return np.column_stack((first, np.maximum(first, after)))
 
 
 class Coverage:

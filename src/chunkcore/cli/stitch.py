@@ -1,0 +1,93 @@
+"""``chunkcore stitch``: short documents and their questions in, long documents and the same questions out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmark import Benchmark
+
+__all__ = ["HELP", "stitch"]
+
+HELP = help_text(
+    """Join short documents, shuffled, into long ones of about 100 sentences, so that there is something to cut.
+
+Without --docs the small collection that ships with the package is used. Writes documents.jsonl and questions.jsonl
+into the output folder, which compare and sweep read as --docs. Each stitched document lists its originals in its
+metadata, so that [part] can be counted: the original documents that a chunk comes from. The evidence of every
+question is moved along, and is the same text as before.
+
+  chunkcore stitch --docs abstracts/ --questions questions.jsonl --sentences 100 --seed 0 -o stitched
+
+  chunkcore sweep --docs stitched --unit part
+
+Qu et al. (2024), "Is Semantic Chunking Worth the Computational Cost?", appendix C; see docs/protocols.md.
+"""
+)
+
+
+def stitch(
+    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
+    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    sentences: Annotated[int, typer.Option(min=1, help="How many sentences a document has, about.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Of the shuffling.")] = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("stitched"),
+) -> None:
+    """Join short documents, shuffled, into long ones of about 100 sentences."""
+    from chunkcore.evaluation.parts import parts_of
+    from chunkcore.protocols.stitching import stitch as stitched
+    from chunkcore.protocols.writing import write_benchmark
+    from chunkcore.report.text import terminal_text
+
+    _check_output(output, docs, questions)
+    benchmark = read_benchmark(docs, questions, dataset)
+    long = stitched(benchmark, sentences=sentences, seed=seed)
+    write_benchmark(long, output)
+    for problem in benchmark.problems:
+        typer.echo(terminal_text(f"left out: {problem.query_id}: {problem.reason}"), err=True)
+    parts = sum(len(parts_of(each)) for each in long.documents)
+    said = f"{parts:,} documents in {len(long.documents):,}, {len(long.queries):,} questions"
+    if benchmark.problems:
+        said += f"; {len(benchmark.problems):,} left out"
+    typer.echo(said)
+    typer.echo(terminal_text(str(output)))
+
+
+def read_benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Benchmark:
+    """The user's collection, or a shipped one where none is given.
+
+    Raises:
+        OptionError: questions without documents.
+        DataError: it cannot be read.
+    """
+    from chunkcore.datasets import load_dataset
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.loading import load_benchmark
+
+    if docs is not None:
+        return load_benchmark(docs, questions)
+    if questions is not None:
+        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
+    return load_dataset(dataset)
+
+
+def _check_output(output: Path, docs: Path | None, questions: Path | None) -> None:
+    """Keep what is read from being replaced by what is written.
+
+    Raises:
+        OptionError: the output is, or is in, the folder of the documents or that of the questions' file.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.protocols.writing import BENCHMARK_NAMES
+
+    given = [path.resolve() for path in (docs, questions) if path is not None]
+    written = [(output / name).resolve() for name in BENCHMARK_NAMES]
+    for file in written:
+        if any(file == path or path in file.parents for path in given):
+            raise OptionError(f"--output {output} is where the documents or questions are: name another folder")

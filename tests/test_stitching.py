@@ -1,0 +1,328 @@
+"""Stitched documents: every original stands whole in one of them, and every piece of evidence is what it was."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore import (
+    Benchmark,
+    DataError,
+    Document,
+    Evidence,
+    Mark,
+    OptionError,
+    Query,
+    Retrieved,
+    Run,
+    Span,
+    evaluate,
+    load_benchmark,
+)
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.cli import main
+from chunkcore.protocols import Part, parts_of, sample_queries, stitch, whole_sentences, write_benchmark
+
+SENTENCES = (
+    "The fox naps.",
+    "A dog barks at it!",
+    "Why?",
+    "狐は寝る。",
+    "Name binding",
+    "It is 3.5 °C.",
+    "\ud800 ends.",
+)
+
+
+@st.composite
+def benchmarks(draw: st.DrawFn) -> Benchmark:
+    """Short documents of one to six sentences, and questions with evidence in one or several of them."""
+    texts = draw(st.lists(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), min_size=1, max_size=12))
+    documents = [
+        Document(f"d{number}", " ".join(each), {"collection": f"c{number % 2}"} if number % 3 else {})
+        for number, each in enumerate(texts)
+    ]
+    queries = []
+    for number in range(draw(st.integers(0, 6))):
+        evidence = []
+        for _ in range(draw(st.integers(1, 3))):
+            document = draw(st.sampled_from(documents))
+            start = draw(st.integers(0, len(document.text) - 1))
+            evidence.append(Evidence(document.id, Span(start, draw(st.integers(start + 1, len(document.text))))))
+        queries.append(Query(f"q{number}", f"Question {number}?", tuple(evidence), "", {"document_id": "d0"}))
+    return Benchmark("short", documents, queries)
+
+
+def excerpts(benchmark: Benchmark) -> list[list[str]]:
+    return [
+        [each.span.slice(benchmark.document(each.document_id).text) for each in query.evidence]
+        for query in benchmark.queries
+    ]
+
+
+@given(benchmarks(), st.integers(1, 20), st.integers(0, 3))
+def test_every_original_stands_whole_and_every_evidence_text_is_what_it_was(
+    short: Benchmark, sentences: int, seed: int
+) -> None:
+    long = stitch(short, sentences=sentences, seed=seed)
+    found = {part.document_id: part.span.slice(each.text) for each in long.documents for part in parts_of(each)}
+    assert found == {each.id: each.text for each in short.documents}
+    assert sum(len(parts_of(each)) for each in long.documents) == len(short.documents)
+    assert excerpts(long) == excerpts(short)
+    for old, new in zip(short.queries, long.queries, strict=True):
+        assert (new.id, new.text) == (old.id, old.text)
+        origins = [
+            next(
+                part.document_id
+                for part in parts_of(long.document(each.document_id))
+                if part.span.start <= each.span.start and each.span.end <= part.span.end
+            )
+            for each in new.evidence
+        ]
+        assert origins == [each.document_id for each in old.evidence]
+
+
+@given(benchmarks(), st.integers(1, 20))
+def test_nothing_stands_between_the_parts_but_blank_lines_and_no_sentence_spans_two(
+    short: Benchmark, sentences: int
+) -> None:
+    for document in stitch(short, sentences=sentences).documents:
+        parts = parts_of(document)
+        assert "\n\n".join(part.span.slice(document.text) for part in parts) == document.text
+        for start, end in sentence_ranges(document.text).tolist():
+            assert sum(part.span.start < end and start < part.span.end for part in parts) == 1
+
+
+@given(benchmarks(), st.integers(1, 20))
+def test_a_document_is_complete_where_one_more_would_take_it_farther_away(short: Benchmark, sentences: int) -> None:
+    counts = {each.id: len(sentence_ranges(each.text)) for each in short.documents}
+    documents = stitch(short, sentences=sentences).documents
+    sizes = [[counts[part.document_id] for part in parts_of(each)] for each in documents]
+    for size, after in itertools.pairwise(sizes):
+        assert abs(sum(size) + after[0] - sentences) > abs(sum(size) - sentences)
+        for number in range(1, len(size)):
+            assert abs(sum(size[: number + 1]) - sentences) <= abs(sum(size[:number]) - sentences)
+
+
+@given(short=benchmarks().filter(lambda each: bool(each.queries)))
+def test_a_written_benchmark_is_read_as_it_was(short: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> None:
+    long = stitch(short, sentences=6)
+    folder = tmp_path_factory.mktemp("stitched")
+    write_benchmark(long, folder)
+    again = load_benchmark(folder)
+    assert list(again.documents) == list(long.documents)
+    assert again.problems == ()
+    assert [(each.id, each.text, each.evidence, dict(each.metadata)) for each in again.queries] == [
+        (each.id, each.text, each.evidence, dict(each.metadata)) for each in long.queries
+    ]
+
+
+def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
+    short = Benchmark("short", [Document(f"d{number}", f"Text {number}.") for number in range(30)], [])
+    texts = [[each.text for each in stitch(short, sentences=5, seed=seed).documents] for seed in (0, 0, 1)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_documents_have_about_a_hundred_sentences() -> None:
+    short = Benchmark("short", [Document(f"d{n}", "It naps. " * (3 + n % 9)) for n in range(400)], [])
+    *full, rest = stitch(short).documents
+    counts = [len(sentence_ranges(each.text)) for each in full]
+    assert min(counts) >= 94
+    assert max(counts) <= 106
+    assert 99 <= sum(counts) / len(counts) <= 101
+    assert len(sentence_ranges(rest.text)) <= 106
+    assert len({each.id for each in full} | {rest.id}) == len(full) + 1
+
+
+def test_marks_metadata_and_the_questions_document_move_along() -> None:
+    page = Document("a", "One page.", {"year": 1990}, (Mark("page", Span(0, 9), {"number": 1}),))
+    asked = Query("q", "What?", (Evidence("a", Span(4, 8)),), "", {"document_id": "a", "kind": "what"})
+    [long] = (benchmark := stitch(Benchmark("b", [page, Document("b", "Two."), Document("c", "")], [asked]))).documents
+    [mark] = long.marks
+    assert mark.kind == "page"
+    assert mark.span.slice(long.text) == "One page."
+    assert sorted(part["id"] for part in long.metadata["parts"]) == ["a", "b"]  # c has no text
+    assert next(part for part in long.metadata["parts"] if part["id"] == "a")["metadata"] == {"year": 1990}
+    assert benchmark.queries[0].metadata == {"document_id": "stitched-1", "kind": "what"}
+
+
+@pytest.mark.parametrize("options", [{"sentences": 0}, {"seed": -1}])
+def test_impossible_options_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(OptionError, match=r"got .*-?[01]"):
+        stitch(Benchmark("b", [Document("a", "One.")], []), **options)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "all",
+        [],
+        ["a"],
+        [{"id": 1, "start": 0, "end": 2}],
+        [{"id": "a", "start": 0}],
+        [{"id": "a", "start": 0, "end": 99}],
+        [{"id": "a", "start": 0, "end": 4}, {"id": "b", "start": 3, "end": 6}],
+        [{"id": "a", "start": 4, "end": 6}, {"id": "b", "start": 0, "end": 2}],
+        [{"id": "a", "start": 2, "end": 2}],
+        [{"id": "a", "start": 0.5, "end": 2}],
+    ],
+)
+def test_parts_that_are_none_are_told(parts: object) -> None:
+    with pytest.raises(DataError, match=r"the parts of document 'x' are"):
+        parts_of(Document("x", "One. Two.", {"parts": parts}))
+
+
+def toy(*retrieved: tuple[str, list[tuple[int, int]]]) -> tuple[Benchmark, Run]:
+    """Two stitched documents of three parts and one; the evidence stands in b and in d."""
+    long = Document(
+        "long",
+        "aaaa\n\nbbbb\n\ncccc",
+        {"parts": [{"id": "a", "start": 0, "end": 4}, {"id": "b", "start": 6, "end": 10}]}
+        | {"parts": [{"id": name, "start": 6 * n, "end": 6 * n + 4} for n, name in enumerate("abc")]},
+    )
+    asked = Query("q", "?", (Evidence("long", Span(7, 9)), Evidence("d", Span(0, 2))))
+    pieces = [Retrieved(name, tuple(Span(*each) for each in spans)) for name, spans in retrieved]
+    return Benchmark("toy", [long, Document("d", "dddd")], [asked]), Run("mine", {"q": pieces})
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "recall", "precision"),
+    [
+        ([("long", [(6, 10)])], 1 / 2, 1),  # b
+        ([("long", [(3, 7)])], 1 / 2, 1 / 2),  # the end of a and the beginning of b
+        ([("long", [(4, 10)])], 1 / 2, 1),  # the seam before b is no part of a
+        ([("long", [(4, 6)])], 0, 0),  # nothing but a seam
+        ([("long", [(0, 2), (12, 14)])], 0, 0),  # a and c, from one chunk of two spans
+        ([("long", [(6, 8)]), ("long", [(8, 10)])], 1 / 2, 1),  # two chunks of b are one original
+        ([("long", [(0, 16)]), ("d", [(0, 1)])], 1, 2 / 4),
+    ],
+)
+def test_a_chunk_stands_for_the_originals_that_it_shares_a_character_with(
+    retrieved: list[tuple[str, list[tuple[int, int]]]], recall: float, precision: float
+) -> None:
+    benchmark, run = toy(*retrieved)
+    report = evaluate(benchmark, run, ["Recall@5[part]", "Precision@5[part]", "F1@5[part]"])
+    assert report.mean("Recall@5[part]") == pytest.approx(recall)
+    assert report.mean("Precision@5[part]") == pytest.approx(precision)
+    f1 = 2 * recall * precision / (recall + precision) if recall else 0
+    assert report.mean("F1@5[part]") == pytest.approx(f1)
+
+
+def test_k_counts_chunks_and_not_originals() -> None:
+    benchmark, run = toy(("long", [(0, 16)]), ("d", [(0, 4)]))
+    report = evaluate(benchmark, run, ["Recall@1[part]", "Recall@2[part]", "Precision@1[part]"])
+    assert [report.mean(f"Recall@{k}[part]") for k in (1, 2)] == [0.5, 1]
+    assert report.mean("Precision@1[part]") == pytest.approx(1 / 3)
+
+
+def test_text_that_stands_nowhere_counts_as_one_irrelevant_part() -> None:
+    benchmark, run = toy(("long", [(6, 10)]))
+    lost = Retrieved("", (), text="who knows", how="unlocated")
+    run = replace(run, results={"q": [*run.results["q"], lost]})
+    assert evaluate(benchmark, run, ["Precision@5[part]"]).mean("Precision@5[part]") == pytest.approx(1 / 2)
+
+
+@given(benchmarks().filter(lambda each: bool(each.queries)), st.data())
+def test_parts_of_documents_that_were_never_stitched_are_the_documents(short: Benchmark, data: st.DataObject) -> None:
+    pieces = [
+        Retrieved(each.id, (Span(0, data.draw(st.integers(1, len(each.text)))),))
+        for each in data.draw(st.lists(st.sampled_from(list(short.documents)), max_size=6))
+    ]
+    run = Run("any", {query.id: pieces for query in short.queries})
+    names = ("Recall@3", "Precision@3", "F1@3", "HitRate@3", "MRR", "nDCG@3")
+    report = evaluate(short, run, [f"{name}[{unit}]" for name in names for unit in ("part", "document")])
+    for name in names[:4]:
+        assert report.values(f"{name}[part]").tolist() == report.values(f"{name}[document]").tolist()
+
+
+def test_evidence_is_widened_to_the_sentences_that_it_meets() -> None:
+    text = "One fox. Two dogs bark. Three cats. Four."
+    asked = Query("q", "?", (Evidence("d", Span(13, 29)), Evidence("d", Span(8, 9))))
+    wide = whole_sentences(Benchmark("b", [Document("d", text)], [asked])).queries[0].evidence
+    assert [each.span.slice(text) for each in wide] == ["Two dogs bark. Three cats.", " "]
+
+
+@given(benchmarks())
+def test_widened_evidence_holds_what_it_was_and_whole_sentences(short: Benchmark) -> None:
+    for old, new in zip(short.queries, whole_sentences(short).queries, strict=True):
+        for before, after in zip(old.evidence, new.evidence, strict=True):
+            assert after.span.start <= before.span.start
+            assert before.span.end <= after.span.end
+            for start, end in sentence_ranges(short.document(after.document_id).text).tolist():
+                assert (
+                    end <= after.span.start
+                    or after.span.end <= start
+                    or (after.span.start <= start and end <= after.span.end)
+                )
+
+
+def test_questions_are_drawn_once_in_their_order_by_the_seed() -> None:
+    queries = [Query(f"q{n}", "?", (Evidence("d", Span(0, 1)),)) for n in range(50)]
+    benchmark = Benchmark("b", [Document("d", "One.")], queries)
+    drawn = [[each.id for each in sample_queries(benchmark, 10, seed=seed).queries] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) == 10
+    assert sorted(drawn[0], key=lambda each: int(each[1:])) == drawn[0]
+    assert sample_queries(benchmark, 60) is benchmark
+    with pytest.raises(OptionError, match="at least 1 question"):
+        sample_queries(benchmark, 0)
+
+
+@pytest.mark.parametrize(
+    ("document", "metadata", "words"),
+    [
+        (Document("d", "One.", {"made": object()}), {}, "document 'd' has metadata that JSON cannot hold"),
+        (Document("d", "One.", {"score": float("nan")}), {}, "document 'd' has metadata"),
+        (Document("d", "O\ud83d\ude00."), {}, "document 'd' has a split character .* at 1"),
+        (Document("d", "One."), {"evidence": 3}, "query 'q' has the metadata 'evidence'"),
+    ],
+)
+def test_what_the_format_cannot_hold_is_told_and_nothing_is_written(
+    document: Document, metadata: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    asked = Query("q", "?", (Evidence("d", Span(0, 1)),), "", metadata)
+    with pytest.raises(DataError, match=words):
+        write_benchmark(Benchmark("b", [document], [asked]), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(12):
+        (docs / f"{number}.txt").write_text(f"Number {number} naps. It dreams.", encoding="utf-8")
+    questions = tmp_path / "questions.jsonl"
+    rows = [{"question": "Who?", "evidence": ["Number 7 naps."]}, {"question": "What?", "evidence": ["It flies."]}]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    output = tmp_path / "long"
+    call = ["stitch", "--docs", str(docs), "--questions", str(questions), "--sentences", "8", "-o", str(output)]
+    assert main(call) == 0
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ["12 documents in 3, 1 questions; 1 left out", str(output)]
+    assert "q2: line 2: the excerpt 'It flies.' is not found" in told.err
+    long = load_benchmark(output)
+    assert excerpts(long) == [["Number 7 naps."]]
+    first = (output / "documents.jsonl").read_bytes()
+    assert main(call) == 0
+    assert (output / "documents.jsonl").read_bytes() == first
+
+
+def test_the_command_replaces_nothing_that_it_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "documents.jsonl").write_text('{"id": "a", "text": "One naps."}\n', encoding="utf-8")
+    (tmp_path / "questions.jsonl").write_text('{"question": "Who?", "evidence": ["One"]}\n', encoding="utf-8")
+    for docs in (tmp_path, tmp_path / "documents.jsonl"):
+        asked = ["--questions", str(tmp_path / "questions.jsonl")]
+        assert main(["stitch", "--docs", str(docs), *asked, "-o", str(tmp_path)]) == 2
+        assert "name another folder" in capsys.readouterr().err
+    assert (tmp_path / "documents.jsonl").read_text(encoding="utf-8").startswith('{"id": "a"')
+    assert main(["stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2
+
+
+def test_a_part_is_a_value() -> None:
+    assert parts_of(Document("d", "One.")) == (Part("d", Span(0, 4)),)
