@@ -1,9 +1,4 @@
-"""chunkcore inside LangChain: a text splitter for any chunker, and scores for any retriever.
-
-splitter = ChunkcoreTextSplitter(strategy="recursive", size=200, counter="cl100k_base")
-chunks = splitter.split_documents(documents)
-report = evaluate_retriever(store.as_retriever(), benchmark)
-"""
+"""`ChunkcoreTextSplitter`: a LangChain text splitter around any chunker."""
 
 from __future__ import annotations
 
@@ -12,34 +7,22 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
+from langchain_core.documents import Document
+from langchain_text_splitters import TextSplitter
+
 from chunkadapters._configuration import build, workers_for
 from chunkadapters._ids import digest, unused_id
-from chunkadapters._limits import TruncationWarning, watched
+from chunkadapters._limits import watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
-from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
 from chunkadapters._told import DERIVED, SPANS, inherited, told
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
-from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 from chunkcore.tokens import HuggingFaceCounter
 
-try:
-    from langchain_core.documents import Document
-    from langchain_core.runnables import Runnable
-    from langchain_text_splitters import TextSplitter
-except ModuleNotFoundError as error:
-    raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
-
-__all__ = [
-    "ChunkcoreTextSplitter",
-    "TruncationWarning",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "evaluate_retriever",
-    "run_retriever",
-]
+__all__ = ["ChunkcoreTextSplitter"]
 
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
@@ -252,43 +235,3 @@ class _TokenizerCounter(HuggingFaceCounter):
     @property
     def tokenizer(self) -> Any:
         return self._tokenizer
-
-
-class _Hooks(RetrieverHooks["Runnable[str, list[Document]]", Document]):
-    def system(self, retriever: Runnable[str, list[Document]]) -> System:
-        if isinstance(retriever, Runnable):
-            return System(retriever.get_name(), retriever.invoke, retriever.ainvoke)
-        if hasattr(retriever, "as_retriever"):
-            raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
-        raise DataError(
-            f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
-            "wrap a function as RunnableLambda(function)"
-        )
-
-    def pieces(self, answer: Any) -> list[Piece]:
-        if isinstance(answer, list | tuple):
-            return [_piece(each) for each in answer]
-        keys = isinstance(answer, dict) and ", ".join(map(str, answer))
-        hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
-        raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")
-
-
-def _piece(document: Any) -> Piece:
-    if not isinstance(document, Document):
-        raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
-    known = document.metadata
-    score = known.get("score", known.get("relevance_score"))
-    return Piece(
-        text=document.page_content,
-        score=float(score) if isinstance(score, int | float) else 0.0,
-        document_ids=names(known.get("source_id"), document.id, known.get("source")),
-        derived=known.get(DERIVED) is True,
-        spans=stated_spans(known.get(SPANS), known.get("start_index"), known.get("end_index"), document.page_content),
-    )
-
-
-_hooks = _Hooks()
-run_retriever = _hooks.run_retriever
-arun_retriever = _hooks.arun_retriever
-evaluate_retriever = _hooks.evaluate_retriever
-aevaluate_retriever = _hooks.aevaluate_retriever

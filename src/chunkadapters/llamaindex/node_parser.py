@@ -1,9 +1,4 @@
-"""chunkcore inside LlamaIndex: a node parser for any chunker, and scores for any retriever.
-
-parser = ChunkcoreNodeParser(strategy="recursive", size=200, counter="cl100k_base")
-nodes = parser.get_nodes_from_documents(documents)
-report = evaluate_retriever(index.as_retriever(), benchmark)
-"""
+"""`ChunkcoreNodeParser`: a LlamaIndex node parser around any chunker."""
 
 from __future__ import annotations
 
@@ -12,52 +7,38 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from llama_index.core.bridge.pydantic import (
+    Field,
+    PrivateAttr,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+)
+from llama_index.core.utils import get_tqdm_iterable
+from pydantic import ModelWrapValidatorHandler
+
 from chunkadapters._configuration import DEFAULT_STRATEGY, build, workers_for
 from chunkadapters._ids import unused_id
-from chunkadapters._limits import TruncationWarning, watched
+from chunkadapters._limits import watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
-from chunkadapters._retrieval import Piece, RetrieverHooks, System, names, stated_spans
 from chunkadapters._told import BOOKKEEPING, CONTEXT, DERIVED, SPANS, inherited, told
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, get_embedder
 
-try:
-    from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.bridge.pydantic import (
-        Field,
-        PrivateAttr,
-        field_serializer,
-        field_validator,
-        model_validator,
-    )
-    from llama_index.core.callbacks import CallbackManager
-    from llama_index.core.node_parser import NodeParser
-    from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
-    from llama_index.core.schema import (
-        BaseNode,
-        MetadataMode,
-        NodeRelationship,
-        NodeWithScore,
-        RelatedNodeInfo,
-        TextNode,
-    )
-    from llama_index.core.utils import get_tqdm_iterable
-    from pydantic import ModelWrapValidatorHandler
-except ModuleNotFoundError as error:
-    raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
-
-__all__ = [
-    "ChunkcoreNodeParser",
-    "TruncationWarning",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "chunk_id_func",
-    "evaluate_retriever",
-    "run_retriever",
-]
+__all__ = ["ChunkcoreNodeParser", "chunk_id_func"]
 
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
@@ -329,43 +310,3 @@ def _is_bookkeeping(key: str) -> bool:
 def _not_context(key: str) -> bool:
     # What is embedded is then what `Chunk.embedded_text` has, and the document's own metadata.
     return key.removeprefix("chunk_") != CONTEXT
-
-
-class _Hooks(RetrieverHooks[BaseRetriever, BaseNode]):
-    def system(self, retriever: BaseRetriever) -> System:
-        if isinstance(retriever, BaseRetriever):
-            return System(type(retriever).__name__, retriever.retrieve, retriever.aretrieve)
-        if hasattr(retriever, "as_retriever"):
-            raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
-        raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
-
-    def pieces(self, answer: Any) -> list[Piece]:
-        if not isinstance(answer, list | tuple):
-            raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
-        return [_piece(each) for each in answer]
-
-
-def _piece(found: Any) -> Piece:
-    node = found.node if isinstance(found, NodeWithScore) else found
-    if not isinstance(node, BaseNode):
-        raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
-    text = node.get_content(metadata_mode=MetadataMode.NONE)
-    known = node.metadata
-    return Piece(
-        text=text,
-        score=float(found.score or 0.0) if isinstance(found, NodeWithScore) else 0.0,
-        document_ids=names(
-            node.ref_doc_id, known.get("source_id"), known.get("file_path"), known.get("file_name"), known.get("source")
-        ),
-        derived=known.get(DERIVED) is True,
-        spans=stated_spans(
-            known.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
-        ),
-    )
-
-
-_hooks = _Hooks()
-run_retriever = _hooks.run_retriever
-arun_retriever = _hooks.arun_retriever
-evaluate_retriever = _hooks.evaluate_retriever
-aevaluate_retriever = _hooks.aevaluate_retriever

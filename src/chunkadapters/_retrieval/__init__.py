@@ -1,0 +1,11 @@
+"""What the three frameworks' retriever hooks share: ask every question, locate what came back, score it.
+
+A framework says how one question is asked (`System`) and what an answer's `Piece`s are; `RetrieverHooks` makes
+its public functions of that. Nothing here knows a framework.
+"""
+
+from chunkadapters._retrieval.asking import Progress, RetrievalWarning, Settings, System
+from chunkadapters._retrieval.hooks import RetrieverHooks
+from chunkadapters._retrieval.pieces import Piece, names, stated_spans
+
+__all__ = ["Piece", "Progress", "RetrievalWarning", "RetrieverHooks", "Settings", "System", "names", "stated_spans"]

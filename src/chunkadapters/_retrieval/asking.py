@@ -1,0 +1,163 @@
+"""Every question is asked, again where that failed, and what comes back is located and collected.
+
+Nothing here waits or asks by itself: `Answers.attempts` says what to ask and how long to wait before, and whoever
+asks, synchronously or not, fills in what came back.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from chunkadapters._retrieval.locating import Locator
+from chunkadapters._retrieval.pieces import Piece
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.evaluation.run import Retrieved, Run
+
+__all__ = ["Answers", "Attempt", "Progress", "RetrievalWarning", "Settings", "System"]
+
+Progress = Callable[[str, int, int], None]
+
+# Where the first questions all fail, the rest need not be waited for.
+_HOPELESS = 5
+
+
+class RetrievalWarning(UserWarning):
+    """Some questions went unanswered, or some answers could not be located."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to ask.
+
+    Attributes:
+        retries: how often a question is asked again after an exception.
+        retry_wait: seconds before the first of these; each further wait is twice as long.
+        concurrency: how many questions may be under way, where they are asked asynchronously.
+        progress: called as ``progress("retrieve", done, total)``.
+    """
+
+    retries: int = 2
+    retry_wait: float = 0.5
+    concurrency: int = 8
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise OptionError(f"retries is 0 or more, got {self.retries}")
+        if not self.retry_wait >= 0:
+            raise OptionError(f"retry_wait is 0 seconds or more, got {self.retry_wait}")
+        if self.concurrency < 1:
+            raise OptionError(f"concurrency is at least 1, got {self.concurrency}")
+
+    def waits(self) -> list[float]:
+        """Seconds to wait before each attempt."""
+        return [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A retriever, as what is asked.
+
+    Attributes:
+        name: what it is called in tables, unless the user says otherwise.
+        ask: a question to the framework's own answer.
+        aask: the same, asynchronously.
+    """
+
+    name: str
+    ask: Callable[[str], Any]
+    aask: Callable[[str], Awaitable[Any]]
+
+
+class Attempt:
+    """A question asked once. As a context it keeps what is raised inside: a retriever may raise anything."""
+
+    def __init__(self, query: Query, wait: float) -> None:
+        self.query = query
+        self.wait = wait
+        self.pieces: list[Piece] = []
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, DataError):
+            raise DataError(f"question {self.query.id}: {error}") from error
+        self.error = error if isinstance(error, Exception) else None
+        return self.error is not None
+
+
+@dataclass
+class Answers:
+    """Located answers and failures, as they come in."""
+
+    benchmark: Benchmark
+    settings: Settings
+    locator: Locator
+    results: dict[str, list[Retrieved]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter)
+
+    def attempts(self, query: Query) -> Iterator[Attempt]:
+        """One after the other, until the question is answered or was asked often enough."""
+        for wait in self.settings.waits():
+            yield (attempt := Attempt(query, wait))
+            if attempt.error is None:
+                self.results[query.id] = [self.locator.locate(piece) for piece in attempt.pieces]
+                break
+        else:
+            self.failures[query.id] = f"{type(attempt.error).__name__}: {attempt.error}"
+            if not self.results and len(self.failures) >= _HOPELESS:
+                raise self._hopeless() from attempt.error
+        if self.settings.progress is not None:
+            done = len(self.results) + len(self.failures)
+            self.settings.progress("retrieve", done, len(self.benchmark.queries))
+
+    def _hopeless(self) -> ModelError:
+        query_id, reason = next(iter(self.failures.items()))
+        return ModelError(
+            f"the retriever answered none of the first {len(self.failures)} questions, each asked "
+            f"{self.settings.retries + 1} times; {query_id}: {reason}"
+        )
+
+    def run(self, name: str, pool: Sequence[Piece] | None) -> Run:
+        if self.failures and not self.results:
+            raise self._hopeless()
+        seconds = {"search": time.perf_counter() - self.began}
+        order = [query.id for query in self.benchmark.queries]
+        run = Run(
+            name=name,
+            results={key: self.results[key] for key in order if key in self.results},
+            pool=None if pool is None else [self.locator.locate(piece) for piece in pool],
+            seconds=seconds,
+            failures={key: self.failures[key] for key in order if key in self.failures},
+        )
+        _warn(run, len(order))
+        return run
+
+
+def _warn(run: Run, asked: int) -> None:
+    """Say what would otherwise only be seen by who looks into the report."""
+    if run.failures:
+        few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
+        warnings.warn(
+            f"{len(run.failures)} of {asked} questions went unanswered and score 0 ({few}); "
+            "Run.failures has each with its reason",
+            RetrievalWarning,
+            stacklevel=4,
+        )
+    pieces = [piece for results in run.results.values() for piece in results]
+    lost = sum(piece.how == "unlocated" for piece in pieces)
+    if pieces and lost == len(pieces):
+        warnings.warn(
+            f"none of the {lost} answers stands in the benchmark's documents: was the index built from other texts?",
+            RetrievalWarning,
+            stacklevel=4,
+        )

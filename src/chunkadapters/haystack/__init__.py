@@ -1,0 +1,24 @@
+"""chunkcore inside Haystack: a document splitter for any chunker, and scores for any retriever or pipeline.
+
+splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 200})
+pipeline.add_component("splitter", splitter)
+report = evaluate_retriever(pipeline, benchmark)
+"""
+
+from chunkcore.errors import MissingExtraError
+
+try:
+    import haystack  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error
+
+from chunkadapters.haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
+
+__all__ = [
+    "ChunkcoreDocumentSplitter",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "evaluate_retriever",
+    "run_retriever",
+]

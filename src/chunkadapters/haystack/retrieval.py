@@ -1,0 +1,212 @@
+"""Scores for any Haystack retriever component or pipeline, as it is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from haystack import Document, Pipeline
+
+from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkadapters.haystack.components import is_component, run_async, warm_up
+from chunkadapters.haystack.pieces import piece_of
+from chunkadapters.haystack.sockets import (
+    Socket,
+    Sockets,
+    component_sockets,
+    find_documents,
+    find_queries,
+    pipeline_sockets,
+)
+from chunkcore.errors import DataError, OptionError
+
+__all__ = ["aevaluate_retriever", "arun_retriever", "evaluate_retriever", "run_retriever"]
+
+
+@dataclass(frozen=True, slots=True)
+class _PipelineSystem:
+    """A pipeline, the sockets that take the question, and the one whose documents count."""
+
+    pipeline: Pipeline
+    queries: Sequence[Socket]
+    documents: Socket
+    inputs: Mapping[str, Mapping[str, Any]]
+
+    def ask(self, query: str) -> Any:
+        return self._documents(self.pipeline.run(self._data(query), include_outputs_from={self.documents.component}))
+
+    async def ask_async(self, query: str) -> Any:
+        outputs = {self.documents.component}
+        return self._documents(await self.pipeline.run_async(self._data(query), include_outputs_from=outputs))
+
+    def _data(self, query: str) -> dict[str, dict[str, Any]]:
+        data = {component: dict(values) for component, values in self.inputs.items()}
+        for socket in self.queries:
+            data.setdefault(socket.component, {})[socket.name] = _question(socket, query)
+        return data
+
+    def _documents(self, result: Mapping[str, Any]) -> Any:
+        # A router may have led the question elsewhere: then the answer is nothing.
+        return result.get(self.documents.component, {}).get(self.documents.name, [])
+
+
+@dataclass(frozen=True, slots=True)
+class _ComponentSystem:
+    """A retriever component; `embedding` is the input that takes the question's vector, where one does."""
+
+    component: Any
+    queries: Sequence[Socket]
+    documents: Socket
+    inputs: Mapping[str, Any]
+    embedding: Socket | None = None
+    embedder: _Embedder | None = None
+
+    def ask(self, query: str) -> Any:
+        values = self._values(query)
+        if self.embedder is not None and self.embedding is not None:
+            values[self.embedding.name] = self.embedder.embed(query)
+        return self.component.run(**values)[self.documents.name]
+
+    async def ask_async(self, query: str) -> Any:
+        values = self._values(query)
+        if self.embedder is not None and self.embedding is not None:
+            values[self.embedding.name] = await self.embedder.embed_async(query)
+        return (await run_async(self.component, values))[self.documents.name]
+
+    def _values(self, query: str) -> dict[str, Any]:
+        return {**self.inputs, **{socket.name: _question(socket, query) for socket in self.queries}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedder:
+    """A text embedder component, the input that it takes text by, and the output of its vector."""
+
+    component: Any
+    text: Socket
+    vector: Socket = field(repr=False)
+
+    def embed(self, query: str) -> Any:
+        return self.component.run(**{self.text.name: query})[self.vector.name]
+
+    async def embed_async(self, query: str) -> Any:
+        return (await run_async(self.component, {self.text.name: query}))[self.vector.name]
+
+
+def _question(socket: Socket, query: str) -> Any:
+    return [query] if socket.holds(list[str]) and not socket.holds(str) else query
+
+
+def _component_system(
+    retriever: Any,
+    text_embedder: Any,
+    query_socket: str | Sequence[str] | None,
+    documents_socket: str | None,
+    given: dict[str, Any],
+) -> _ComponentSystem:
+    sockets = component_sockets(retriever)
+    documents = find_documents(sockets, documents_socket)
+    vectors = [each for each in sockets.inputs if each.mandatory and each.holds(list[float])]
+    embedding = vectors[0] if vectors else None
+    if embedding is None and text_embedder is not None:
+        raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")
+    if embedding is not None and text_embedder is None:
+        raise OptionError(
+            f"{type(retriever).__name__} takes an embedding ({embedding}): give the text_embedder that goes with "
+            "its index, or the pipeline that holds both"
+        )
+    texts = any(each.mandatory and each.holds(str) for each in sockets.inputs)
+    queries = [] if embedding and not texts and query_socket is None else find_queries(sockets, query_socket)
+    _check_inputs(sockets, [*queries, *vectors[:1]], set(given))
+    embedder = None if text_embedder is None else _embedder(text_embedder)
+    warm_up(retriever)
+    return _ComponentSystem(retriever, queries, documents, given, embedding, embedder)
+
+
+def _embedder(component: Any) -> _Embedder:
+    if not is_component(component):
+        raise DataError(f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}")
+    sockets = component_sockets(component)
+    vectors = [socket for socket in sockets.outputs if socket.holds(list[float])]
+    if not vectors:
+        raise DataError(
+            f"text_embedder: {type(component).__name__} gives no single embedding; a document embedder embeds "
+            "documents, the question needs the text embedder that goes with it"
+        )
+    text = find_queries(sockets, None)[0]
+    warm_up(component)
+    return _Embedder(component, text, vectors[0])
+
+
+def _check_inputs(sockets: Sockets, queries: Sequence[Socket], given: set[str]) -> None:
+    """Every mandatory input is the question's or given, and nothing is given that is not there."""
+    known = {str(socket) for socket in sockets.inner_inputs}
+    if unknown := sorted(given - known):
+        raise OptionError(f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(known))}")
+    covered = given | {str(socket) for socket in queries}
+    missing = [str(socket) for socket in sockets.inputs if socket.mandatory and str(socket) not in covered]
+    if missing:
+        raise OptionError(
+            f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
+            "or name it among query_socket if it takes the question too"
+        )
+
+
+def _system(
+    retriever: Any,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> System:
+    """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
+
+    Nothing in it is changed. An answer is located by its metadata where they hold (``source_id``, ``file_path``
+    or another name of the document, with ``split_idx_start``), and by its text otherwise.
+
+    Args:
+        retriever: the component or the pipeline.
+        text_embedder: a text embedder component, for a retriever component that takes an embedding.
+        query_socket: the input that takes the question, ``"component.input"`` in a pipeline and ``"input"`` of
+            a component; several where the question goes to several. By default the only mandatory string.
+        documents_socket: the output whose documents count, likewise; it may be connected to something. By
+            default the only output of documents.
+        inputs: everything else to run with, such as ``{"retriever": {"top_k": 20}}`` for a pipeline and
+            ``{"top_k": 20}`` for a component.
+
+    Raises:
+        OptionError: the sockets cannot be told (the message names the candidates), or an input is missing.
+        DataError: `retriever` is no component or pipeline.
+    """
+    given = dict(inputs or {})
+    asked: _PipelineSystem | _ComponentSystem
+    if isinstance(retriever, Pipeline):
+        if text_embedder is not None:
+            raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
+        sockets = pipeline_sockets(retriever)
+        queries = find_queries(sockets, query_socket)
+        documents = find_documents(sockets, documents_socket)
+        named = {f"{component}.{key}" for component, values in given.items() for key in values}
+        _check_inputs(sockets, queries, named)
+        retriever.warm_up()
+        asked = _PipelineSystem(retriever, queries, documents, given)
+    elif is_component(retriever):
+        asked = _component_system(retriever, text_embedder, query_socket, documents_socket, given)
+    else:
+        hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
+        raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
+    return System(type(retriever).__name__, asked.ask, asked.ask_async)
+
+
+def _pieces(answer: Any) -> list[Piece]:
+    if not isinstance(answer, list | tuple):
+        raise DataError(f"expected a list of Haystack documents, got a {type(answer).__name__}")
+    return [piece_of(each) for each in answer]
+
+
+_hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, _pieces)
+run_retriever = _hooks.run_retriever
+arun_retriever = _hooks.arun_retriever
+evaluate_retriever = _hooks.evaluate_retriever
+aevaluate_retriever = _hooks.aevaluate_retriever

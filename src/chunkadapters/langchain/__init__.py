@@ -1,0 +1,27 @@
+"""chunkcore inside LangChain: a text splitter for any chunker, and scores for any retriever.
+
+splitter = ChunkcoreTextSplitter(strategy="recursive", size=200, counter="cl100k_base")
+chunks = splitter.split_documents(documents)
+report = evaluate_retriever(store.as_retriever(), benchmark)
+"""
+
+from chunkcore.errors import MissingExtraError
+
+try:
+    import langchain_core  # noqa: F401
+    import langchain_text_splitters  # noqa: F401
+except ModuleNotFoundError as error:
+    raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
+
+from chunkadapters._limits import TruncationWarning
+from chunkadapters.langchain.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
+
+__all__ = [
+    "ChunkcoreTextSplitter",
+    "TruncationWarning",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "evaluate_retriever",
+    "run_retriever",
+]

@@ -1,0 +1,27 @@
+"""chunkcore inside LlamaIndex: a node parser for any chunker, and scores for any retriever.
+
+parser = ChunkcoreNodeParser(strategy="recursive", size=200, counter="cl100k_base")
+nodes = parser.get_nodes_from_documents(documents)
+report = evaluate_retriever(index.as_retriever(), benchmark)
+"""
+
+from chunkcore.errors import MissingExtraError
+
+try:
+    import llama_index.core  # noqa: F401
+except ModuleNotFoundError as error:
+    raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
+
+from chunkadapters._limits import TruncationWarning
+from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
+from chunkadapters.llamaindex.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+
+__all__ = [
+    "ChunkcoreNodeParser",
+    "TruncationWarning",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "chunk_id_func",
+    "evaluate_retriever",
+    "run_retriever",
+]
