@@ -24,11 +24,18 @@ Part = Literal["train", "dev", "test"]
 
 
 class LabelledText(NamedTuple):
-    """A text's sentences, and which of them begin a segment (the first is left out)."""
+    """A text's sentences, and which of them begin a segment (the first is left out).
+
+    `ranges` are the sentences' offsets in `text`, int64, shape (sentences, 2), and `boundaries` those at which segments
+    begin, but for the first.
+    """
 
     id: str
     sentences: tuple[str, ...]
     starts: Starts
+    text: str
+    ranges: Starts
+    boundaries: Starts
 
 
 class Labelled(NamedTuple):
@@ -81,7 +88,8 @@ def _labelled(row: dict[str, Any], place: str) -> LabelledText:
     ranges = ranges.reshape(-1, 2)
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     sentences = tuple(text[start:end] for start, end in ranges.tolist())
-    return LabelledText(str(name), sentences, starts[(starts > 0) & (starts < len(ranges))])
+    starts = starts[(starts > 0) & (starts < len(ranges))]
+    return LabelledText(str(name), sentences, starts, text, ranges, boundaries)
 
 
 def _boundaries(given: object, text: str, place: str) -> list[int]:
