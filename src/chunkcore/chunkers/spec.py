@@ -46,14 +46,14 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
         raise OptionError(f"a strategy is given as name:option=value,...; got {spec!r}")
     name, _, rest = spec.partition(":")
     options: dict[str, Any] = {}
-    for part in _split_options(rest, spec):
+    for part in split_parts(rest, spec, "strategy"):
         option, equals, value = part.partition("=")
         option = option.strip()
         if not equals or not option:
             raise OptionError(f"expected option=value, got {part.strip()!r} in the strategy {spec!r}")
         if option in options:
             raise OptionError(f"the option {option} is given twice in the strategy {spec!r}; keep one")
-        options[option] = _read(value.strip(), option)
+        options[option] = read_value(value.strip(), option)
     return name.strip(), options
 
 
@@ -122,8 +122,17 @@ def format_spec(name: str, options: Mapping[str, Any]) -> str:
     return f"{name}:{settings}" if settings else name
 
 
-def _split_options(text: str, spec: str) -> list[str]:
-    """Cut at the commas that stand outside brackets and double quotes."""
+def split_parts(text: str, spec: str, kind: str) -> list[str]:
+    """Cut at the commas that stand outside brackets and double quotes.
+
+    Args:
+        text: what is cut.
+        spec: the whole string, as errors show it.
+        kind: what it describes, as errors name it.
+
+    Raises:
+        OptionError: a quote or a bracket is not closed.
+    """
     parts, start, depth, quoted, place = [], 0, 0, False, 0
     while place < len(text):
         character = text[place]
@@ -141,12 +150,17 @@ def _split_options(text: str, spec: str) -> list[str]:
             start = place + 1
         place += 1
     if quoted or depth:
-        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the strategy {spec!r}")
+        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {spec!r}")
     parts.append(text[start:])
     return parts if text.strip() else []
 
 
-def _read(value: str, option: str) -> Any:
+def read_value(value: str, option: str) -> Any:
+    """A value as JSON where it can be read as such, else the string that stands there.
+
+    Raises:
+        OptionError: it begins like a string, a list or an object of JSON and is none.
+    """
     try:
         return json.loads(value, parse_constant=_no_constant)
     except ValueError as error:
@@ -167,6 +181,6 @@ def _write(value: Any) -> str:
 
 def _read_quietly(value: str) -> Any:
     try:
-        return _read(value, "")
+        return read_value(value, "")
     except OptionError:
         return None

@@ -1,0 +1,88 @@
+"""`BM25`: chunks by the words that they share with a query."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.retrieval.base import Search, register_search
+from chunkcore.retrieval.pool import Pool
+from chunkcore.retrieval.ranked import Indices, Ranked, Scores
+from chunkcore.retrieval.words import words
+
+__all__ = ["BM25"]
+
+
+@register_search("bm25")
+@dataclass(frozen=True, kw_only=True)
+class BM25(Search):
+    """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative; by bm25s (Lù, 2024).
+
+    A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
+    ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f
+    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; of equal ones the earlier
+    comes first. What is a word says `chunkcore.retrieval.words`; a chunk's context is searched with its text.
+
+    Attributes:
+        k1: how soon a word that is repeated in a chunk counts no more; 0: at once. Lucene's default.
+        b: how much long chunks are held back, 0 to 1. Lucene's default.
+
+    Cost: no model. Indexing is O(words), with 8 bytes a word while it lasts and some 20 a distinct word of each chunk
+    after it; a query is O(chunks).
+
+    Raises:
+        OptionError: k1 is negative, or b is not 0 to 1.
+        MissingExtraError: bm25s is not installed.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def _validate(self) -> None:
+        if not 0 <= self.k1 < float("inf"):
+            raise OptionError(f"bm25: k1 is at least 0, got {self.k1}")
+        if not 0 <= self.b <= 1:
+            raise OptionError(f"bm25: b is 0 to 1, got {self.b}")
+
+    def index(self, pool: Pool) -> _ByWords:
+        return _ByWords(pool.texts, self.k1, self.b)
+
+
+class _ByWords:
+    def __init__(self, texts: Sequence[str], k1: float, b: float) -> None:
+        self._numbers: dict[str, int] = {}
+        chunks = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in texts]
+        self._index = None
+        if self._numbers:
+            self._index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
+            self._index.index((chunks, self._numbers), create_empty_token=False, show_progress=False)
+
+    def search(self, queries: Sequence[str], k: int) -> Ranked:
+        return Ranked.of([self._best(query, k) for query in queries])
+
+    def _best(self, query: str, k: int) -> tuple[Indices, Scores]:
+        known = [self._numbers[word] for word in words(query) if word in self._numbers]
+        if not known or self._index is None:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        scores = self._index.get_scores_from_ids(known)
+        found = np.flatnonzero(scores > 0)
+        if len(found) > k:
+            least = np.partition(scores[found], -k)[-k]
+            found = found[scores[found] >= least]
+        best = found[np.lexsort((found, -scores[found]))[:k]]
+        return best, scores[best].astype(np.float64)
+
+
+def _bm25s() -> Any:
+    try:
+        bm25s: Any = import_module("bm25s")
+    except ImportError as error:
+        raise MissingExtraError.of("bm25s", "lexical", "search by words") from error
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for everything on import
+    return bm25s

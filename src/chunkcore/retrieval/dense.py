@@ -1,0 +1,61 @@
+"""`Dense` and `Late`: chunks by the cosine similarity of vectors, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chunkcore.index.multi_vector import top_k_owners
+from chunkcore.index.search import Indices
+from chunkcore.models.base import Vectors
+from chunkcore.retrieval.base import Search, register_search
+from chunkcore.retrieval.pool import Pool
+from chunkcore.retrieval.ranked import Ranked
+
+__all__ = ["Dense", "Late"]
+
+
+@register_search("dense")
+@dataclass(frozen=True, kw_only=True)
+class Dense(Search):
+    """Exact search by cosine similarity. A chunk with segments is found by the best of them (see `MultiVectorIndex`).
+
+    Attributes:
+        cluster_only: chunks that have segments are searched by the mean of their segments' vectors alone.
+
+    Cost: each chunk and each query is embedded once; a search is O(queries · chunks · dimensions).
+
+    >>> Dense().name, Dense(cluster_only=True).name
+    ('dense', 'dense:cluster_only=true')
+    """
+
+    cluster_only: bool = False
+
+    def index(self, pool: Pool) -> _ByVectors:
+        return _ByVectors(pool, *pool.vectors(cluster_only=self.cluster_only))
+
+
+@register_search("late")
+@dataclass(frozen=True, kw_only=True)
+class Late(Search):
+    """Exact search by the vectors of late chunking: a chunk's tokens are read with their document (`LateEmbedder`).
+
+    Such a chunk has no vectors of its segments. Cost: each document is read once, about twice its tokens where it is
+    longer than the model reads.
+    """
+
+    def index(self, pool: Pool) -> _ByVectors:
+        return _ByVectors(pool, *pool.late_vectors())
+
+
+@dataclass(frozen=True)
+class _ByVectors:
+    pool: Pool
+    vectors: Vectors
+    owners: Indices
+
+    def search(self, queries: Sequence[str], k: int) -> Ranked:
+        indices, scores = top_k_owners(self.pool.query_vectors(queries), self.vectors, self.owners, k)
+        return Ranked(indices, scores.astype(np.float64))
