@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations, pairwise
+from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chunkcore.errors import DataError
+import chunkcore.models
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.chunkers import FixedSentences, FixedToken, Recursive
+from chunkcore.cli import main
+from chunkcore.document import Chunk, Span
+from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.evaluation.segmentation import boundary_scores, boundary_similarity, pk, window_diff, window_size
+from chunkcore.evaluation.segments import (
+    SEGMENT_MEASURES,
+    SegmentOptions,
+    chunk_boundaries,
+    score_baselines,
+    score_segments,
+)
+from chunkcore.segmenters.labelled import LabelledText
+from tests.fakes import FakeEmbedder
+from tests.strategies import hard_text
 
 # --- Boundary precision, recall and F1 --------------------------------------------------------------------------
 
@@ -160,3 +178,159 @@ def test_pk_and_window_diff_are_nltks(data, count):
 def test_the_default_window_is_half_a_segment():
     for reference in combinations(range(1, 12), 2):
         assert window_size(reference, 12) == 2
+
+
+# --- Strategies against gold boundaries -------------------------------------------------------------------------
+
+STORY = "The fox naps. The fox wakes. Boats sail far. Boats come home. Rain falls."
+
+
+def story(boundaries: list[int], text: str = STORY, name: str = "story") -> LabelledText:
+    ranges = sentence_ranges(text)
+    starts = np.unique(np.searchsorted(ranges[:, 0], boundaries))
+    starts = starts[(starts > 0) & (starts < len(ranges))]
+    return LabelledText(name, (), starts, text, ranges, np.array(boundaries, dtype=np.int64))
+
+
+def pieces(*groups: tuple[tuple[int, int], ...]) -> list[Chunk]:
+    return [Chunk("d", i, tuple(Span(*each) for each in spans), "", 0) for i, spans in enumerate(groups)]
+
+
+def test_a_boundary_is_where_another_chunk_goes_on():
+    assert chunk_boundaries(pieces(((0, 10),), ((10, 20),))) == [10]
+    assert chunk_boundaries(pieces(((0, 12),), ((8, 20),))) == [12]  # an overlap belongs to the first
+    assert chunk_boundaries(pieces(((0, 5), (10, 15)), ((5, 10),))) == [5, 10]
+    assert chunk_boundaries(pieces(((0, 5), (7, 9)), ((12, 14),))) == [12]  # a gap in a chunk is none
+    assert chunk_boundaries(pieces(((0, 9),), ((2, 5),), ((0, 9),))) == []  # chunks in a chunk
+    assert chunk_boundaries([]) == []
+
+
+def test_a_strategy_that_cuts_at_the_topics_has_no_error():
+    gold = story([STORY.index("Boats sail"), STORY.index("Rain")])
+    right, half = score_segments([gold], [FixedSentences(sentences=2), FixedSentences(sentences=4)])
+    assert right.segments.tolist() == [3]
+    assert [right.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1, 1]
+    assert half.mean("Precision") == 1
+    assert half.mean("Recall") == half.mean("B") == 1 / 2
+    assert half.mean("F1") == pytest.approx(2 / 3)
+
+
+def test_a_cut_inside_a_sentence_counts_for_the_nearer_end():
+    text = "One two three four. Five six seven eight. Nine ten."
+    gold = story([text.index("Five")], text)
+    early = score_segments([gold], [FixedToken(size=16, counter="characters")])[0]  # 16, 32, 48
+    assert early.segments.tolist() == [3]  # at Five, at Nine twice
+    assert (early.mean("Precision"), early.mean("Recall")) == (1 / 2, 1)
+
+
+def test_characters_are_counted_past_white_space():
+    """The gold boundary stands before the line ends, the chunk after them."""
+    text = "The fox naps.\n\n\nBoats sail."
+    gold = story([13], text)
+    options = SegmentOptions(unit="character")
+    report = score_segments([gold], [Recursive(size=14, counter="characters")], options)[0]
+    assert [report.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1, 1]
+
+
+def test_a_tolerance_in_characters_forgives_and_counts_for_similarity():
+    text = "abcdefghij" * 3
+    gold = story([10], text)
+    chunker = FixedToken(size=12, counter="characters")  # 12 and 24
+    exact = score_segments([gold], [chunker], SegmentOptions(unit="character"))[0]
+    near = score_segments([gold], [chunker], SegmentOptions(unit="character", tolerance=2))[0]
+    assert (exact.mean("F1"), exact.mean("B")) == (0, 0)
+    assert near.mean("F1") == pytest.approx(2 / 3)
+    assert near.mean("B") == pytest.approx((1 - 2 / 3) / 2)
+
+
+def test_baselines_know_how_long_segments_are():
+    gold = [story([29, 62]), story([], "One. Two. Three. Four.", "other")]
+    every, random, none = score_baselines(gold)
+    assert every.name == "every 2 sentences"  # nine sentences in four segments
+    assert every.segments.tolist() == [3, 2]
+    assert none.segments.tolist() == [1, 1]
+    assert none.mean("Recall") == (0 + 1) / 2
+    assert 1 < random.segments.mean() < 4
+    again = score_baselines(gold)[1]
+    assert all((again.scores[each] == random.scores[each]).all() for each in SEGMENT_MEASURES)
+
+
+def test_a_text_of_one_sentence_says_nothing():
+    report = score_segments([story([], "One."), story([14], name="b")], [FixedSentences(sentences=1)])[0]
+    assert np.isnan(report.scores["Pk"]).tolist() == [True, False]
+    assert report.intervals(resamples=100)["Recall"] == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: SegmentOptions(unit="word"), OptionError, "unit is sentence or character"),  # type: ignore[arg-type]
+        (lambda: SegmentOptions(tolerance=-1), OptionError, "tolerance is at least 0"),
+        (lambda: score_segments([], []), DataError, "no texts"),
+        (lambda: score_segments([story([]), story([])], []), DataError, "one id"),
+    ],
+)
+def test_what_cannot_be_scored_is_told(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@settings(max_examples=40)
+@given(hard_text(), st.data())
+def test_any_text_and_any_cuts_give_scores_from_0_to_1(text, data):
+    size = data.draw(st.integers(1, 30))
+    gold = sorted(data.draw(st.sets(st.integers(0, max(0, len(text) - 1)), max_size=4))) if text else []
+    for unit in ("sentence", "character"):
+        chunker = Recursive(size=max(size, 8), counter="characters")
+        try:
+            report = score_segments([story(gold, text)], [chunker], SegmentOptions(unit=unit))[0]  # type: ignore[arg-type]
+        except SizeError:  # a grapheme of more than eight characters
+            continue
+        for values in report.scores.values():
+            assert np.isnan(values[0]) or 0 <= values[0] <= 1
+
+
+# --- The command ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    path = tmp_path / "labelled.jsonl"
+    rows = [{"id": "a", "text": STORY, "boundaries": [29, 62]}, {"id": "b", "text": STORY * 2, "boundaries": [73]}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_the_command_scores_strategies_and_blind_cuts(labelled, tmp_path, capsys):
+    output = tmp_path / "scores.jsonl"
+    arguments = ["score-segments", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "-s", "breakpoint"]
+    assert main([*arguments, "--resamples", "100", "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert "2 texts of 2.5 segments" in printed
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    names = list(dict.fromkeys(row["strategy"] for row in rows))
+    assert names == ["fixed_sentences:sentences=2", "breakpoint", "every 3 sentences", "random", "no boundary"]
+    first = rows[0]
+    assert (first["text"], first["segments"], first["F1"]) == ("a", 3, 1)
+
+
+def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
+    assert main(["score-segments", "--texts", str(labelled), "-s", "recursive:size=9", "--dry-run"]) == 0
+    assert "0 calls" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--unit", "word"], "unit is sentence or character"),
+        (["-s", "nonsense"], "nonsense"),
+        (["-s", "recursive", "-s", "recursive"], "are the same"),
+    ],
+)
+def test_bad_options_of_the_command_are_one_sentence(labelled, capsys, arguments, message):
+    assert main(["score-segments", "--texts", str(labelled), *arguments]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1

@@ -10,7 +10,7 @@ from typing import Annotated, cast
 
 import typer
 
-from chunkcore.cli import chunk, compare, datasets, stitch, strategies, train_segmenter
+from chunkcore.cli import chunk, compare, datasets, score_segments, stitch, strategies, train_segmenter
 from chunkcore.errors import ChunkcoreError
 
 __all__ = ["app", "main"]
@@ -43,6 +43,7 @@ app.command(name="compare", help=compare.HELP)(compare.compare)
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.add_typer(datasets.app, name="datasets")
 app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
+app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
 app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
 app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import errno
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.gate import read_gate
 from chunkcore.cli.progress import reporting
@@ -39,8 +39,6 @@ DEFAULT_STRATEGIES = (
     "recursive:size=400",
     "cluster_semantic:max_size=200",
 )
-
-_NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
 
 
 HELP = help_text(
@@ -159,7 +157,7 @@ def compare(
     # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
     names = [*specs, *(f"{spec} (late)" for spec in specs if late)]
     gate.check_names(names)
-    chunkers = _chunkers(specs, model)
+    chunkers = build_chunkers(specs, model)
     if dry_run:
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
             typer.echo(terminal_text(line))
@@ -283,31 +281,6 @@ def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: 
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
     return load_dataset(dataset)
-
-
-def _chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
-    """The strategies; those that embed do so with the comparison's model unless they name another.
-
-    Raises:
-        OptionError: a strategy is malformed, or stands there twice.
-        MissingExtraError: what loads the model that a strategy names is not installed.
-    """
-    from chunkcore.chunkers import parse_chunker
-    from chunkcore.errors import OptionError
-    from chunkcore.models import get_embedder
-
-    made: dict[str, Chunker] = {}
-    for spec in specs:
-        chunker = parse_chunker(spec)
-        if "embedder" in chunker.option_names():
-            # One that is named is loaded here: as a name it could not be told from the default, which runs share.
-            own = get_embedder(chunker.embedder) if _NAMES_EMBEDDER.search(spec) else model  # type: ignore[attr-defined]
-            chunker = replace(chunker, embedder=own)  # type: ignore[call-arg]
-        for other, known in made.items():
-            if known == chunker:
-                raise OptionError(f"the strategies {other!r} and {spec!r} are the same: give each once")
-        made[spec] = chunker
-    return list(made.values())
 
 
 def _settings(

@@ -1,0 +1,171 @@
+"""``chunkcore score-segments``: whether strategies cut where the topic changes."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from chunkcore.cli.building import build_chunkers
+from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.progress import reporting
+from chunkcore.cli.spending import estimates, keeping, read_prices, used
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from chunkcore.chunkers.base import Chunker
+    from chunkcore.evaluation.segments import SegmentReport, SegmentUnit
+    from chunkcore.models import Embedder
+    from chunkcore.segmenters.labelled import LabelledText
+
+__all__ = ["DEFAULT_STRATEGIES", "HELP", "score_segments"]
+
+DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_size=200")
+
+HELP = help_text(
+    f"""Score strategies against gold boundaries: do chunks begin where the topic changes?
+
+--texts is a file with a text a line, {{"id", "text", "boundaries"}}: the offsets, in characters, at which sections
+begin, but for the first; "sentences", pairs of offsets, may be given, too.
+
+Prints, for each strategy and for three ways to cut blindly, the mean over texts and its 95 % interval: Pk and
+WindowDiff are errors, lower is better; of precision, recall and F1 of boundaries and of B, boundary similarity,
+higher is better. docs/segmentation.md explains them.
+
+Unless --strategy is given, scores {", ".join(DEFAULT_STRATEGIES)}.
+
+  chunkcore score-segments --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
+
+  chunkcore score-segments --texts articles.jsonl --unit character --tolerance 50 --output scores.jsonl
+"""
+)
+
+
+def score_segments(
+    texts: Annotated[Path, typer.Option(help="JSON lines of texts with their boundaries.")],
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
+    ] = None,
+    unit: Annotated[str, typer.Option(help="What boundaries are counted in: sentence or character.")] = "sentence",
+    tolerance: Annotated[int, typer.Option(min=0, help="Units that a boundary may be off and still be right.")] = 0,
+    embedder: Annotated[str, typer.Option(help="Of the strategies that embed.")] = "all-MiniLM-L6-v2",
+    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
+    ] = False,
+    input_price: Annotated[
+        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
+    ] = None,
+    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap and of random boundaries.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file for each text's scores.")] = None,
+) -> None:
+    """Score strategies against gold boundaries: do chunks begin where the topic changes?"""
+    from rich.console import Console
+
+    from chunkcore.document import Document
+    from chunkcore.evaluation.segments import SegmentOptions, score_baselines
+    from chunkcore.evaluation.segments import score_segments as score
+    from chunkcore.report.files import write_text
+    from chunkcore.report.text import terminal_text
+    from chunkcore.segmenters.labelled import load_labelled
+
+    options = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
+    prices = read_prices(input_price, output_price)
+    labelled = load_labelled(texts)
+    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
+    store = None if no_cache else cache or default_cache()
+    chunkers = _chunkers(specs, embedder, store, private=cache is None)
+    if dry_run:
+        documents = [Document(text.id, text.text) for text in labelled]
+        for line in estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
+            typer.echo(terminal_text(line))
+        return
+    chunkers = [keeping(chunker, None if no_cache else default_answers()) for chunker in chunkers]
+    reports = []
+    with reporting(sys.stderr) as progress:
+        for number, (spec, chunker) in enumerate(zip(specs, chunkers, strict=True)):
+            progress("strategies", number, len(specs))
+            reports.append(_named(score(labelled, [chunker], options)[0], spec))
+        progress("strategies", len(specs), len(specs))
+    reports += score_baselines(labelled, options, seed=seed)
+    if output is not None:
+        write_text(output, _lines(reports))
+    Console(highlight=False).print(_table(labelled, reports, options.unit, resamples, seed))
+    for line in used(chunkers, prices):
+        typer.echo(terminal_text(line))
+
+
+def _chunkers(specs: Sequence[str], embedder: str, store: Path | None, *, private: bool) -> list[Chunker]:
+    """The strategies, over one embedder that keeps its vectors."""
+    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+    from chunkcore.models.counter import EmbedderCounter
+
+    model: Embedder = CachedEmbedder(get_embedder(embedder), EmbeddingCache(store, private=private))
+    return [
+        replace(chunker, counter=EmbedderCounter(model)) if chunker.token_counter == EmbedderCounter() else chunker
+        for chunker in build_chunkers(specs, model)
+    ]
+
+
+def _named(report: SegmentReport, spec: str) -> SegmentReport:
+    return replace(report, name=spec)
+
+
+def _lines(reports: Sequence[SegmentReport]) -> str:
+    """A JSON object for each strategy and text."""
+    rows = [
+        {
+            "strategy": report.name,
+            "text": text,
+            "segments": float(report.segments[number]),
+            **{name: None if math.isnan(values[number]) else float(values[number]) for name, values in scores},
+        }
+        for report in reports
+        for scores in [list(report.scores.items())]
+        for number, text in enumerate(report.text_ids)
+    ]
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def _table(
+    texts: Sequence[LabelledText], reports: Sequence[SegmentReport], unit: SegmentUnit, resamples: int, seed: int
+) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from chunkcore.evaluation.segments import SEGMENT_MEASURES
+    from chunkcore.report.text import terminal_text
+
+    gold = sum(len(text.starts if unit == "sentence" else text.boundaries) + 1 for text in texts) / len(texts)
+    title = f"{len(texts):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.add_column("Strategy", overflow="fold")
+    for heading in ("Segments", *map(_heading, SEGMENT_MEASURES)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for report in reports:
+        bounds = report.intervals(resamples=resamples, seed=seed)
+        cells = [_cell(report.mean(name), *bounds[name]) for name in SEGMENT_MEASURES]
+        table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *cells)
+    return table
+
+
+def _heading(measure: str) -> str:
+    return {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}.get(measure, measure)
+
+
+def _cell(mean: float, low: float, high: float) -> str:
+    if math.isnan(mean):
+        return "–"
+    return f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
