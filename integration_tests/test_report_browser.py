@@ -1,87 +1,73 @@
-"""A real browser opens the report of hostile data, and only the report's own script runs."""
+"""A real browser opens the report: of hostile data, of very much data, with the keyboard alone."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from chunkcore.evaluation.benchmark import Problem
+from chunkcore.document import Document, Span
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import ChunkStatistics
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.scoring import evaluate
 from chunkcore.report import Study, html_report
+from chunkcore.report.text import page_text
+from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.report_data import NASTY, study
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
 
 
-class Dom(HTMLParser):
-    """What the page had become when its script was done."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = self.count = ""
-        self.questions: list[str] = []
-        self.tags: list[str] = []
-        self.open_views = 0
-        self._in = ""
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.tags.append(tag)
-        self._in = "title" if tag == "title" else ""
-        if given.get("id") == "count":
-            self._in = "count"
-        if given.get("class") == "text" and tag == "span":
-            self._in = "question"
-            self.questions.append("")
-        self.open_views += given.get("class") == "view" and "hidden" not in given
-
-    def handle_endtag(self, tag):
-        self._in = ""
-
-    def handle_data(self, data):
-        if self._in == "title":
-            self.title += data
-        elif self._in == "count":
-            self.count += data
-        elif self._in == "question":
-            self.questions[-1] += data
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Browser]:
+    with browser() as opened:
+        opened.size(1280, 900)
+        yield opened
 
 
-def rendered(source: str, folder: Path, *more: str) -> Dom:
+def show(tab: Browser, source: str, folder: Path) -> None:
+    """Open this page, alone."""
     page = folder / "report.html"
     page.write_text(source, "utf-8")
-    command = [str(CHROMIUM), *FLAGS, *more, f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()]
-    # No proxy and no home: the page and the browser have nothing to reach for.
-    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True, env=environment)
-    shutil.rmtree(folder / "profile", ignore_errors=True)
-    return Dom(done.stdout.decode("utf-8"))
+    tab.errors.clear()
+    tab.size(1280, 900)
+    tab.open(page)
+
+
+def to_viewer(tab: Browser) -> None:
+    tab.ask("document.getElementById('viewer').scrollIntoView()")
+    tab.wait("document.querySelector('#v-rows li')")
+
+
+def texts(tab: Browser, selector: str) -> list[str]:
+    return tab.ask(f"[...document.querySelectorAll({selector!r})].map((each) => each.textContent)")
+
+
+def count(tab: Browser, selector: str) -> int:
+    return tab.ask(f"document.querySelectorAll({selector!r}).length")
+
+
+def choose(tab: Browser, name: str, number: int) -> None:
+    """Pick in one of the viewer's lists, and wait until it is shown."""
+    tab.ask("document.getElementById('v-status').textContent = ''")
+    tab.ask(
+        f"(() => {{ const list = document.getElementById('v-{name}');"
+        f"list.value = '{number}'; list.dispatchEvent(new Event('change')); }})()"
+    )
+    tab.wait("document.getElementById('v-status').textContent")
+
+
+# ---- hostile data
 
 
 @pytest.fixture(scope="module")
-def nasty():
+def nasty() -> Study:
     return study(
         names=NASTY,
         texts=NASTY,
@@ -91,37 +77,206 @@ def nasty():
     )
 
 
-def test_no_script_from_the_data_runs_and_the_questions_are_shown_as_text(nasty, tmp_path):
-    dom = rendered(html_report(nasty), tmp_path)
-    assert dom.title.startswith("Chunking strategies on </script><script>document.title='pwned'")
-    assert "pwned" not in dom.title.split("=")[0]
-    assert dom.tags.count("script") == 2
-    assert "img" not in dom.tags
-    assert dom.count == "20 of 20 questions shown."
-    assert dom.questions[1] == f"{NASTY[1]} (1)"
-    assert dom.questions[0] == f"{NASTY[0]} (0)"
+def test_no_script_from_the_data_runs_and_the_questions_are_shown_as_text(tab, nasty, tmp_path):
+    show(tab, html_report(nasty), tmp_path)
+    assert tab.ask("document.title").startswith("Chunking strategies on </script><script>document.title='pwned'")
+    assert count(tab, "script:not([type])") == 1
+    assert count(tab, "img, iframe, object, embed, link") == 0
+    assert texts(tab, "#count") == ["20 of 20 questions shown."]
+    assert texts(tab, "#list summary .text")[:2] == [f"{NASTY[0]} (0)", f"{NASTY[1]} (1)"]
+    assert tab.errors == []
 
 
-def test_a_script_that_got_past_the_escaping_would_still_be_stopped(nasty, tmp_path):
+def test_no_script_from_the_data_runs_in_the_viewer(tab, nasty, tmp_path):
+    show(tab, html_report(nasty), tmp_path)
+    to_viewer(tab)
+    for number, query in enumerate(nasty.benchmark.queries[: len(NASTY)]):
+        choose(tab, "question", number)
+        for system in (0, number):
+            choose(tab, "system", system)
+        assert texts(tab, "#v-asked") == [page_text(query.text)]
+        (evidence,) = {page_text(each.span.slice(text_of(nasty, each.document_id))) for each in query.evidence[:1]}
+        shown = "".join(texts(tab, "#v-rows .words")).replace("\n", "")
+        for part in NASTY[2:5]:
+            assert part in shown
+        assert evidence[:20] in "".join(texts(tab, "#v-evidence .words"))
+    assert count(tab, "#viewer img, #viewer script, #viewer iframe, #viewer a") == 0
+    assert "pwned" not in tab.ask("document.title").split("=")[0]
+    assert tab.errors == []
+
+
+def text_of(made: Study, document_id: str) -> str:
+    return made.benchmark.document(document_id).text
+
+
+def test_a_script_that_got_past_the_escaping_would_still_be_stopped(tab, nasty, tmp_path):
     smuggled = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"
-    source = html_report(nasty).replace("<main>", f"<main>{smuggled}", 1)
-    assert not rendered(source, tmp_path).title.startswith("pwned")
+    show(tab, html_report(nasty).replace("<main>", f"<main>{smuggled}", 1), tmp_path)
+    assert not tab.ask("document.title").startswith("pwned")
+    assert any("Content Security Policy" in error for error in tab.errors)
 
 
-def test_thousands_of_questions_are_listed_a_page_at_a_time(tmp_path):
-    many = study(names=tuple(f"recursive:size={size}" for size in range(100, 1300, 100)), questions=3000)
-    dom = rendered(html_report(many), tmp_path)
-    assert dom.count == "30 of 3,000 questions shown."
-    assert len(dom.questions) == 30
-    assert dom.open_views == 2  # the table and the plot at the verdict's depth
+# ---- the viewer
+
+VALVE = "The valve is red 🔴. "
+PUMP = "The pump is blue, and the lid is shut. "
+STORY = f"{VALVE}{PUMP}\n\nNothing else is to be said of either. {VALVE}"
 
 
-# Tells by the title how many pixels of the page and of the widest table in sight lie out of sight.
-MEASURE = """<script>document.title = [document.documentElement, ...document.querySelectorAll(".scroll")]
-  .map((each) => each.scrollWidth - each.clientWidth).sort((a, b) => a - b).pop() + " px hidden"</script>"""
+@pytest.fixture(scope="module")
+def story() -> Study:
+    """Two strategies on two documents: chunks that overlap and leave something out, and one that knows no chunks."""
+    documents = [Document("story.md", STORY), Document("other.md", "Of something else. " * 5)]
+    queries = [
+        Query("q1", "Which is red?", (Evidence("story.md", Span(4, 18)),)),
+        Query("q2", "Is it shut?", (Evidence("story.md", Span(38, 57)), Evidence("other.md", Span(3, 12)))),
+        Query("q3", "And else?", (Evidence("other.md", Span(3, 17)),)),
+    ]
+    benchmark = Benchmark("story", documents, queries)
+    cuts = [(0, 30), (20, 59), (61, 75), (80, 117)]
+    pool = [Retrieved("story.md", (Span(start, min(end, len(STORY))),)) for start, end in cuts]
+    pool.append(Retrieved("other.md", (Span(0, 95),)))
+    scored = [replace(piece, score=0.9 - number / 10) for number, piece in enumerate(pool)]
+    overlapping = Run("overlapping", {"q1": [scored[1], scored[0]], "q2": scored[3:], "q3": scored[4:]}, pool)
+    words = Retrieved("story.md", (Span(61, 75),), 3.0, "nothing ELSE is", "fuzzy", 0.8)
+    outside = Run("outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", "unlocated", 0.0)]})
+    reports = [evaluate(benchmark, run, ["Recall@1", "Recall@5"]) for run in (overlapping, outside)]
+    return Study(compare(reports, "Recall@5", resamples=100), benchmark)
 
 
-def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tmp_path):
+@pytest.fixture
+def opened(tab, story, tmp_path) -> Browser:
+    show(tab, html_report(story), tmp_path)
+    to_viewer(tab)
+    yield tab
+    assert tab.errors == []
+
+
+def rows(tab: Browser) -> list[tuple[str, str, str]]:
+    """Gutter, words and class of each row."""
+    found = tab.ask(
+        "[...document.querySelectorAll('#v-rows > li')].map((row) => ["
+        "[...row.querySelectorAll('.gutter > div > *')].map((each) => each.textContent).join(' · '),"
+        "row.querySelector('.words').textContent, row.className.replace(' here', '')])"
+    )
+    return [tuple(each) for each in found]
+
+
+def test_a_document_is_shown_in_its_chunks_with_ranks_overlaps_and_evidence(opened):
+    assert rows(opened) == [
+        ("rank 2 · chunk 1", "The evidence 1valve is red 🔴. ", "row retrieved holds-evidence"),
+        ("rank 1 · rank 2 · chunks 1, 2 · overlap", "The pump i", "row retrieved overlap"),
+        ("rank 1 · chunk 2", "s blue, and the lid is shut. ", "row retrieved"),
+        ("chunk 3", "Nothing else i", "row"),
+        ("in no chunk", "s to ", "row outside"),
+        ("chunk 4", "be said of either. The valve is red 🔴", "row"),
+        ("in no chunk", ". ", "row outside"),
+    ]
+    assert texts(opened, "#v-rows mark") == ["evidence 1valve is red 🔴"]
+
+
+def test_the_answers_tell_rank_score_place_and_what_evidence_they_hold(opened):
+    heads = [" ".join(text.split()) for text in texts(opened, "#v-hits .head")]
+    assert heads == ["1story.mdscore 0.8", "2story.mdscore 0.9"]
+    assert texts(opened, "#v-hits .where") == ["chunk 2, characters 20–59", "chunk 1, characters 0–30"]
+    assert texts(opened, "#v-hits .holds") == ["✓ holds 100 % of evidence 1"]
+    opened.wait("[...document.querySelectorAll('#v-hits .words')].every((each) => each.textContent)")
+    assert texts(opened, "#v-hits .words")[1] == STORY[:30]
+
+
+def test_how_a_piece_was_located_is_told(opened):
+    choose(opened, "system", 1)
+    assert texts(opened, "#v-hits .where") == ["characters 61–75; located by resemblance, 80 % sure", "located nowhere"]
+    assert texts(opened, "#v-hits .words") == ["nothing ELSE is", "Out of <b>thin</b> air"]
+    assert count(opened, "#v-hits button:disabled") == 1
+    assert texts(opened, "#v-size") == [f"{len(STORY)} characters"], "how many chunks there are is not known"
+    assert not texts(opened, "#v-rows .outside")
+
+
+def test_another_question_shows_its_document_and_both_its_evidences(opened):
+    choose(opened, "question", 1)
+    assert texts(opened, "#v-title") == ["story.md"]
+    assert texts(opened, "#v-evidence b") == ["Evidence 1", "Evidence 2"]
+    assert texts(opened, "#v-near option") == ["story.md (evidence, rank 1)", "other.md (evidence, rank 2)"]
+    opened.ask("document.querySelectorAll('#v-evidence button')[1].click()")
+    opened.wait("document.getElementById('v-title').textContent === 'other.md'")
+    assert texts(opened, "#v-rows mark") == ["evidence 2something"]
+
+
+def test_the_switch_of_k_marks_only_what_counts(opened):
+    opened.ask("document.querySelector('.switches input[value=\"1\"]').click()")
+    opened.wait("document.querySelectorAll('#v-rows .retrieved').length === 2")
+    assert [gutter for gutter, *_ in rows(opened)][:3] == [
+        "chunk 1",
+        "rank 1 · chunks 1, 2 · overlap",
+        "rank 1 · chunk 2",
+    ]
+    assert count(opened, "#v-hits > li") == 2, "deeper answers stay listed, under a line"
+    assert opened.ask("document.querySelector('#v-hits > li').className") == "last"
+
+
+# ---- the keyboard alone
+
+
+def test_arrow_keys_walk_among_questions_and_a_question_opens_at_its_place(opened):
+    opened.ask("document.querySelector('#list summary').focus()")
+    opened.press("ArrowDown")
+    opened.press("ArrowDown")
+    opened.press("ArrowUp")
+    assert opened.ask("document.activeElement.textContent").startswith("Is it shut?")
+    opened.press("Enter")
+    opened.wait("document.querySelectorAll('#list details[open] button.small').length === 2")
+    opened.press("Tab")
+    opened.press("Tab")
+    assert opened.ask("document.activeElement.textContent") == "Show in the document"
+    opened.press("Enter")
+    opened.wait("document.getElementById('v-title').textContent === 'other.md'")
+    assert opened.ask("document.activeElement.id") == "v-heading"
+    assert texts(opened, "#v-rows mark") == ["evidence 2something"]
+    opened.press("ArrowRight")
+    opened.wait("document.getElementById('v-asked').textContent === 'And else?'")
+    opened.press("ArrowRight")
+    opened.press("ArrowLeft")
+    opened.press("ArrowLeft")
+    opened.wait("document.getElementById('v-asked').textContent === 'Which is red?'")
+
+
+def test_everything_of_the_viewer_is_reached_by_tab_in_its_order_and_seen(opened):
+    opened.ask("document.getElementById('v-heading').focus()")
+    seen = []
+    for _ in range(14):
+        opened.press("Tab")
+        seen.append(opened.ask("document.activeElement.id || (document.activeElement.closest('[id]')?.id ?? '')"))
+        outline = opened.ask(
+            "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle + s.outlineWidth; })()"
+        )
+        if not seen[-1]:
+            break
+        assert outline not in ("none0px", "none"), seen[-1]
+    order = list(dict.fromkeys(seen))
+    wanted = ["v-question", "v-next", "v-system", "v-document", "v-strip", "v-evidence", "v-hits", "v-text"]
+    assert [each for each in order if each in wanted] == wanted
+
+
+# ---- very many questions
+
+
+def test_thousands_of_questions_are_listed_a_page_at_a_time(tab, tmp_path):
+    many = study(questions=3000)
+    show(tab, html_report(many), tmp_path)
+    assert texts(tab, "#count") == ["30 of 3,000 questions shown."]
+    assert count(tab, "#list > li") == 30
+    assert count(tab, ".view:not([hidden])") == 2  # the table and the plot at the verdict's depth
+
+
+# ---- layout
+
+# How many pixels of the page and of the widest table in sight lie out of sight.
+HIDDEN = """Math.max(...[document.documentElement, ...document.querySelectorAll(".scroll")]
+  .map((each) => each.scrollWidth - each.clientWidth))"""
+
+
+def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tab, tmp_path):
     sizes = ("size=200", "size=400,overlap=200", "size=400")
     names = tuple(f"{name}:{size}" for name in ("recursive", "fixed_token", "cluster_semantic") for size in sizes)[:8]
     wide = study(names=names, questions=472)
@@ -135,7 +290,20 @@ def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tmp_path):
         )
         for report in wide.reports
     ]
-    page = html_report(Study(compare(reports, resamples=200), wide.benchmark))
-    # The policy would stop the measuring, too.
-    page = re.sub(r"<meta http-equiv.*?>", "", page).replace("</body>", f"{MEASURE}</body>")
-    assert rendered(page, tmp_path, "--window-size=1280,900").title.startswith("0 px hidden")
+    show(tab, html_report(Study(compare(reports, resamples=200), wide.benchmark)), tmp_path)
+    assert tab.ask(HIDDEN) == 0
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_the_page_itself_never_scrolls_sideways(tab, nasty, tmp_path, width):
+    show(tab, html_report(nasty), tmp_path)
+    tab.size(width, 800)
+    to_viewer(tab)
+    assert tab.ask("document.documentElement.scrollWidth") <= width
+
+
+def test_the_policy_stays_as_strict_as_it_was(nasty):
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html_report(nasty))
+    assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == (
+        "default-src 'none'; style-src 'sha256'; script-src 'sha256'; base-uri 'none'; form-action 'none'"
+    )

@@ -9,6 +9,7 @@ from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.report.study import Study
 
 NASTY = (
@@ -79,6 +80,7 @@ def _report(
         for measure in measures_at([k]):
             values = share if measure.name == "Recall" else share * 60 / tokens[k]
             scores[measure] = np.full(count, 0.31) if measure.k is None else values
+    run = _run(name, benchmark, max(5, size // 8), 4 * (index % 2), draw)
     lengths = draw.normal(size, size / 5, 400 - 40 * (index % 7)).clip(8, 1.5 * size).astype(np.int64)
     return Report(
         name,
@@ -92,4 +94,22 @@ def _report(
         (),
         ChunkStatistics(lengths, truncated=12 if size > 300 else 0, tokens_lost=900 if size > 300 else 0),
         {"chunk": 0.04 * (index + 1), "embed": 12.1 / (index + 1), "search": 0.003, "score": 0.02},
+        run=run,
     )
+
+
+def _run(name: str, benchmark: Benchmark, size: int, overlap: int, draw: np.random.Generator) -> Run:
+    """Chunks of so many characters, ten drawn ones for each question, and one text that stands nowhere."""
+    pool = [
+        Retrieved(document.id, (Span(start, min(start + size + overlap, len(document.text))),))
+        for document in benchmark.documents
+        for start in range(0, len(document.text), size)
+    ]
+    results = {}
+    for query in benchmark.queries:
+        found = draw.choice(len(pool), min(10, len(pool)), replace=False)
+        scores = np.sort(draw.random(len(found)))[::-1]
+        pieces = [Retrieved(pool[i].document_id, pool[i].spans, float(s)) for i, s in zip(found, scores, strict=True)]
+        lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", "unlocated", 0.0)
+        results[query.id] = [*pieces, lost]
+    return Run(name, results, pool)

@@ -15,10 +15,10 @@ from itertools import groupby
 from typing import Any
 
 from chunkcore.errors import MissingExtraError
-from chunkcore.evaluation.benchmark import Query
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of
 from chunkcore.report import plots
 from chunkcore.report.notes import located_table, warnings
+from chunkcore.report.questions import questions
 from chunkcore.report.study import Study, mean
 from chunkcore.report.tables import (
     Column,
@@ -33,11 +33,12 @@ from chunkcore.report.tables import (
     score_table,
 )
 from chunkcore.report.text import page_text, script_json
+from chunkcore.report.viewer import viewer
 
 __all__ = ["html_report", "require_jinja2"]
 
-# Longer excerpts are cut in the page, which says so; the spans still tell the whole.
-EXCERPT = 1500
+STYLES = ("page.css", "viewer.css")
+SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each uses what the ones before it define
 WIDTHS = (("wide", 860), ("narrow", 360))
 
 
@@ -51,13 +52,17 @@ def html_report(study: Study) -> str:
         MissingExtraError: jinja2 is not installed.
     """
     require_jinja2()
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = _assets(STYLES), _assets(SCRIPTS)
+    shown = viewer(study)
+    data = questions(study, shown.documents if shown else {}) | {"documents": shown and shown.index}
     return str(
         _template().render(
             policy=_policy(style, script),
             style=_markup(style),
             script=_markup(script),
-            data=_markup(script_json(_questions(study))),
+            data=_markup(script_json(data)),
+            packs=[(pack.name, _markup(pack.text)) for pack in shown.packs] if shown else [],
+            viewer_notes=shown.notes if shown else [],
             study=study,
             version=_version(),
             lead_and_rest=_sentences(study.comparison.verdict),
@@ -175,65 +180,6 @@ def _histograms(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def _questions(study: Study) -> dict[str, Any]:
-    """The block that the page's script reads: every question, its evidence, and the shares found, in percent."""
-    benchmark = study.benchmark
-    ks = [k for k in study.ks if any(k in report.found for report in study.reports)]
-    places = [{query: row for row, query in enumerate(report.query_ids)} for report in study.reports]
-    texts = {document.id: document.text for document in benchmark.documents} if benchmark else {}
-    asked = benchmark.queries if benchmark and ks else ()
-
-    def found(query: Query, k: Depth) -> list[list[int | None]]:
-        pairs = zip(study.reports, places, strict=True)
-        return [_shares(report.found.get(k, ()), place.get(query.id)) for report, place in pairs]
-
-    return {
-        "systems": [page_text(report.name) for report in study.reports],
-        "ks": [str(k) for k in ks],
-        "questions": [_question(query, texts) | {"found": [found(query, k) for k in ks]} for query in asked],
-    }
-
-
-def _question(query: Query, texts: dict[str, str]) -> dict[str, Any]:
-    answer = query.metadata.get("answer")
-    return {
-        "id": page_text(query.id),
-        "text": page_text(query.text),
-        "collection": page_text(query.collection),
-        "answer": page_text(answer) if isinstance(answer, str) else "",
-        "evidence": [
-            [
-                page_text(each.document_id),
-                each.span.start,
-                each.span.end,
-                _excerpt(each.span.slice(texts[each.document_id])),
-            ]
-            for each in query.evidence
-        ],
-    }
-
-
-def _excerpt(text: str) -> str:
-    return page_text(text if len(text) <= EXCERPT else f"{text[:EXCERPT]} […]")
-
-
-def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int | None]:
-    return [] if row is None or row >= len(rows) else [whole_percent(share) for share in rows[row]]
-
-
-def whole_percent(share: float) -> int | None:
-    """A share as whole percent in which 0 means nothing and 100 means all; None where it is not known.
-
-    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0), whole_percent(math.nan)
-    (1, 99, 100, None)
-    """
-    if math.isnan(share):
-        return None
-    if share <= 0:
-        return 0
-    return 100 if share >= 1 else min(99, max(1, round(100 * share)))
-
-
 def _facts(study: Study) -> list[tuple[str, str]]:
     benchmark = study.benchmark
     facts = [("Collection", benchmark.name if benchmark else study.reports[0].benchmark)]
@@ -259,6 +205,10 @@ def _version() -> str:
 
 def _asset(name: str) -> str:
     return files("chunkcore.report").joinpath(name).read_text("utf-8")
+
+
+def _assets(names: Sequence[str]) -> str:
+    return "\n".join(map(_asset, names))
 
 
 def require_jinja2() -> None:

@@ -1,0 +1,219 @@
+"""What each system cut and retrieved, in columns of small numbers that pack well."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.run import How, Retrieved, Run
+from chunkcore.report.packs import Pack, packed
+from chunkcore.report.text import page_text
+
+__all__ = ["Answers", "answers"]
+
+ROOM = 7_000_000  # characters of the page, all systems together
+HOWS: tuple[How, ...] = get_args(How)
+TEXT = 400  # characters kept of a text that is not in the documents
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is carried.
+
+    Attributes:
+        packs: of each run; None where there is none.
+        note: what was left out; "" where nothing was.
+    """
+
+    packs: list[Pack | None]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """How many answers to a question are kept, and whether chunks that were never retrieved are."""
+
+    depth: int
+    pool: bool
+
+    def note(self, *, deeper: bool) -> str:
+        said = []
+        if not self.pool:
+            said.append("There are too many chunks for one page: those that were never retrieved are not drawn.")
+        if deeper:
+            said.append(f"Of each answer the first {self.depth} pieces are shown.")
+        return " ".join(said)
+
+
+_LADDER = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, False))
+
+
+def answers(
+    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], room: int = ROOM
+) -> Answers:
+    """Every run's chunks and answers where they fit into `room` characters of the page, else as much as does.
+
+    Args:
+        benchmark: its questions, in whose order the answers are.
+        runs: of each system.
+        documents: the number of each document that the page lists.
+        room: characters of the page.
+    """
+    deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
+    for share in _LADDER:
+        packs = list(_within(benchmark, runs, documents, share, room))
+        if len(packs) == len(runs):
+            return Answers(packs, share.note(deeper=deepest > share.depth))
+    return Answers([None] * len(runs), "There are too many answers for one page: none is shown.")
+
+
+def _within(
+    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], share: _Share, room: int
+) -> Iterable[Pack | None]:
+    """A pack a run, until there is no more room."""
+    for number, run in enumerate(runs):
+        pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
+        room -= len(pack.text) if pack else 0
+        if room < 0:
+            return
+        yield pack
+
+
+def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share: _Share) -> dict[str, Any]:
+    pieces = _Pieces(documents)
+    if run.pool is not None:
+        pieces.add_pool(run.pool, hidden=not share.pool)
+    texts = {document.id: document.text for document in benchmark.documents}
+    hits = _Hits()
+    for query in benchmark.queries:
+        found = run.results.get(query.id, ())
+        hits.add([(pieces.number(piece, texts), piece) for piece in found[: share.depth]], len(found))
+    return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": hits.columns()}
+
+
+class _Pieces:
+    """Distinct pieces in the order in which they came up: the pool first."""
+
+    def __init__(self, documents: Mapping[str, int]) -> None:
+        self._documents = documents
+        self._known: dict[Any, int] = {}
+        self._hidden: dict[Any, int] = {}  # chunks of the pool that were not asked for yet, and their numbers
+        self._rows: list[tuple[Retrieved, int]] = []
+        self._texts: dict[int, str] = {}
+
+    def add_pool(self, pool: Sequence[Retrieved], *, hidden: bool) -> None:
+        """The chunks of the listed documents, numbered from 1 in each."""
+        counts: Counter[str] = Counter()
+        for piece in pool:
+            counts[piece.document_id] += 1
+            if piece.document_id not in self._documents:
+                continue
+            number = counts[piece.document_id]
+            if hidden:
+                self._hidden[_key(piece)] = number
+                self._hidden.setdefault(_key(piece)[:2], number)
+            else:
+                self._add(piece, number)
+
+    def number(self, piece: Retrieved, texts: Mapping[str, str]) -> int:
+        """The piece's row. Its text is kept where the listed documents do not have it."""
+        key = _key(piece)
+        at = self._known.get(key)
+        if at is None and key[1]:
+            at = self._known.get(key[:2])  # the same place; systems differ in what text they send along
+        if at is None:
+            at = self._add(piece, self._hidden.get(key, self._hidden.get(key[:2], 0)))
+        if at not in self._texts:
+            listed = piece.document_id in self._documents
+            if text := _own_text(piece, texts[piece.document_id] if listed else ""):
+                self._texts[at] = text
+        return at
+
+    def _add(self, piece: Retrieved, number: int) -> int:
+        at = len(self._rows)
+        self._rows.append((piece, number))
+        self._known[_key(piece)] = at
+        self._known.setdefault(_key(piece)[:2], at)
+        return at
+
+    def columns(self) -> dict[str, Any]:
+        """Differences from one row to the next, which are mostly the same few numbers."""
+        placed = [
+            (piece.spans if piece.document_id in self._documents else (), piece, number) for piece, number in self._rows
+        ]
+        spans = [span for found, _, _ in placed for span in found]
+        counts = [len(found) for found, _, _ in placed]
+        return {
+            "document": _steps(self._documents.get(piece.document_id, -1) for _, piece, _ in placed),
+            "number": _steps(number for _, _, number in placed),
+            "spans": [] if all(count == 1 for count in counts) else counts,
+            "start": _steps(span.start for span in spans),
+            "length": [span.end - span.start for span in spans],
+            "text": [[at, text] for at, text in self._texts.items()],
+        }
+
+
+@dataclass
+class _Hits:
+    """The answers to each question, one after another."""
+
+    found: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    pieces: list[int] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
+    hows: list[int] = field(default_factory=list)
+    sure: list[int] = field(default_factory=list)
+
+    def add(self, hits: Sequence[tuple[int, Retrieved]], found: int) -> None:
+        """One question's, best first, of `found` that there were."""
+        self.kept.append(len(hits))
+        self.found.append(found)
+        for number, piece in hits:
+            self.pieces.append(number)
+            self.scores.append(_rounded(piece.score))
+            self.hows.append(HOWS.index(piece.how))
+            self.sure.append(round(100 * piece.certainty))
+
+    def columns(self) -> dict[str, Any]:
+        """Empty where every row would say the usual: located by its spans, for sure."""
+        return {
+            "kept": self.kept,
+            "found": [] if self.found == self.kept else self.found,
+            "piece": self.pieces,
+            "score": self.scores,
+            "how": self.hows if any(self.hows) else [],
+            "sure": [] if all(sure == 100 for sure in self.sure) else self.sure,
+        }
+
+
+def _key(piece: Retrieved) -> tuple[str, Any, str]:
+    return piece.document_id, piece.spans, piece.text
+
+
+def _own_text(piece: Retrieved, document: str) -> str:
+    """What came back, where it is not simply what stands in the document; "" of a document is one not listed."""
+    if not piece.text:
+        return ""
+    if document and piece.spans and all(span.slice(document) in piece.text for span in piece.spans):
+        return ""
+    return page_text(piece.text if len(piece.text) <= TEXT else f"{piece.text[:TEXT]} […]")
+
+
+def _rounded(score: float) -> float | None:
+    """Four digits that count."""
+    return float(f"{score:.4g}") if math.isfinite(score) else None
+
+
+def _steps(values: Iterable[int]) -> list[int]:
+    """The first value, then how far each is from the one before.
+
+    >>> _steps([3, 4, 4, 9])
+    [3, 1, 0, 5]
+    """
+    return [int(step) for step in np.diff(np.fromiter(values, dtype=np.int64), prepend=0)]

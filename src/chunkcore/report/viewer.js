@@ -1,0 +1,412 @@
+// The viewer: a document with one strategy's chunks, what that retrieved for one question, and the question's evidence.
+// Offsets are code points, as everywhere in the report; JavaScript's strings count UTF-16 units.
+
+// ---- unpacking
+const unpacked = new Map();
+const unpack = (id) => {
+  if (!unpacked.has(id)) unpacked.set(id, inflate(by(id).textContent));
+  return unpacked.get(id);
+};
+const inflate = async (text) => {
+  const bytes = Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+};
+
+// A text that is sliced by code points.
+class Text {
+  constructor(start, text) {
+    this.start = start;
+    this.text = text;
+    this.wide = [];  // the code points that take two units
+    for (let unit = 0, point = 0; unit < text.length; unit += 1, point += 1) {
+      if (text.charCodeAt(unit) >= 0xD800 && text.charCodeAt(unit) < 0xDC00) { this.wide.push(point); unit += 1; }
+    }
+    this.end = start + text.length - this.wide.length;
+  }
+  unit(offset) {
+    const point = offset - this.start;
+    return point + firstAtLeast(this.wide, point);
+  }
+  slice(start, end) { return this.text.slice(this.unit(start), this.unit(end)); }
+}
+
+// Where in ascending numbers the first one stands that is not less.
+const firstAtLeast = (numbers, wanted) => {
+  let low = 0, high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < wanted) low = middle + 1; else high = middle;
+  }
+  return low;
+};
+
+// What is carried of a document: its parts, in order.
+const documentParts = async (number) => {
+  const shelves = data.documents.shelves;
+  const shelf = firstAtLeast(shelves, number + 1) - 1;
+  if (shelf < 0) return [];
+  const flat = (await unpack(`texts-${shelf}`))[number - shelves[shelf]];
+  const parts = [];
+  for (let at = 0; at < flat.length; at += 2) parts.push(new Text(flat[at], flat[at + 1]));
+  return parts;
+};
+
+// One system's pieces and answers, from their columns.
+const read = new Map();
+const systemAnswers = async (system) => {
+  const id = data.documents.answers[system];
+  if (!id) return null;
+  if (!read.has(id)) read.set(id, fromColumns(await unpack(id)));
+  return read.get(id);
+};
+const fromColumns = ({ pool, pieces: columns, hits }) => {
+  let document = 0, number = 0, start = 0, at = 0;
+  const texts = new Map(columns.text);
+  const pieces = columns.document.map((step, index) => {
+    document += step;
+    number += columns.number[index];
+    const spans = [];
+    for (let left = columns.spans.length ? columns.spans[index] : 1; left > 0; left -= 1, at += 1) {
+      if (at >= columns.start.length) break;
+      start += columns.start[at];
+      spans.push([start, start + columns.length[at]]);
+    }
+    return { index, document, number, spans, text: texts.get(index) ?? "" };
+  });
+  const byDocument = new Map();
+  for (const piece of pieces) {
+    if (!byDocument.has(piece.document)) byDocument.set(piece.document, []);
+    byDocument.get(piece.document).push(piece);
+  }
+  const firsts = [0];
+  for (const kept of hits.kept) firsts.push(firsts[firsts.length - 1] + kept);
+  const answer = (question) => {
+    const found = [];
+    for (let hit = firsts[question]; hit < firsts[question + 1]; hit += 1) {
+      found.push({
+        rank: hit - firsts[question] + 1, piece: pieces[hits.piece[hit]], score: hits.score[hit],
+        how: hits.how.length ? hits.how[hit] : 0, sure: hits.sure.length ? hits.sure[hit] : 100,
+      });
+    }
+    return { hits: found, all: hits.found.length ? hits.found[question] : found.length };
+  };
+  return { pool, byDocument, answer };
+};
+// ---- cutting a document into rows, each under the same chunks
+const rowsOf = (parts, pieces, size) => {
+  const rows = [];
+  let reached = 0;
+  const gap = (start, end) => { if (end > start) rows.push({ start, end, gap: true, under: [] }); };
+  for (const part of parts) {
+    gap(reached, part.start);
+    const events = [[part.start, 0, null], [part.end, 0, null]];
+    for (const piece of pieces) {
+      for (const [start, end] of piece.spans) {
+        if (end > part.start && start < part.end) events.push([Math.max(start, part.start), 1, piece], [Math.min(end, part.end), -1, piece]);
+      }
+    }
+    events.sort((a, b) => a[0] - b[0]);
+    const under = new Map();  // a piece may cover a place twice
+    let from = part.start;
+    for (const [offset, step, piece] of events) {
+      if (offset > from) {
+        const text = part.slice(from, offset);
+        // White space alone would be an empty row, and where no chunk has it, it is no loss.
+        if (text.trim()) rows.push({ start: from, end: offset, part, under: [...under.keys()].sort((a, b) => a.number - b.number) });
+        from = offset;
+      }
+      if (!piece) continue;
+      const times = (under.get(piece) ?? 0) + step;
+      if (times) under.set(piece, times); else under.delete(piece);
+    }
+    reached = part.end;
+  }
+  gap(reached, size);
+  return rows;
+};
+
+// ---- the viewer
+const viewer = (() => {
+  const BATCH = 80;  // rows that are made at a time
+  const HITS = 10;  // answers that are listed at first
+  const usable = data.documents && data.documents.ids.length && data.questions.length;
+  by("viewer").hidden = !usable;
+  if (!usable) return { open: () => {} };
+
+  const state = { question: 0, system: 0, document: 0 };
+  const view = { rows: [], from: 0, to: 0, hits: new Map(), evidence: [], parts: [], pieces: [] };
+  const status = (text) => { by("v-status").textContent = text; };
+  const question = () => data.questions[state.question];
+  const name = (document) => data.documents.ids[document] ?? "a document that is not in this page";
+  const button = (kind, ...children) => {
+    const made = element("button", kind, ...children);
+    made.type = "button";
+    return made;
+  };
+  const overlap = (spans, [start, end]) => spans.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, end) - Math.max(from, start)), 0);
+
+  // ---- the question, its evidence and its answers
+  const showQuestion = () => {
+    by("v-question").value = String(state.question);
+    by("v-asked").textContent = question().text;
+    by("v-answer").textContent = question().answer ? `Answer: ${question().answer}` : "";
+    by("v-previous").disabled = state.question === 0;
+    by("v-next").disabled = state.question === data.questions.length - 1;
+    by("v-strip").replaceChildren(...summary(question(), chosenK()).map((share, index) => {
+      const made = cell(index, share, "button");
+      made.type = "button";
+      made.setAttribute("aria-label", `Strategy ${index + 1}, ${foundText(index, share)}`);
+      made.setAttribute("aria-pressed", String(index === state.system));
+      made.addEventListener("click", () => choose({ system: index }));
+      return made;
+    }));
+    by("v-evidence").replaceChildren(...question().evidence.map(([id, start, end, excerpt, document], index) => {
+      const words = element("span", "words", excerpt.slice(0, 300));
+      words.dir = "auto";
+      const made = button("hit", element("span", "head", element("b", "", `Evidence ${index + 1}`), " ", element("bdi", "", id)), words);
+      made.title = `characters ${count(start)} to ${count(end)}`;
+      made.disabled = document < 0;
+      made.addEventListener("click", () => goTo(document, start, `evidence ${index + 1}`));
+      return element("li", "", made);
+    }));
+  };
+
+  const evidenceIn = (piece) => question().evidence.flatMap(([, start, end, , document], index) => {
+    const shared = document === piece.document && document >= 0 ? overlap(piece.spans, [start, end]) : 0;
+    const share = Math.round((100 * shared) / (end - start));
+    return shared ? [`${share ? Math.min(share, 100) : "<1"} % of evidence ${index + 1}`] : [];
+  });
+
+  const hitItem = (hit) => {
+    const { piece, rank, score, how, sure } = hit;
+    const made = button("hit");
+    const holds = evidenceIn(piece);
+    const head = element("span", "head", element("b", "rank", String(rank)), element("bdi", "", piece.document < 0 ? "Not in any listed document" : name(piece.document)));
+    if (score !== null) head.append(element("span", "score", `score ${score}`));
+    const words = element("span", "words", piece.text);
+    words.dir = "auto";
+    const where = element("span", "where");
+    if (piece.spans.length) {
+      where.append(`${piece.number ? `chunk ${count(piece.number)}, ` : ""}characters ${piece.spans.map(([start, end]) => `${count(start)}–${count(end)}`).join(" and ")}`);
+    }
+    if (how > 0 || sure < 100) where.append(`${piece.spans.length ? "; " : ""}located ${data.documents.hows[how]}${piece.spans.length ? `, ${sure} % sure` : ""}`);
+    made.append(head, words, where);
+    if (holds.length) made.append(element("span", "holds", `✓ holds ${holds.join(", ")}`));
+    made.disabled = !piece.spans.length;
+    if (made.disabled) made.classList.add("nowhere");
+    else {
+      made.addEventListener("click", () => goTo(piece.document, piece.spans[0][0], `rank ${rank}`));
+      if (!piece.text) snippet(piece).then((text) => { words.textContent = text; });
+    }
+    const item = element("li", holds.length ? "good" : "", made);
+    if (String(rank) === data.ks[chosenK()]) item.classList.add("last");
+    return item;
+  };
+  const snippet = async (piece) => {
+    const parts = await documentParts(piece.document);
+    return piece.spans.map(([start, end]) => {
+      const part = parts.find((each) => each.start < end && each.end > start);
+      return part ? part.slice(Math.max(start, part.start), Math.min(end, part.end, start + 220)) : "(not carried in this page)";
+    }).join(" … ").slice(0, 300);
+  };
+
+  const showHits = (answer, listed = Math.max(HITS, Number(data.ks[chosenK()]) || 0)) => {
+    by("v-hits-title").textContent = `Retrieved by ${data.systems[state.system]}`;
+    by("v-hits").replaceChildren(...(answer?.hits ?? []).slice(0, listed).map(hitItem));
+    by("v-more-hits").hidden = !answer || answer.hits.length <= listed;
+    by("v-more-hits").onclick = () => {
+      showHits(answer, answer.hits.length);
+      by("v-hits").children[listed]?.querySelector("button").focus();
+    };
+    const left = answer ? answer.all - answer.hits.length : 0;
+    by("v-hits-note").textContent = !answer ? "The run of this strategy is not in this page."
+      : !answer.all ? "Nothing was retrieved." : left ? `${count(left)} more are not in this page.` : "";
+  };
+
+  // ---- the document
+  const sign = (row) => {
+    const gutter = element("div", "");
+    const ranks = row.under.flatMap((piece) => view.hits.get(piece) ?? []).sort((a, b) => a - b);
+    gutter.append(...ranks.map((rank) => element("b", "rank", `rank ${rank}`)));
+    const numbers = row.under.filter((piece) => piece.number).map((piece) => count(piece.number));
+    if (numbers.length) gutter.append(element("span", "", `chunk${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}`));
+    if (row.under.length > 1) gutter.append(element("small", "", "overlap"));
+    if (!row.under.length && view.complete) gutter.append(element("small", "", "in no chunk"));
+    return element("div", "gutter", gutter);
+  };
+  const wordsOf = (row) => {
+    const made = element("div", "words");
+    made.dir = "auto";
+    const within = view.evidence.filter(({ start, end }) => end > row.start && start < row.end);
+    const edges = [...new Set([row.start, row.end, ...within.flatMap(({ start, end }) => [Math.max(start, row.start), Math.min(end, row.end)])])].sort((a, b) => a - b);
+    edges.slice(0, -1).forEach((from, index) => {
+      const to = edges[index + 1];
+      let text = row.part.slice(from, to);
+      if (from === row.start) text = text.replace(/^\n+/, "");
+      if (to === row.end) text = text.replace(/\n+$/, "");
+      const over = within.filter(({ start, end }) => start < to && end > from);
+      if (!over.length) { made.append(text); return; }
+      const mark = element("mark", "");
+      for (const { start, number } of over) if (start >= from) mark.append(element("span", "tag", `evidence ${number}`));
+      mark.append(text);
+      mark.title = over.map(({ number }) => `evidence ${number}`).join(", ");
+      made.append(mark);
+    });
+    return made;
+  };
+  const rowElement = (row) => {
+    if (row.gap) return element("li", "row gap", `${count(row.end - row.start)} characters are not carried in this page`);
+    const kinds = ["row"];
+    if (row.under.some((piece) => view.hits.has(piece))) kinds.push("retrieved");
+    if (row.under.length > 1) kinds.push("overlap");
+    if (!row.under.length && view.complete) kinds.push("outside");
+    if (view.evidence.some(({ start, end }) => end > row.start && start < row.end)) kinds.push("holds-evidence");
+    return element("li", kinds.join(" "), sign(row), wordsOf(row));
+  };
+
+  const pane = by("v-text"), list = by("v-rows");
+  const extend = (up) => {
+    if (up && view.from > 0) {
+      const from = Math.max(0, view.from - BATCH), before = pane.scrollHeight;
+      list.prepend(...view.rows.slice(from, view.from).map(rowElement));
+      view.from = from;
+      pane.scrollTop += pane.scrollHeight - before;
+    } else if (!up && view.to < view.rows.length) {
+      const to = Math.min(view.rows.length, view.to + BATCH);
+      list.append(...view.rows.slice(view.to, to).map(rowElement));
+      view.to = to;
+    }
+    by("v-earlier").hidden = view.from === 0;
+    by("v-later").hidden = view.to === view.rows.length;
+  };
+  const showRowsAround = (offset) => {
+    const found = view.rows.findIndex((row) => row.end > offset);
+    const at = found < 0 ? Math.max(0, view.rows.length - 1) : found;
+    if (at < view.from || at >= view.to) {
+      view.from = view.to = Math.max(0, at - 20);
+      list.replaceChildren();
+      extend(false);
+    }
+    const row = list.children[at - view.from];
+    if (!row) return;
+    for (const each of list.querySelectorAll(".here")) each.classList.remove("here");
+    row.classList.add("here");
+    const below = (each) => each.getBoundingClientRect().top - pane.getBoundingClientRect().top;
+    pane.scrollTop += below(row) - 12;
+    // Where evidence begins deep inside of a long row, its mark is what to scroll to.
+    const mark = view.evidence.some(({ start }) => start === offset) ? row.querySelector("mark") : null;
+    if (mark && below(mark) > 0.6 * pane.clientHeight) pane.scrollTop += below(mark) - 0.4 * pane.clientHeight;
+  };
+
+  const showMap = () => {
+    const size = Math.max(1, data.documents.sizes[state.document]);
+    const band = (kind, start, end, text) => {
+      const made = element("span", kind, text);
+      made.style.left = `${(100 * start) / size}%`;
+      made.style.width = `max(4px, ${(100 * (end - start)) / size}%)`;
+      return made;
+    };
+    const starts = view.pieces.length <= 600 ? view.pieces.flatMap((piece) => piece.spans.map(([start]) => band("tick", start, start, ""))) : [];
+    const hits = [...view.hits].filter(([piece]) => piece.document === state.document).sort((a, b) => b[1] - a[1])
+      .flatMap(([piece, rank]) => piece.spans.map(([start, end], index) => band("got", start, end, index ? "" : String(rank))));
+    by("v-map").replaceChildren(...starts, ...hits, ...view.evidence.map(({ start, end }) => band("proof", start, end, "")));
+  };
+
+  const showDocument = async (mine) => {
+    const [parts, system] = await Promise.all([documentParts(state.document), systemAnswers(state.system)]);
+    if (mine !== turn) return;
+    const answer = system?.answer(state.question) ?? null;
+    const k = Number(data.ks[chosenK()]) || Infinity;
+    view.hits = new Map();
+    for (const { piece, rank } of answer?.hits ?? []) if (rank <= k && !view.hits.has(piece)) view.hits.set(piece, rank);
+    view.evidence = question().evidence.flatMap(([, start, end, , document], index) => (document === state.document ? [{ start, end, number: index + 1 }] : []));
+    view.pieces = (system?.byDocument.get(state.document) ?? []).filter((piece) => piece.number || view.hits.has(piece));
+    view.complete = Boolean(system?.pool);
+    view.rows = rowsOf(parts, view.pieces, data.documents.sizes[state.document]);
+    view.from = view.to = 0;
+    list.replaceChildren();
+    showHits(answer);
+    showMap();
+    by("v-title").textContent = name(state.document);
+    const chunks = view.complete ? `${count(view.pieces.length)} chunk${view.pieces.length === 1 ? "" : "s"}, ` : "";
+    by("v-size").textContent = `${chunks}${count(data.documents.sizes[state.document])} characters`;
+  };
+
+  // ---- choosing
+  let turn = 0;
+  const choose = async (change, to = null) => {
+    const asked = "question" in change;
+    Object.assign(state, change);
+    const mine = ++turn;
+    if (asked && !("document" in change)) state.document = Math.max(0, question().evidence[0]?.[4] ?? 0);
+    by("v-system").value = String(state.system);
+    showQuestion();
+    showChoices();
+    try { await showDocument(mine); } catch { status("This browser can not unpack the documents: a newer one can."); return; }
+    if (mine !== turn) return;
+    const first = view.evidence[0]?.start ?? [...view.hits.keys()].find((piece) => piece.document === state.document)?.spans[0][0] ?? 0;
+    showRowsAround(to ?? first);
+    status(`Question ${state.question + 1} of ${count(data.questions.length)}, ${data.systems[state.system]}, ${name(state.document)}`);
+  };
+  // The documents that matter to the question come first, with why.
+  const showChoices = async () => {
+    const system = await systemAnswers(state.system).catch(() => null);
+    const why = new Map();
+    const tell = (document, word) => { if (document >= 0) why.set(document, [...new Set([...(why.get(document) ?? []), word])]); };
+    for (const [, , , , document] of question().evidence) tell(document, "evidence");
+    for (const { piece, rank } of system?.answer(state.question).hits.slice(0, HITS) ?? []) if (piece.spans.length) tell(piece.document, `rank ${rank}`);
+    by("v-near").replaceChildren(...[...why].map(([document, words]) => option(document, `${name(document)} (${words.join(", ")})`)));
+    const near = [...by("v-near").children].find((each) => each.value === String(state.document));
+    if (near) near.selected = true; else by("v-document").value = String(state.document);
+  };
+  const goTo = async (document, offset, what) => {
+    if (document !== state.document) await choose({ document }, offset); else showRowsAround(offset);
+    status(`${name(state.document)}, ${what}`);
+  };
+  const step = (by_) => {
+    const next = state.question + by_;
+    if (next >= 0 && next < data.questions.length) choose({ question: next });
+  };
+
+  // ---- start
+  by("v-question").append(...data.questions.map(({ text }, index) => option(index, `${index + 1}. ${text.length > 90 ? `${text.slice(0, 90)}…` : text}`)));
+  by("v-system").append(...data.systems.map((system, index) => option(index, `${index + 1}. ${system}`)));
+  by("v-all").append(...data.documents.ids.map((id, index) => option(index, id)));
+  for (const key of ["question", "system", "document"]) by(`v-${key}`).addEventListener("change", (event) => choose({ [key]: Number(event.target.value) }));
+  by("v-previous").addEventListener("click", () => step(-1));
+  by("v-next").addEventListener("click", () => step(1));
+  by("v-earlier").addEventListener("click", () => extend(true));
+  by("v-later").addEventListener("click", () => extend(false));
+  walkable(by("v-evidence"), "button");
+  walkable(by("v-hits"), "button");
+  by("viewer").addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("select, input")) return;
+    const by_ = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by_) { event.preventDefault(); step(by_); }
+  });
+  by("v-map").addEventListener("click", (event) => {
+    const place = by("v-map").getBoundingClientRect();
+    showRowsAround(Math.floor(((event.clientX - place.left) / place.width) * data.documents.sizes[state.document]));
+  });
+  const near = new IntersectionObserver((seen) => {
+    for (const each of seen) if (each.isIntersecting) extend(each.target === by("v-earlier"));
+  }, { root: pane, rootMargin: "200px" });
+  for (const id of ["v-earlier", "v-later"]) near.observe(by(id));
+  switched.push(() => { if (turn) choose({}); });
+  // Nothing is unpacked before somebody comes near.
+  new IntersectionObserver((seen, observer) => {
+    if (!seen.some((each) => each.isIntersecting)) return;
+    observer.disconnect();
+    if (!turn) choose({ question: 0 });
+  }, { rootMargin: "600px" }).observe(by("viewer"));
+
+  const open = async (number, evidence) => {
+    const [, start, , , document] = data.questions[number].evidence[evidence];
+    const opened = choose({ question: number, document }, start);
+    by("viewer").scrollIntoView();
+    by("v-heading").focus({ preventScroll: true });
+    await opened;
+  };
+  return { open };
+})();
