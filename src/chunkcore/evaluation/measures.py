@@ -20,6 +20,10 @@ How early; what a piece brings is the relevant units in it that no better piece 
 A unit is a token, a character, a sentence, a whole document, or a part: one of the short documents that a long one was
 stitched from. docs/measures.md works an example of each.
 
+How good an answer is that was written from the best k pieces, whose unit is the answer (`chunkcore.answering`,
+docs/answers.md): ExactMatch, SquadF1, RougeL, Bleu1, Bleu4, Meteor, BertScore, Accuracy, AnswerCosine, Faithfulness
+and Relevancy.
+
 Sources: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics", for the first five;
 the paper on the Dual Semantic Chunker, Table 2, for DCG, whose gain it leaves open and is read so here. MRR, MAP
 and nDCG of documents are those of trec_eval; of smaller units they are the same definitions, counted in those.
@@ -35,6 +39,7 @@ from typing import Literal, get_args
 from chunkcore.errors import OptionError
 
 __all__ = [
+    "ANSWER_MEASURES",
     "Depth",
     "Measure",
     "MeasureName",
@@ -45,6 +50,7 @@ __all__ = [
     "measures_at",
     "parse_depth",
     "parse_measure",
+    "retrieval_measures",
 ]
 
 MeasureName = Literal[
@@ -59,12 +65,24 @@ MeasureName = Literal[
     "nDCG",
     "DCG",
     "ChunkPrecision",
+    "ExactMatch",
+    "SquadF1",
+    "RougeL",
+    "Bleu1",
+    "Bleu4",
+    "Meteor",
+    "BertScore",
+    "Accuracy",
+    "AnswerCosine",
+    "Faithfulness",
+    "Relevancy",
 ]
 Depth = int | str
-Unit = Literal["token", "character", "sentence", "document", "part"]
+Unit = Literal["token", "character", "sentence", "document", "part", "answer"]
 
 _USUAL: tuple[MeasureName, ...] = ("Recall", "Precision", "IoU", "F1")
 _WHOLE_RANKING = ("MRR", "MAP", "nDCG")
+ANSWER_MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)[get_args(MeasureName).index("ExactMatch") :]
 _OF_PARTS = ("PrecisionOmega", "ChunkPrecision")  # a document has no share of itself that is relevant
 _WRITTEN = re.compile(r"(?P<name>\w+)(?:@(?P<k>\w+))?(?:\[(?P<unit>\w+)\])?", re.ASCII)
 _BUDGET = re.compile(r"([1-9][0-9]{0,8})tok")
@@ -80,7 +98,8 @@ class Measure:
         k: the best k pieces; "min" for as many as the chunks that hold the query's evidence; "4096tok" for
             the best pieces up to 4,096 retrieved tokens, the last one cut there. None for PrecisionOmega,
             which needs no ranking, and for MRR, MAP and nDCG of all that was retrieved.
-        unit: tokens, characters, sentences, documents, or the parts of stitched documents.
+        unit: tokens, characters, sentences, documents, or the parts of stitched documents; "answer" of those of
+            answers, whatever was left out.
 
     Raises:
         OptionError: an unknown name or unit, or a k or a unit that does not go with the name.
@@ -96,10 +115,16 @@ class Measure:
     def __post_init__(self) -> None:
         if self.name not in get_args(MeasureName):
             raise OptionError(f"unknown measure {self.name!r}: expected one of {', '.join(get_args(MeasureName))}")
+        if self.name in ANSWER_MEASURES and self.unit == "token":
+            object.__setattr__(self, "unit", "answer")
         if self.unit not in get_args(Unit):
             raise OptionError(f"unknown unit {self.unit!r} of {self.name}: expected one of {', '.join(get_args(Unit))}")
         if self.unit == "document" and self.name in _OF_PARTS:
             raise OptionError(f"{self.name} is of parts of documents: expected a smaller unit than document")
+        if (self.unit == "answer") != (self.name in ANSWER_MEASURES):
+            raise OptionError(f"{self.name} is not of the unit {self.unit}: leave the unit out")
+        if self.unit == "answer" and self.k == "min":
+            raise OptionError(f"{self.name} needs k, a number of pieces or a budget of tokens, got k='min'")
         if self.name == "PrecisionOmega":
             if self.k is not None:
                 raise OptionError(f"PrecisionOmega looks at no ranking and takes no k, got k={self.k!r}")
@@ -113,7 +138,7 @@ class Measure:
 
     def __str__(self) -> str:
         depth = "" if self.k is None else f"@{self.k}"
-        unit = "" if self.unit == "token" else f"[{self.unit}]"
+        unit = "" if self.unit in ("token", "answer") else f"[{self.unit}]"
         return f"{self.name}{depth}{unit}"
 
 
@@ -182,6 +207,22 @@ def parse_measure(text: str) -> Measure:
 def as_measure(measure: Measure | str) -> Measure:
     """A measure, or the one that a string names."""
     return measure if isinstance(measure, Measure) else parse_measure(measure)
+
+
+def retrieval_measures(measures: Iterable[Measure | str]) -> list[Measure]:
+    """The measures, each once, all of which a run without answers can be scored by.
+
+    Raises:
+        OptionError: one is none, or is of answers.
+    """
+    found = list(dict.fromkeys(map(as_measure, measures)))
+    for measure in found:
+        if measure.unit == "answer":
+            raise OptionError(
+                f"{measure} is of answers, and only retrieval is scored here: see chunkcore answer --help, or "
+                "chunkcore.answering"
+            )
+    return found
 
 
 def measures_at(ks: Iterable[Depth] = (5, 10, "min"), units: Iterable[Unit] = ("token", "character")) -> list[Measure]:

@@ -20,7 +20,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.answers import Answers
 from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, Measure, Unit, as_measure, budget_of, measures_at
+from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.outcomes import Counted, Outcome, Relevance
 from chunkcore.evaluation.pieces import Numbers, Pieces, meeting_pairs
 from chunkcore.evaluation.ranking import RANK_MEASURES, Ranking
@@ -68,7 +68,7 @@ def evaluate(
         A `Report`. Measures at "min" and PrecisionOmega are NaN where the run has no pool.
 
     Raises:
-        OptionError: an unknown rule, counter or measure.
+        OptionError: an unknown rule, counter or measure, or a measure of answers.
         DataError: a span outside of its document, or results of other queries only.
 
     Time O(n log n) in the retrieved spans and the documents' length, memory O(n): 10,000 queries with 100
@@ -118,7 +118,7 @@ class Scorer:
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
         """The run's report; see `evaluate`."""
         began = time.perf_counter()
-        wanted = list(dict.fromkeys(measures_at() if measures is None else map(as_measure, measures)))
+        wanted = retrieval_measures(measures_at() if measures is None else measures)
         ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
         results = self._results(run)
         answers = Answers.of(results, self.axis, f"the run {run.name!r}")

@@ -49,8 +49,8 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The units that any report has, tokens first."""
-        seen = {measure.unit for report in self.reports for measure in report.scores}
+        """The units that any report counts in what was retrieved, tokens first."""
+        seen = {measure.unit for report in self.reports for measure in report.scores} - {"answer"}
         return tuple(unit for unit in get_args(Unit) if unit in seen)
 
     def others(self, k: Depth | None, unit: Unit) -> tuple[MeasureName, ...]:
