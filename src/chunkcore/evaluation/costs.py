@@ -14,7 +14,9 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What indexing a benchmark's documents with one strategy takes, as if it were the only one, and no cache kept.
+    """What one strategy, searched in one way, takes of models to index a benchmark's documents, as if it were alone.
+
+    Texts are counted whether a cache of embeddings held them or not.
 
     The fixed/semantic cost question (Qu, Tu and Bao 2024, section 5): a strategy that embeds each sentence to decide
     where to cut pays the model a second time. A text that a strategy embeds twice is counted once.
@@ -27,12 +29,14 @@ class Cost:
         embedded_tokens: of those texts, in the embedder's own tokens, as far as it reads them; None where it can't say.
         query_texts: distinct questions that are embedded.
         query_tokens: of those questions, like `embedded_tokens`.
-        llm_calls: questions put to language models by the strategy, those included that a cache answered.
-        llm_input_tokens: of those questions, without those that a cache answered.
-        llm_output_tokens: of the answers, without those of a cache.
+        llm_calls: questions that the strategy's language models were sent, repeated ones included.
+        llm_kept_answers: questions that a cache of answers replied to; their tokens and money are in no figure here.
+        llm_input_tokens: of the questions that were sent.
+        llm_output_tokens: of the answers to them.
         seconds: the embedder's on the texts and the questions, as they were measured: texts that a cache held took
             next to none.
-        money: for the documents (the questions come on top), in the prices' currency; None without prices.
+        money: for the documents (questions come on top), in the prices' currency; None where a price is not known for
+            something that was used.
 
     >>> cost = Cost(source_tokens=2_000_000, embedded_tokens=3_000_000, money=0.06)
     >>> round(cost.money_per_million, 3), cost.tokens_ratio
@@ -46,6 +50,7 @@ class Cost:
     query_texts: int = 0
     query_tokens: int | None = None
     llm_calls: int = 0
+    llm_kept_answers: int = 0
     llm_input_tokens: int = 0
     llm_output_tokens: int = 0
     seconds: float = 0.0

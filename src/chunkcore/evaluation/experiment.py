@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.chunkers.spec import label
-from chunkcore.document import Chunk, Span
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, Measure, as_measure, budget_of, measures_at
+from chunkcore.evaluation.costs import Cost
+from chunkcore.evaluation.cutting import Cut, cut_documents, sharing
+from chunkcore.evaluation.measures import Depth, Measure, as_measure, measures_at
 from chunkcore.evaluation.metering import MeteredEmbedder
+from chunkcore.evaluation.pools import Asked, RunPool, Shared
 from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import MinRule, OmegaRule, Scorer
-from chunkcore.index.multi_vector import chunk_vectors, searched_texts, top_k_owners
-from chunkcore.index.search import Indices
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
+from chunkcore.evaluation.searching import answer_all
+from chunkcore.models.base import Embedder
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
-from chunkcore.models.counter import EmbedderCounter
-from chunkcore.models.late import LateEmbedder
+from chunkcore.models.llm import Prices
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.token_embedder import get_token_embedder
+from chunkcore.retrieval import Dense, Late, SearchMethod, get_search
 from chunkcore.tokens import TokenCounter
 
-__all__ = ["run_chunkers"]
+__all__ = ["check_names", "run_chunkers"]
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,22 +46,27 @@ def run_chunkers(
     min_rule: MinRule = "holding",
     omega_rule: OmegaRule = "once",
     cache: EmbeddingCache | Path | str | None = None,
+    retrievers: Sequence[str | SearchMethod] = ("dense",),
     late: bool = False,
     cluster_only: bool = False,
+    names: Sequence[str] | None = None,
+    embed_price: float | None = None,
+    llm_prices: Prices | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[Report]:
-    """Score strategies by exact search over their chunks.
+    """Score strategies by searching their chunks, in one way or several.
 
-    The distinct chunks of all strategies are embedded in one call, the longest first. A strategy that
-    embeds for itself is given the run's embedder where its own is the default or the same model, so that
-    no text is embedded twice; one whose counter is "embedder" counts that model's tokens. All chunks of all
-    documents are searched for every query.
+    All chunks of all documents are searched for every query. The distinct chunks of all strategies are embedded in
+    one call, the longest first, when the first search asks for vectors. A strategy that embeds for itself is given
+    the run's embedder where its own is the default or the same model, so that no text is embedded twice; one whose
+    counter is "embedder" counts that model's tokens.
 
-    A report's `seconds` are those of its strategy alone: "chunk" is its cutting, the embedding of its
-    pieces included; "embed" is the embedding of its distinct chunks and of the queries, a shared call's
-    time being split by the texts' lengths; "search" and "score" are its own. What several strategies
-    share is counted for each of them, so together they come to more than the run took.
+    A report's `seconds` and `cost` are those of its strategy and search alone: "chunk" is its cutting, the embedding
+    of its pieces included; "embed" is the embedding of its distinct chunks and of the queries, a shared call's
+    time being split by the texts' lengths; "search" is the rest of indexing and searching, a reranker included;
+    "score" is its own. What several share is counted for each of them, so together they come to more than
+    the run took.
 
     Args:
         benchmark: documents and queries.
@@ -78,78 +80,81 @@ def run_chunkers(
         min_rule: see `evaluate`.
         omega_rule: see `evaluate`.
         cache: of embeddings, or its file; in memory by default. An embedder that has one keeps its own.
-        late: a chunk's vector is the mean of its tokens, read with their whole document (see `LateEmbedder`): a
-            document is read once for all strategies, which is counted for each. A report's name then ends in
-            " (late)". Such a chunk has no vectors of its segments.
-        cluster_only: chunks that have segments are searched by the mean of their segments' vectors alone, and not
-            by each of them, too (see `MultiVectorIndex`).
+        retrievers: how the chunks are searched: strings as `parse_search` reads them, such as "dense", "bm25",
+            "hybrid", "late" or "hybrid+rerank", or any `SearchMethod`. Where there are several, a report's name
+            ends in " · " and the retriever's.
+        late: search by the vectors of late chunking, as the retriever "late" does; a report's name then ends in
+            " (late)".
+        cluster_only: the same as the retriever "dense:cluster_only=true".
+        names: what the reports call the strategies, instead of their labels.
+        embed_price: of a million tokens that the embedder reads, in any currency: then reports tell what embedding
+            costs.
+        llm_prices: of language models, in the same currency.
         workers: threads that cut documents; as many as there are cores by default.
         progress: called with a step ("chunk", "embed", "queries", "search"), what is done, and of how much.
 
     Returns:
-        One report a strategy, in their order.
+        One report a retriever and strategy: all strategies in their order with the first retriever, then with the next.
 
     Raises:
-        OptionError: no strategy, two with one label, or an option out of range; or with `late`, a model whose
-            token vectors have no context.
-        ModelError: the embedder failed twice.
+        OptionError: no strategy or retriever, two of one name, or an option out of range; or with late chunking, a
+            model whose token vectors have no context.
+        MissingExtraError: what a retriever needs is not installed.
+        ModelError: the embedder or a reranker failed twice.
     """
+    methods = _methods(retrievers, late=late, cluster_only=cluster_only)
+    labels = [f"{name} (late)" if late else name for name in _strategy_names(chunkers, names)]
+    prices = _Prices(embed_price, llm_prices)
     wanted = [*measures_at(ks), *map(as_measure, measures)]
-    ks = [measure.k for measure in wanted if measure.k is not None]
-    names = [f"{name} (late)" if late else name for name in _names(chunkers)]
     report = progress or (lambda step, done, total: None)
     scorer = Scorer(benchmark, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
     metered = _metered(embedder, cache)
-    reader = LateEmbedder(metered) if late else None
-    cut = _cut(benchmark, names, [_sharing(each, metered) for each in chunkers], metered, workers, report)
-    read = _read_late(cut, benchmark, reader, report) if reader else None
-    rows, vectors = ({}, np.empty((0, 0), np.float32)) if read else _embed_chunks(cut, metered, report)
-    questions = [query.text for query in benchmark.queries]
-    _watch(metered, "queries", report)
-    query_vectors = metered.embed_queries(questions)
-    tokens = _model_tokens(metered.embedder, list(rows))
+    if any(isinstance(method, Late) for method in methods):
+        get_token_embedder(metered)  # which says so if it cannot, before the long work
+    strategies = [(name, sharing(each, metered)) for name, each in zip(labels, chunkers, strict=True)]
+    cut = cut_documents(benchmark.documents, strategies, metered, workers, report)
+    shared = Shared([each.chunks for each in cut], benchmark.documents, metered, report)
+    trials = [
+        _Trial(_joined(each.name, method.name if len(methods) > 1 else ""), each, pool, method)
+        for method in methods
+        for each, pool in zip(cut, shared.pools, strict=True)
+    ]
     reports = []
-    for number, strategy in enumerate(cut):
-        report("search", number, len(cut))
-        cost = read.seconds if read else metered.cost(strategy.texts)
-        seconds = {"chunk": strategy.seconds, "embed": cost + metered.cost(questions)}
-        if read:
-            own, owners = read.vectors[number], np.arange(len(strategy.chunks))
-        else:
-            own = vectors[[rows[text] for text in strategy.texts]]
-            own, owners = chunk_vectors(own, strategy.owners, cluster_only=cluster_only)
-        run = _search(strategy, own, owners, query_vectors, benchmark, scorer, ks, seconds)
-        statistics = _statistics(strategy, scorer.counter, rows, tokens, metered.max_tokens)
-        reports.append(replace(scorer.score(run, wanted), chunks=statistics))
-    report("search", len(cut), len(cut))
+    for number, trial in enumerate(trials, start=1):
+        reports.append(trial.report(scorer, wanted, shared, prices))
+        report("search", number, len(trials))
     return reports
 
 
-@dataclass(frozen=True, eq=False)
-class _Cut:
-    """A strategy's chunks, what is embedded of them, whose each text is, and the seconds that cutting took."""
+def check_names(names: Sequence[str], what: str) -> None:
+    """See that there are names, and that they tell apart what they name.
 
-    name: str
-    chunker: Chunker
-    chunks: list[Chunk]
-    seconds: float
-    texts: list[str] = field(init=False)
-    owners: Indices = field(init=False)
-
-    def __post_init__(self) -> None:
-        texts, owners = searched_texts(self.chunks)
-        object.__setattr__(self, "texts", texts)
-        object.__setattr__(self, "owners", owners)
-
-
-def _names(chunkers: Sequence[Chunker]) -> list[str]:
-    if not chunkers:
-        raise OptionError("there is no strategy to run: expected at least one")
-    names = [label(chunker) for chunker in chunkers]
+    Raises:
+        OptionError: there is none, or two are the same.
+    """
+    if not names:
+        raise OptionError(f"there is no {what} to run: expected at least one")
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise OptionError(f"the strategy {repeated[0]} is given twice: give each once")
-    return names
+        raise OptionError(f"the {what} {repeated[0]} is given twice: give each once")
+
+
+def _strategy_names(chunkers: Sequence[Chunker], names: Sequence[str] | None) -> list[str]:
+    found = [label(chunker) for chunker in chunkers] if names is None else list(names)
+    if len(found) != len(chunkers):
+        raise OptionError(f"there are {len(chunkers)} strategies and {len(found)} names: give one each")
+    check_names(found, "strategy")
+    return found
+
+
+def _methods(retrievers: Sequence[str | SearchMethod], *, late: bool, cluster_only: bool) -> list[SearchMethod]:
+    found = [get_search(each) for each in ([retrievers] if isinstance(retrievers, str) else retrievers)]
+    check_names([each.name for each in found], "retriever")
+    if not late and not cluster_only:
+        return found
+    if found != [Dense()]:
+        raise OptionError('late and cluster_only change how the retriever "dense" searches: name others alone')
+    return [Late() if late else Dense(cluster_only=True)]
 
 
 def _metered(embedder: Embedder | str, cache: EmbeddingCache | Path | str | None) -> MeteredEmbedder:
@@ -164,140 +169,95 @@ def _metered(embedder: Embedder | str, cache: EmbeddingCache | Path | str | None
     return MeteredEmbedder(CachedEmbedder(model, cache))
 
 
-def _watch(metered: MeteredEmbedder, step: str, report: Progress) -> None:
-    metered.embedder.progress = lambda done, total: report(step, done, total)
+def _joined(*parts: str) -> str:
+    return " · ".join(filter(None, parts))
 
 
-def _sharing(chunker: Chunker, metered: MeteredEmbedder) -> Chunker:
-    """The strategy with the run's embedder, where it is to have it, and with its tokens, where it counts them."""
-    if chunker.token_counter == EmbedderCounter():
-        chunker = replace(chunker, counter=EmbedderCounter(metered.embedder))
-    overlap = getattr(chunker, "overlap", None)
-    if isinstance(overlap, SemanticOverlap) and overlap.embedder == DEFAULT_MODEL:
-        chunker = replace(chunker, overlap=replace(overlap, embedder=metered))  # type: ignore[call-arg]
-    if "embedder" not in chunker.option_names():
-        return chunker
-    own: Any = chunker.embedder  # type: ignore[attr-defined]
-    if own == type(chunker).embedder or get_embedder(own).fingerprint == metered.fingerprint:  # type: ignore[attr-defined]
-        return replace(chunker, embedder=metered)  # type: ignore[call-arg]
-    return chunker
+@dataclass(frozen=True)
+class _Prices:
+    """Of a million tokens, in one currency; None where a price is not known."""
+
+    embedding: float | None
+    llm: Prices | None
+
+    def __post_init__(self) -> None:
+        if self.embedding is not None and not 0 <= self.embedding < float("inf"):
+            raise OptionError(f"embed_price is at least 0, got {self.embedding}")
+
+    def add(self, cost: Cost, cut: Cut) -> Cost:
+        """The cost with its money, where there is a price for all that was used."""
+        if self.embedding is None and self.llm is None:
+            return cost
+        money = 0.0
+        if cost.embedded_texts:
+            if self.embedding is None or cost.embedded_tokens is None:
+                return cost
+            money += self.embedding * cost.embedded_tokens / 1_000_000
+        if cut.usage.calls:
+            if self.llm is None:
+                return cost
+            money += cut.usage.cost(self.llm)
+        return replace(cost, money=money)
 
 
-def _cut(
-    benchmark: Benchmark,
-    names: Sequence[str],
-    chunkers: Sequence[Chunker],
-    metered: MeteredEmbedder,
-    workers: int | None,
-    report: Progress,
-) -> list[_Cut]:
-    documents = benchmark.documents
-    place = {document.id: number for number, document in enumerate(documents, start=1)}
-    threads = (os.cpu_count() or 1) if workers is None else workers
-    found = []
-    for number, (name, chunker) in enumerate(zip(names, chunkers, strict=True)):
-        before, total = number * len(documents), len(chunkers) * len(documents)
-        report("chunk", before, total)
-        began = time.perf_counter()
-        chunks: list[Chunk] = []
-        with metered.billed() as bill:
-            for chunk in chunker.chunk_many(documents, workers=threads):
-                if chunks and chunk.document_id != chunks[-1].document_id:
-                    report("chunk", before + place[chunks[-1].document_id], total)
-                chunks.append(chunk)
-        elapsed = time.perf_counter() - began
-        found.append(_Cut(name, chunker, chunks, max(elapsed - bill.seconds, 0.0) + metered.cost(bill.texts)))
-    report("chunk", len(chunkers) * len(documents), len(chunkers) * len(documents))
-    return found
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """One strategy's chunks, searched in one way."""
 
+    name: str
+    cut: Cut
+    pool: RunPool
+    method: SearchMethod
 
-def _embed_chunks(cut: Sequence[_Cut], metered: MeteredEmbedder, report: Progress) -> tuple[dict[str, int], Vectors]:
-    """The row of each distinct text, and the rows."""
-    rows: dict[str, int] = {}
-    for strategy in cut:
-        for text in strategy.texts:
-            rows.setdefault(text, len(rows))
-    _watch(metered, "embed", report)
-    vectors = metered.embed_documents(list(rows))
-    report("embed", len(rows), len(rows))
-    return rows, vectors
+    def report(self, scorer: Scorer, wanted: Sequence[Measure], shared: Shared, prices: _Prices) -> Report:
+        """Search, score, and tell what it took."""
+        with self.pool.noted() as asked:
+            run, seconds = answer_all(self.name, self.pool, self.method, scorer, wanted)
+        cost = self._cost(asked, scorer, shared)
+        metered = shared.metered
+        questions = [query.text for query in scorer.benchmark.queries]
+        embed = metered.cost(self.pool.embedded_texts) if asked.chunks else 0.0
+        embed += shared.late.seconds if asked.late else 0.0
+        embed += metered.cost(questions) if asked.queries else 0.0
+        search = max(seconds - asked.seconds, 0.0)
+        run = replace(run, seconds={"chunk": self.cut.seconds, "embed": embed, "search": search})
+        report = scorer.score(run, wanted)
+        return replace(report, chunks=self._statistics(asked, scorer.counter, metered), cost=prices.add(cost, self.cut))
 
+    def _cost(self, asked: Asked, scorer: Scorer, shared: Shared) -> Cost:
+        """What this strategy and this search take of models."""
+        metered, bill = shared.metered, self.cut.bill
+        own = set(self.pool.embedded_texts) if asked.chunks else set()
+        texts = own | bill.texts
+        tokens = metered.tokens_read(texts)
+        queries = {query.text for query in scorer.benchmark.queries} if asked.queries else set()
+        documents = shared.documents if asked.late else ()
+        if asked.late and tokens is not None:
+            tokens += shared.late.tokens
+        return Cost(
+            source_tokens=scorer.tokens.size,
+            embedder_calls=bill.calls + metered.batches(len(own - bill.texts)) + len(documents),
+            embedded_texts=len(texts) + len(documents),
+            embedded_tokens=tokens,
+            query_texts=len(queries),
+            query_tokens=metered.tokens_read(queries),
+            llm_calls=self.cut.usage.calls,
+            llm_kept_answers=self.cut.usage.kept_answers,
+            llm_input_tokens=self.cut.usage.input_tokens,
+            llm_output_tokens=self.cut.usage.output_tokens,
+            seconds=metered.cost(texts) + metered.cost(queries) + (shared.late.seconds if asked.late else 0.0),
+        )
 
-class _Late(NamedTuple):
-    """The vectors of each strategy's chunks, and the seconds that reading the documents took."""
-
-    vectors: list[Vectors]
-    seconds: float
-
-
-def _read_late(cut: Sequence[_Cut], benchmark: Benchmark, reader: LateEmbedder, report: Progress) -> _Late:
-    """Late chunking: all strategies' chunks from one reading of each document."""
-    places: dict[tuple[str, tuple[Span, ...]], int] = {}
-    distinct: list[Chunk] = []
-    rows = []
-    for strategy in cut:
-        for chunk in strategy.chunks:
-            if places.setdefault((chunk.document_id, chunk.spans), len(distinct)) == len(distinct):
-                distinct.append(chunk)
-        rows.append([places[chunk.document_id, chunk.spans] for chunk in strategy.chunks])
-    began = time.perf_counter()
-    vectors = reader.embed_chunks(benchmark.documents, distinct, progress=lambda *done: report("embed", *done))
-    return _Late([vectors[own] for own in rows], time.perf_counter() - began)
-
-
-def _search(
-    strategy: _Cut,
-    vectors: Vectors,
-    owners: Indices,
-    queries: Vectors,
-    benchmark: Benchmark,
-    scorer: Scorer,
-    ks: Sequence[Depth],
-    seconds: dict[str, float],
-) -> Run:
-    pool = [Retrieved(each.document_id, each.spans, 0.0, each.text) for each in strategy.chunks]
-    deepest = max([1, *(k for k in ks if isinstance(k, int))])
-    if "min" in ks:
-        deepest = max(deepest, int(scorer.depths(pool).max(initial=0)))
-    budget = max([0, *(budget_of(k) or 0 for k in ks)])
-    sizes = scorer.token_counts(pool) if budget else np.empty(0, dtype=np.int64)
-    began = time.perf_counter()
-    indices, scores = top_k_owners(queries, vectors, owners, deepest)
-    while deepest < len(pool) and budget and sizes[indices].sum(axis=1).min(initial=budget) < budget:
-        deepest *= 2
-        indices, scores = top_k_owners(queries, vectors, owners, deepest)
-    seconds["search"] = time.perf_counter() - began
-    results = {
-        query.id: [_scored(pool[i], score) for i, score in zip(found, values, strict=True)]
-        for query, found, values in zip(benchmark.queries, indices.tolist(), scores.tolist(), strict=True)
-    }
-    return Run(strategy.name, results, pool, seconds)
-
-
-def _scored(piece: Retrieved, score: float) -> Retrieved:
-    # dataclasses.replace would be several times slower, which a million pieces notice.
-    return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how)
-
-
-def _model_tokens(embedder: CachedEmbedder, texts: list[str]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-    """How long each text is to the model; None where it does not cut texts off, or can't say."""
-    if embedder.max_tokens is None or not isinstance(embedder, TokenCountingEmbedder) or not texts:
-        return None
-    return embedder.count_tokens(texts)
-
-
-def _statistics(
-    strategy: _Cut,
-    counter: TokenCounter,
-    rows: dict[str, int],
-    tokens: np.ndarray[Any, np.dtype[np.int64]] | None,
-    most: int | None,
-) -> ChunkStatistics:
-    if strategy.chunker.token_counter == counter:
-        lengths = np.array([chunk.token_count for chunk in strategy.chunks], dtype=np.int64)
-    else:
-        lengths = counter.count_many([chunk.text for chunk in strategy.chunks])
-    if tokens is None or most is None:
-        return ChunkStatistics(lengths)
-    own = tokens[sorted({rows[text] for text in strategy.texts})]
-    return ChunkStatistics(lengths, int((own > most).sum()), int(np.maximum(own - most, 0).sum()))
+    def _statistics(self, asked: Asked, counter: TokenCounter, metered: MeteredEmbedder) -> ChunkStatistics:
+        chunks = self.cut.chunks
+        if self.cut.chunker.token_counter == counter:
+            lengths = np.array([chunk.token_count for chunk in chunks], dtype=np.int64)
+        else:
+            lengths = counter.count_many([chunk.text for chunk in chunks])
+        most = metered.max_tokens
+        texts = list(dict.fromkeys(self.pool.embedded_texts))
+        known = metered.tokens(texts) if asked.chunks and most is not None else None
+        if known is None or most is None:
+            return ChunkStatistics(lengths)
+        over = np.array([known[text] - most for text in texts], dtype=np.int64)
+        return ChunkStatistics(lengths, int((over > 0).sum()), int(np.maximum(over, 0).sum()))

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from chunkcore.models.base import Vectors
+from chunkcore.models.base import TokenCountingEmbedder, Vectors
 from chunkcore.models.cached import CachedEmbedder
 
 __all__ = ["Bill", "MeteredEmbedder"]
 
 
 class Bill:
-    """What was asked of a `MeteredEmbedder` for a while: the distinct texts, and the time that they took then."""
+    """What was asked of a `MeteredEmbedder` for a while.
+
+    Attributes:
+        texts: the distinct ones.
+        calls: how many batches they were, had none been embedded before.
+        seconds: the time that they took then.
+    """
 
     def __init__(self) -> None:
         self.texts: set[str] = set()
+        self.calls = 0
         self.seconds = 0.0
 
 
@@ -44,6 +52,7 @@ class MeteredEmbedder:
         self.max_tokens = embedder.max_tokens
         self.symmetric = embedder.symmetric
         self._costs: dict[str, float] = {}
+        self._tokens: dict[str, int] = {}
         self._bill = Bill()
         # One call at a time, so that waiting for another thread's call is not counted as work.
         self._lock = threading.RLock()
@@ -55,6 +64,28 @@ class MeteredEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a query: float32, shape (len(texts), dimensions)."""
         return self._timed(self.embedder.embed_queries, texts)
+
+    def batches(self, texts: int) -> int:
+        """How many batches so many distinct texts are."""
+        return -(-texts // self.embedder.batch_size)
+
+    def tokens(self, texts: Iterable[str]) -> dict[str, int] | None:
+        """How long each text is to the model; None where it can't say. Each is counted once."""
+        if not isinstance(self.embedder, TokenCountingEmbedder):
+            return None
+        new = [text for text in dict.fromkeys(texts) if text not in self._tokens]
+        if new:
+            self._tokens.update(zip(new, self.embedder.count_tokens(new).tolist(), strict=True))
+        return self._tokens
+
+    def tokens_read(self, texts: Iterable[str]) -> int | None:
+        """How many tokens the model reads of these texts together; None where it can't say."""
+        distinct = set(texts)
+        known = self.tokens(distinct)
+        if known is None:
+            return None
+        most = math.inf if self.max_tokens is None else self.max_tokens
+        return int(sum(min(known[text], most) for text in distinct))
 
     def cost(self, texts: Iterable[str]) -> float:
         """Seconds that the distinct ones among these texts took."""
@@ -72,6 +103,7 @@ class MeteredEmbedder:
             vectors = embed(texts)
             seconds = time.perf_counter() - began
             self._bill.texts.update(texts)
+            self._bill.calls += self.batches(len(set(texts)))
             self._bill.seconds += seconds
             new = [text for text in dict.fromkeys(texts) if text not in self._costs]
             characters = sum(map(len, new)) or 1

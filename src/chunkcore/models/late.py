@@ -139,6 +139,12 @@ class LateEmbedder:
             return self._read(text, groups)
         return self._cached(self.cache, text, groups)
 
+    def tokens_read(self, text: str) -> int:
+        """How many tokens the model reads of a document, those twice that stand in two windows."""
+        tokens = self.embedder.tokenize(text)
+        windows = _windows(len(tokens.ids), tokens.before, tokens.after, self.window, self.overlap)
+        return sum(tokens.before + each.end - each.start + tokens.after for each in windows)
+
     def _cached(self, cache: EmbeddingCache, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
         model = f"{self.embedder.fingerprint}:late"
         before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"

@@ -33,13 +33,14 @@ class Searcher(Protocol):
 
 @runtime_checkable
 class SearchMethod(Protocol):
-    """A way of searching chunks: whoever has a name and indexes a pool is one.
+    """A way of searching chunks: whoever has these is one.
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
     >>> @dataclass(frozen=True)
     ... class Longest:
     ...     name: str = "longest"
+    ...     embeds: bool = False
     ...     def index(self, pool: Pool) -> "Order":
     ...         return Order(np.argsort([-len(text) for text in pool.texts], kind="stable"))
     >>> @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class SearchMethod(Protocol):
     @property
     def name(self) -> str:
         """How tables name it."""
+        ...
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it asks the pool for vectors: then its results are another embedder's with another embedder."""
         ...
 
     def index(self, pool: Pool) -> Searcher:
@@ -94,6 +100,11 @@ class Search(ABC):
             told = f"expected some of {', '.join(known)}" if known else "it has none"
             raise OptionError(f"the retriever {cls.kind} has no option {', '.join(map(repr, unknown))}: {told}")
         return cls(**options)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it asks the pool for vectors."""
+        return True
 
     @property
     def name(self) -> str:

@@ -26,8 +26,8 @@ class BM25(Search):
 
     A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
     ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f
-    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; of equal ones the earlier
-    comes first. What is a word says `chunkcore.retrieval.words`; a chunk's context is searched with its text.
+    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; of equal ones the
+    earlier comes first. What is a word says `chunkcore.retrieval.words`; a chunk's context is searched with its text.
 
     Attributes:
         k1: how soon a word that is repeated in a chunk counts no more; 0: at once. Lucene's default.
@@ -49,6 +49,10 @@ class BM25(Search):
             raise OptionError(f"bm25: k1 is at least 0, got {self.k1}")
         if not 0 <= self.b <= 1:
             raise OptionError(f"bm25: b is 0 to 1, got {self.b}")
+
+    @property
+    def embeds(self) -> bool:
+        return False
 
     def index(self, pool: Pool) -> _ByWords:
         return _ByWords(pool.texts, self.k1, self.b)

@@ -19,6 +19,8 @@ from chunkcore.retrieval.ranked import Indices, Ranked, Scores
 
 __all__ = ["Hybrid", "fuse"]
 
+_SEPARATES = re.compile(r'[=,"\[\]{}]')
+
 
 @register_search("hybrid")
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +72,12 @@ class Hybrid(Search):
         told = self._told()
         told.pop("methods", None)
         parts = [] if self.methods == Hybrid.methods else [_part(each.name) for each in self.methods]
-        parts += [f"{option}={value}" for option, value in told.items()]
+        parts += [f"{option}={value}" for option, value in told.items()]  # numbers
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
+
+    @property
+    def embeds(self) -> bool:
+        return any(method.embeds for method in self.methods)
 
     def index(self, pool: Pool) -> _Fused:
         return _Fused([method.index(pool) for method in self.methods], self.k, self.depth, len(pool.chunks))
@@ -125,4 +131,4 @@ def _fused_row(lists: Sequence[Indices], k: int) -> tuple[Indices, Scores]:
 
 
 def _part(name: str) -> str:
-    return json.dumps(name) if re.search(r"[=,\"\[{]", name) else name
+    return json.dumps(name) if _SEPARATES.search(name) else name

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from chunkcore.chunkers.spec import format_spec
 from chunkcore.errors import OptionError
 from chunkcore.retrieval.base import Search, Searcher, SearchMethod
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
 from chunkcore.retrieval.rerankers import DEFAULT_RERANKER, Reranker, get_reranker, rerank_scores
 
-__all__ = ["Reranked"]
+__all__ = ["RERANK", "Reranked"]
 
+RERANK = "+rerank"  # stands after the search in a string
 _AT_ONCE = 4096  # pairs that a reranker is given in one call
 
 
@@ -60,10 +63,15 @@ class Reranked(Search):
 
     @property
     def name(self) -> str:
-        told = self._told()
-        told.pop("method", None)
-        settings = ",".join(f"{option}={value}" for option, value in told.items())
-        return f"{self.method.name}+rerank:{settings}" if settings else f"{self.method.name}+rerank"
+        told = {option: value for option, value in self._told().items() if option != "method"}
+        before = f"{self.method.name}{RERANK}"
+        if RERANK in str(told.get("model")):  # in quotes it is no second one
+            return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in told.items())
+        return format_spec(before, told)
+
+    @property
+    def embeds(self) -> bool:
+        return self.method.embeds
 
     def index(self, pool: Pool) -> _Reranking:
         return _Reranking(self.method.index(pool), get_reranker(self.model), pool.texts, self.depth)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from chunkcore.chunkers.spec import read_value, split_parts
 from chunkcore.errors import OptionError
 from chunkcore.retrieval.base import Search, SearchMethod, build_search
-from chunkcore.retrieval.rerank import Reranked
+from chunkcore.retrieval.rerank import RERANK, Reranked
 
 __all__ = ["get_search", "parse_search"]
 
-_RERANK = "+rerank"
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def get_search(spec: str | SearchMethod) -> SearchMethod:
@@ -24,7 +25,7 @@ def get_search(spec: str | SearchMethod) -> SearchMethod:
         return parse_search(spec)
     if isinstance(spec, SearchMethod):
         return spec
-    raise OptionError(f"a retriever is a string or an object with name and index; got {type(spec).__name__}")
+    raise OptionError(f"a retriever is a string or an object with name, embeds and index; got {type(spec).__name__}")
 
 
 def parse_search(spec: str) -> Search:
@@ -38,9 +39,10 @@ def parse_search(spec: str) -> Search:
     >>> parse_search("bm25:k1=2").k1, parse_search("hybrid:bm25,late,k=30+rerank:depth=20").name
     (2.0, 'hybrid:bm25,late,k=30+rerank:depth=20')
     """
-    before, again, after = spec.rpartition(_RERANK)
-    if again and (not after.strip() or after.lstrip().startswith(":")):
-        return Reranked.over(parse_search(before), *_split(after.strip().removeprefix(":"), spec))
+    place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(RERANK)
+    after = spec[place + len(RERANK) :].strip()
+    if place >= 0 and after[:1] in ("", ":"):
+        return Reranked.over(parse_search(spec[:place]), *_split(after[1:], spec))
     name, _, rest = spec.partition(":")
     return build_search(name.strip(), *_split(rest, spec))
 

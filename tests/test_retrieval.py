@@ -1,0 +1,411 @@
+"""Searches: what each finds, in which order, and how a string describes it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.index import DenseIndex, MultiVectorIndex
+from chunkcore.retrieval import (
+    BM25,
+    CallableReranker,
+    Dense,
+    Hybrid,
+    Late,
+    Pool,
+    Ranked,
+    Reranked,
+    SearchMethod,
+    get_reranker,
+    get_search,
+    parse_search,
+)
+from chunkcore.retrieval.hybrid import fuse
+from chunkcore.retrieval.words import words
+from tests.fakes import FakeEmbedder
+
+
+def chunks_of(*texts: str) -> list[Chunk]:
+    found, place = [], 0
+    for index, text in enumerate(texts):
+        found.append(Chunk("d", index, (Span(place, place + max(1, len(text))),), text, len(text.split())))
+        place += len(text) + 1
+    return found
+
+
+def pool_of(*texts: str, embedder: Any = None) -> Pool:
+    return Pool(chunks_of(*texts), embedder=embedder or FakeEmbedder())
+
+
+def found(method: SearchMethod, pool: Pool, query: str, k: int = 10) -> list[int]:
+    (row,) = method.index(pool).search([query], k).indices.tolist()
+    return [each for each in row if each >= 0]
+
+
+# --- words ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n\t…—!", []),
+        ("The fox's DEN", ["the", "fox", "s", "den"]),
+        ("STRASSE straße", ["strasse", "strasse"]),
+        ("cafe\u0301 café", ["café", "café"]),
+        ("ｆｕｌｌ ﬁne x²", ["full", "fine", "x2"]),
+        ("東京都", ["東京", "京都"]),
+        ("東 x", ["東", "x"]),
+        ("Python入門2024年", ["python", "入門", "2024", "年"]),
+        ("カタカナ", ["カタ", "タカ", "カナ"]),
+        ("한국어", ["한국", "국어"]),
+        ("ภาษาไทย", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("العربية", ["العربية"]),
+        ("snake_case 3.14", ["snake_case", "3", "14"]),
+        ("<|endoftext|>\x00a\ud800b", ["endoftext", "a", "b"]),
+    ],
+)
+def test_words_of_any_script(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@given(st.text())
+def test_words_of_any_text_hold_its_letters_and_no_space(text: str) -> None:
+    assert all(word and not any(character.isspace() for character in word) for word in words(text))
+    assert words(text.upper().casefold()) == words(text.upper())
+
+
+# --- BM25 -----------------------------------------------------------------------------------------------
+
+
+def lucene(query: list[str], chunks: list[list[str]], k1: float, b: float) -> list[float]:
+    """The formula of the docstring, word by word."""
+    mean = sum(map(len, chunks)) / len(chunks)
+    scores = []
+    for chunk in chunks:
+        counts, total = Counter(chunk), 0.0
+        for word in query:
+            n, f = sum(word in each for each in chunks), counts[word]
+            idf = math.log(1 + (len(chunks) - n + 0.5) / (n + 0.5))
+            total += idf * f / (f + k1 * (1 - b + b * len(chunk) / mean)) if f else 0.0
+        scores.append(total)
+    return scores
+
+
+letters = st.lists(st.sampled_from("abcdef"), max_size=8)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(letters, min_size=1, max_size=8),
+    letters,
+    st.sampled_from([0.0, 1.2, 2.0]),
+    st.sampled_from([0.0, 0.75, 1.0]),
+    st.integers(1, 10),
+)
+def test_bm25_is_lucenes_formula(texts: list[list[str]], query: list[str], k1: float, b: float, k: int) -> None:
+    pool = pool_of(*map(" ".join, texts))
+    ranked = BM25(k1=k1, b=b).index(pool).search([" ".join(query)], k)
+    (indices,), (scores,) = ranked.indices.tolist(), ranked.scores.tolist()
+    expected = lucene(query, texts, k1, b) if any(texts) else [0.0] * len(texts)
+    assert [expected[i] for i in indices] == pytest.approx(scores, rel=1e-5)
+    matching = sorted((score for score in expected if score > 0), reverse=True)
+    assert scores == pytest.approx(matching[:k], rel=1e-5)
+
+
+def test_equal_chunks_come_in_their_order_and_what_shares_no_word_not_at_all() -> None:
+    pool = pool_of("a fox", "a dog", "a fox", "the cat")
+    assert found(BM25(), pool, "fox") == [0, 2]
+    assert found(BM25(), pool, "fox", 1) == [0]
+    assert found(BM25(), pool, "horse") == []
+    assert found(BM25(), pool, "…") == []
+
+
+def test_bm25_reads_the_context_that_was_written_about_a_chunk() -> None:
+    plain = chunks_of("it was raised", "it was cut")
+    pool = Pool([plain[0], replace(plain[1], context="Harbour dues")])
+    assert found(BM25(), pool, "harbour") == [1]
+
+
+def test_bm25_finds_chinese_without_spaces() -> None:
+    assert found(BM25(), pool_of("狐狸在睡觉。", "船九点开。"), "谁在睡觉？") == [0]
+
+
+def test_bm25_loads_no_model() -> None:
+    pool = pool_of("a fox", embedder="no such model, which nobody loads")
+    assert found(BM25(), pool, "fox") == [0]
+
+
+def test_nothing_to_search() -> None:
+    for method in (BM25(), Dense(), Hybrid(), Reranked(method=BM25(), model=lambda pairs: [0.0] * len(pairs))):
+        assert method.index(pool_of()).search(["fox"], 3).indices.shape[1] == 0
+        assert method.index(pool_of("a fox")).search([], 3).indices.shape[0] == 0
+    assert found(BM25(), pool_of("…", ""), "fox") == []
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
+    with pytest.raises(MissingExtraError, match=r"chunkadapters\[lexical\]"):
+        BM25().index(pool_of("a fox"))
+
+
+# --- vectors --------------------------------------------------------------------------------------------
+
+TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls", "a ferry leaves", "the fox wakes at noon"]
+
+
+def test_dense_finds_what_the_dense_index_finds() -> None:
+    model = FakeEmbedder()
+    chunks = chunks_of(*TEXTS)
+    queries = ["where is the fox", "ferry"]
+    indices, scores = DenseIndex.build(chunks, model).search(model.embed_queries(queries), 4)
+    ranked = Dense().index(Pool(chunks, embedder=model)).search(queries, 4)
+    assert ranked.indices.tolist() == indices.tolist()
+    assert ranked.scores.tolist() == scores.astype(np.float64).tolist()
+
+
+@pytest.mark.parametrize("cluster_only", [False, True])
+def test_chunks_with_segments_are_found_by_the_best_of_them(cluster_only: bool) -> None:
+    model = FakeEmbedder()
+    first, second, third = chunks_of("the fox naps rain falls", "rain stops now", "ferries leave")
+    chunks = [replace(first, segments=((Span(0, 12),), (Span(13, 23),))), second, third]
+    index = MultiVectorIndex.build(chunks, model, cluster_only=cluster_only)
+    ranked = Dense(cluster_only=cluster_only).index(Pool(chunks, embedder=model)).search(["rain falls"], 3)
+    indices, scores = index.search(model.embed_queries(["rain falls"]), 3)
+    assert ranked.indices.tolist() == indices.tolist()
+    assert ranked.scores[0].tolist() == pytest.approx(scores[0].tolist())
+
+
+def test_late_needs_a_model_with_token_vectors() -> None:
+    with pytest.raises(OptionError, match="late chunking needs those of tokens"):
+        Late().index(pool_of("a fox"))
+
+
+def test_what_is_no_chunk_is_refused() -> None:
+    with pytest.raises(DataError, match="holds chunkcore Chunks, got str"):
+        Pool(["a fox"])  # type: ignore[list-item]
+
+
+# --- fusion ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Always the same order, whatever is asked; shorter where there is no more."""
+
+    order: tuple[int, ...]
+    name: str = "fixed"
+    embeds: bool = False
+
+    def index(self, pool: Pool) -> Fixed:
+        return self
+
+    def search(self, queries: Sequence[str], k: int) -> Ranked:
+        own = np.array(self.order[:k], dtype=np.int64)
+        return Ranked.of([(own, -np.arange(float(len(own))))] * len(queries))
+
+
+def test_fusion_by_hand() -> None:
+    """Cormack et al., equation 1, with k = 60: 3 has 1/61 + 1/62, 7 has 1/61, 9 has 1/62."""
+    pool = pool_of(*"abcdefghij")
+    ranked = Hybrid(methods=(Fixed((7, 3)), Fixed((3, 9)))).index(pool).search(["?"], 10)
+    assert ranked.indices.tolist() == [[3, 7, 9]]
+    assert ranked.scores[0].tolist() == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
+
+
+def test_of_equal_ones_the_first_search_decides() -> None:
+    pool = pool_of(*"abcdefghij")
+    assert found(Hybrid(methods=(Fixed((9,)), Fixed((1,)))), pool, "?") == [9, 1]
+    assert found(Hybrid(methods=(Fixed((1,)), Fixed((9,)))), pool, "?") == [1, 9]
+
+
+orders = st.permutations(range(12)).flatmap(lambda order: st.integers(0, 12).map(lambda size: tuple(order[:size])))
+
+
+@given(st.lists(orders, min_size=2, max_size=3), st.integers(1, 5), st.integers(1, 14), st.integers(0, 60))
+def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(
+    lists: list[tuple[int, ...]], depth: int, k: int, constant: int
+) -> None:
+    pool = pool_of(*"abcdefghijkl")
+    method = Hybrid(methods=tuple(map(Fixed, lists)), depth=depth, k=constant)
+    everything = found(method, pool, "?", 12)
+    assert found(method, pool, "?", k) == everything[:k]
+    assert sorted(everything) == sorted(set().union(*lists))  # each once, and none is lost
+    scores = method.index(pool).search(["?"], 12).scores
+    assert (np.diff(scores[np.isfinite(scores)]) <= 0).all()
+    whole = Hybrid(methods=tuple(map(Fixed, lists)), depth=12, k=constant)
+    expected = {i: sum(1 / (constant + each.index(i) + 1) for each in lists if i in each) for i in everything}
+    best = found(whole, pool, "?", 12)
+    assert [expected[i] for i in best] == pytest.approx(sorted(expected.values(), reverse=True))
+
+
+def test_queries_of_different_lengths_are_fused_side_by_side() -> None:
+    one = Ranked.of([(np.array([1, 2]), np.array([2.0, 1.0])), (np.array([], dtype=np.int64), np.array([]))])
+    other = Ranked.of([(np.array([2]), np.array([1.0])), (np.array([5]), np.array([1.0]))])
+    assert fuse([one, other]).indices.tolist() == [[2, 1], [5, -1]]
+
+
+# --- reranking ------------------------------------------------------------------------------------------
+
+
+def shared(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    return [float(len({*query.split()} & {*text.split()})) for query, text in pairs]
+
+
+def test_the_best_are_put_in_the_rerankers_order_and_the_rest_stay() -> None:
+    pool = pool_of("c", "a b c", "a b", "a b c", "x")
+    method = Reranked(method=Fixed((4, 0, 2, 1, 3)), model=shared, depth=3)
+    # 4, 0 and 2 share 0, 1 and 2 words; 1 and 3 were not read, and stay behind though they share 3.
+    assert found(method, pool, "a b c") == [2, 0, 4, 1, 3]
+    assert [found(method, pool, "a b c", k) for k in (1, 2, 4)] == [[2], [2, 0], [2, 0, 4, 1]]
+    scores = method.index(pool).search(["a b c"], 5).scores[0]
+    assert (np.diff(scores) <= 0).all()
+
+
+def test_of_equal_scores_the_searches_order_stays() -> None:
+    pool = pool_of(*"abcde")
+    assert found(Reranked(method=Fixed((3, 1, 4)), model=lambda pairs: [1.0] * len(pairs)), pool, "?") == [3, 1, 4]
+
+
+def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def note(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        asked.extend(pairs)
+        return [0.0] * len(pairs)
+
+    first, second = chunks_of("it rose", "it fell")
+    pool = Pool([replace(first, context="Dues"), second])
+    Reranked(method=Fixed((0, 1)), model=note, depth=1).index(pool).search(["a", "b"], 2)
+    assert asked == [("a", "Dues\nit rose"), ("b", "Dues\nit rose")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([math.nan] * 2, "NaN or infinity"),
+        ([1.0], r"given 2 pairs and answered with an array of shape \(1,\)"),
+        ([[1.0], [2.0]], "one number a pair"),
+        (["good", "bad"], "failed on 2 pairs: ValueError"),
+        (None, "answered with"),
+    ],
+)
+def test_a_reranker_that_answers_nonsense_twice_is_told(answer: Any, message: str) -> None:
+    method = Reranked(method=Fixed((0, 1)), model=CallableReranker(lambda pairs: answer, name="bad"))
+    with pytest.raises(ModelError, match=message):
+        method.index(pool_of("a", "b")).search(["?"], 2)
+
+
+def test_a_reranker_that_fails_once_is_asked_again() -> None:
+    calls = []
+
+    def moody(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        calls.append(len(pairs))
+        if len(calls) == 1:
+            raise ConnectionError("hung up")
+        return [0.0, 1.0]
+
+    assert found(Reranked(method=Fixed((0, 1)), model=moody), pool_of("a", "b"), "?") == [1, 0]
+
+
+def test_what_is_no_reranker_is_refused() -> None:
+    with pytest.raises(OptionError, match="got int"):
+        get_reranker(3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="named by a folder"):
+        get_reranker(" ")
+
+
+# --- strings --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("dense", Dense()),
+        (" bm25 : k1=2 , b=0.5 ", BM25(k1=2.0, b=0.5)),
+        ("late", Late()),
+        ("dense:cluster_only=true", Dense(cluster_only=True)),
+        ("hybrid", Hybrid(methods=(Dense(), BM25()), k=60)),
+        ("hybrid:bm25,late", Hybrid(methods=(BM25(), Late()))),
+        ('hybrid:dense,"bm25:k1=2,b=0.5",k=10', Hybrid(methods=(Dense(), BM25(k1=2.0, b=0.5)), k=10)),
+        ("bm25+rerank", Reranked(method=BM25())),
+        ("bm25:b=1+rerank:depth=20,model=a/b", Reranked(method=BM25(b=1.0), depth=20, model="a/b")),
+        ("hybrid+rerank:model=x+rerank", Reranked(method=Reranked(method=Hybrid(), model="x"))),
+        ('bm25+rerank:depth=7,model="x+rerank"', Reranked(method=BM25(), model="x+rerank", depth=7)),
+        ('bm25+rerank:model="a,b"', Reranked(method=BM25(), model="a,b")),
+        ('hybrid:dense,"bm25+rerank:depth=5"', Hybrid(methods=(Dense(), Reranked(method=BM25(), depth=5)))),
+    ],
+)
+def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, expected: SearchMethod) -> None:
+    assert parse_search(spec) == expected
+    assert parse_search(parse_search(spec).name) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "unknown retriever ''"),
+        ("bm52", "expected one of bm25, dense, hybrid, late, with or without"),
+        ("bm25:k3=1", "the retriever bm25 has no option 'k3': expected some of k1, b"),
+        ("late:k=1", "the retriever late has no option 'k': it has none"),
+        ("bm25:k1=-1", "k1 is at least 0"),
+        ("bm25:b=2", "b is 0 to 1"),
+        ("bm25:b=x", "b is a number"),
+        ("bm25:b=1,b=1", "b is given twice in the retriever"),
+        ("bm25:dense", "takes options as option=value, got 'dense'"),
+        ("hybrid:dense", "fuses two retrievers or more, got 1"),
+        ("hybrid:dense,bm52", "unknown retriever 'bm52'"),
+        ("hybrid:dense,bm25,depth=0", "depth is at least 1"),
+        ("hybrid:dense,bm25,k=-1", "k is at least 0"),
+        ('hybrid:dense,"bm25', "a quote is not closed in the retriever"),
+        ("+rerank", "unknown retriever ''"),
+        ("bm25+rerank:depth=0", "depth is at least 1"),
+        ("bm25+rerank:method=bm25", "the method stands before"),
+        ("bm25+rerank:dense", "takes options as option=value"),
+    ],
+)
+def test_a_string_that_describes_none_is_refused(spec: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_search(spec)
+    assert message in str(caught.value)
+
+
+@settings(max_examples=200)
+@given(st.text(alphabet='dense,bm25:=+rkhy"[]{}1. ', max_size=30) | st.text(max_size=20))
+def test_any_string_is_a_search_or_an_option_error(spec: str) -> None:
+    try:
+        method = parse_search(spec)
+    except OptionError:
+        return
+    assert parse_search(method.name) == method
+
+
+def test_a_search_is_a_string_or_something_that_indexes() -> None:
+    assert get_search("bm25") == BM25()
+    assert get_search(Fixed((0,))) == Fixed((0,))
+    with pytest.raises(OptionError, match="got int"):
+        get_search(3)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=4))
+def test_rows_of_any_length_stand_side_by_side(rows: list[list[int]]) -> None:
+    ranked = Ranked.of([(np.array(row, dtype=np.int64), -np.arange(float(len(row)))) for row in rows])
+    assert ranked.counts.tolist() == [len(row) for row in rows]
+    assert [ranked.row(number)[0].tolist() for number in range(len(rows))] == rows
+    assert ranked.best(2).counts.tolist() == [min(2, len(row)) for row in rows]
+
+
+def test_documents_may_be_named_by_anything() -> None:
+    pool = Pool([Chunk("../x <script>", 0, (Span(0, 1),), "a", 1)], documents=[Document("../x <script>", "a")])
+    assert found(BM25(), pool, "a") == [0]
