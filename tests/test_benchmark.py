@@ -266,7 +266,11 @@ def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
             "none of the 1 questions can be used; the first, 'q1'",
         ),
         ("questions.jsonl", b"\xff\xfe", "is not UTF-8 text (byte 0 is 0xff)"),
-        ("documents.jsonl", b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}', "'a' was given at line 1"),
+        (
+            "documents.jsonl",
+            b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}',
+            "documents.jsonl, line 2: the id 'a' was given before",
+        ),
         ("documents.jsonl", b'{"id": "a"}', "documents.jsonl, line 1: the document has no text; it has id"),
         ("documents.jsonl", b'{"id": "", "text": "x"}', "line 1: a document's id is a non-empty string"),
         ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),

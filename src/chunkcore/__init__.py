@@ -57,7 +57,7 @@ from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
-from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.loading import load_benchmark, load_segmented
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
@@ -167,6 +167,7 @@ __all__ = [
     "load_benchmark",
     "load_chunkers",
     "load_dataset",
+    "load_segmented",
     "parse_chunker",
     "parse_measure",
     "pk",

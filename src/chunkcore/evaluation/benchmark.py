@@ -45,6 +45,14 @@ class Problem:
 class Benchmark:
     """Documents, queries with evidence, and the questions that had to be left out.
 
+    Attributes:
+        name: what it is called in reports.
+        documents: where the evidence stands.
+        queries: what is scored.
+        problems: the questions that were left out, with the reasons.
+        without_evidence: questions whose collection marks no evidence on purpose (multiple choice over a whole story,
+            a question that the document does not answer). No retrieval can be scored on them, but answers can.
+
     Raises:
         DataError: two documents or two queries share an id, a query has no evidence, or evidence lies
             outside of its document.
@@ -59,11 +67,12 @@ class Benchmark:
     documents: Sequence[Document]
     queries: Sequence[Query]
     problems: tuple[Problem, ...] = ()
+    without_evidence: tuple[Query, ...] = ()
 
     def __post_init__(self) -> None:
         for kind, ids in (
             ("documents", [each.id for each in self.documents]),
-            ("queries", [q.id for q in self.queries]),
+            ("queries", [q.id for q in (*self.queries, *self.without_evidence)]),
         ):
             repeated = [each for each, count in Counter(ids).items() if count > 1]
             if repeated:
@@ -72,6 +81,9 @@ class Benchmark:
                 )
         for query in self.queries:
             self._check(query)
+        for query in self.without_evidence:
+            if query.evidence:
+                raise DataError(f"query {query.id!r} has evidence: it is one of the queries")
 
     def _check(self, query: Query) -> None:
         if not query.evidence:

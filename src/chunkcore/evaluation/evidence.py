@@ -16,6 +16,7 @@ __all__ = ["EvidenceError", "EvidenceFinder", "document_name"]
 
 _COUNTED = 1000  # occurrences of an excerpt beyond these are not told apart
 _NAMED = 3  # occurrences that a message names
+_HINTS = 200  # excerpts that are not found and are searched for in other spellings, which takes a while each
 
 
 class EvidenceError(DataError):
@@ -34,6 +35,7 @@ class EvidenceFinder:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = {document.id: document for document in documents}
+        self._hints = _HINTS
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry.
@@ -41,7 +43,8 @@ class EvidenceFinder:
         Args:
             entry: a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, which must
                 then be what stands there); or one with ``text`` (and ``occurrence``, from 1, where the
-                excerpt stands several times). An object may name its ``document`` or ``document_id``.
+                excerpt stands several times); or one whose ``whole`` is true, for all of a document. An object may
+                name its ``document`` or ``document_id``.
             document_id: of the question, for entries that name none; "" for all documents.
 
         Raises:
@@ -56,6 +59,8 @@ class EvidenceFinder:
         chosen = self._chosen(document_name(entry.get("document_id", entry.get("document", document_id))))
         if entry.get("start") is not None or entry.get("end") is not None:
             return self._offsets(entry, chosen)
+        if entry.get("whole") is True:
+            return self._whole(chosen)
         if isinstance(entry.get("text"), str):
             return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
         raise EvidenceError(f"evidence needs start and end, or text, got {', '.join(map(repr, entry)) or 'nothing'}")
@@ -66,6 +71,13 @@ class EvidenceFinder:
         if document_id not in self._documents:
             raise EvidenceError(f"its document {document_id!r} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
+
+    def _whole(self, chosen: Sequence[Document]) -> Evidence:
+        if len(chosen) != 1:
+            raise EvidenceError("a whole document as evidence must be named, and this names none")
+        if not chosen[0].text:
+            raise EvidenceError(f"its document {chosen[0].id!r} is empty")
+        return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
 
     def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
         if len(chosen) != 1:
@@ -108,6 +120,9 @@ class EvidenceFinder:
         return Evidence(document.id, Span(start, start + len(text)))
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
+        if not self._hints:
+            return ""
+        self._hints -= 1
         only = chosen[0].id if len(chosen) == 1 else ""
         found = self._aligner.locate(text, document_id=only)
         if not found.spans:

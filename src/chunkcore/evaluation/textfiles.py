@@ -1,18 +1,24 @@
-"""Reading files as they are: UTF-8, no newline changed, and a clear sentence where that cannot be."""
+"""Reading files as they are: UTF-8, no newline changed, and a clear sentence where that cannot be.
+
+Lines and rows are streamed: beside the row that is looked at, nothing of the file is in memory.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from chunkcore.errors import DataError
 
-__all__ = ["NoTextError", "json_lines", "read_text"]
+__all__ = ["NoTextError", "csv_rows", "json_lines", "read_json", "read_text", "text_lines"]
 
 _PDF = b"%PDF-"  # may be free of NULs, which every other common format of images, archives and office files has
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_WHOLE = 512 * 1024**2  # bytes of a JSON file, which can only be read whole, and takes several times as much memory
+_LONGEST = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
@@ -31,15 +37,126 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise _unreadable(path, error) from error
     if not data:
-        raise NoTextError(f"{path} is empty: fill it or take it out")
+        raise _empty(path)
+    return _decoded(data, path)
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Line number, from 1, and each line with its newline; without byte order mark. Only ``\n`` ends a line.
+
+    Raises:
+        DataError: what `read_text` raises; with the line that is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            before, number = 0, 0
+            while data := file.readline(_LONGEST + 1):
+                number += 1
+                if len(data) > _LONGEST:
+                    raise DataError(f"{path}, line {number}: over {_LONGEST // 1024**2} MB, which is hardly a line")
+                text = _decoded(data, path, before=before, line=number)
+                yield number, text if before else text.removeprefix("\ufeff")
+                before += len(data)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if not before:
+        raise _empty(path)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number, from 1, and object of each line that is not blank.
+
+    Raises:
+        DataError: a line is no JSON object, or what `text_lines` raises.
+    """
+    # Only "\n" ends a line: JSON allows U+2028 and U+0085, at which str.splitlines cuts, inside of strings.
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"{path}, line {number}: not JSON ({_said(error)}); each line is one JSON object"
+            ) from error
+        if not isinstance(found, dict):
+            raise DataError(
+                f"{path}, line {number}: expected a JSON object like {{...}}, "
+                f"got {type(found).__name__} {line.strip()[:40]!r}"
+            )
+        yield number, found
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        DataError: it is no JSON, it is so large that reading it would fill the memory, or what `read_text` raises.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if size > _WHOLE:
+        raise DataError(
+            f"{path} has {size / 1024**2:,.0f} MB; a JSON file is read whole, and may have {_WHOLE // 1024**2} MB: "
+            "split it, or write JSON lines"
+        )
+    text = read_text(path)
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({_said(error)})") from error
+
+
+def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """The line it ends on, from 1, and each row of a CSV file with a header; a value that is missing is None.
+
+    Args:
+        path: the file.
+        columns: those that it must have; others are given, too.
+
+    Raises:
+        DataError: a column is missing, a row has more values than there are columns, the file is no CSV, or what
+            `text_lines` raises.
+    """
+    # Lines keep their newlines, as the csv module wants it: a line feed inside of quotes stays what it is.
+    reader = csv.reader((line for _, line in text_lines(path)), strict=True)
+    try:
+        header = next(reader, [])
+        missing = [column for column in columns if column not in header]
+        if missing:
+            raise DataError(
+                f"{path} lacks the column {' and '.join(missing)}: expected {', '.join(columns)}, "
+                f"got {', '.join(header) or 'none'}"
+            )
+        for row in reader:
+            if not row:
+                continue
+            if len(row) > len(header):
+                raise DataError(
+                    f"{path}, line {reader.line_num}: {len(row)} values, but the header names {len(header)} columns: "
+                    "put quotes around values with commas"
+                )
+            yield reader.line_num, dict(zip(header, [*row, *[None] * (len(header) - len(row))], strict=True))
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+
+
+def _decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
+    """The text of a file or of one of its lines, before which the file has so many bytes."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        kind = NoTextError if _is_binary(data) else DataError
-        raise kind(
-            f"{path} is not UTF-8 text (byte {error.start} is 0x{data[error.start]:02x}): convert it, or take it out"
+        binary = _is_binary(data)
+        number = line or data.count(b"\n", 0, error.start) + 1
+        raise (NoTextError if binary else DataError)(
+            f"{path} is not UTF-8 text (byte {before + error.start} is 0x{data[error.start]:02x})"
+            f"{'' if binary else f' on line {number}'}: convert it, or take it out"
         ) from error
 
 
@@ -48,22 +165,14 @@ def _is_binary(data: bytes) -> bool:
     return data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32))
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number, from 1, and object of each line that is not blank.
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"{path} cannot be read: {error.strerror or error}")
 
-    Raises:
-        DataError: a line is no JSON object, or what `read_text` raises.
-    """
-    # Only "\n" ends a line: JSON allows U+2028 and U+0085, at which str.splitlines cuts, inside of strings.
-    for number, line in enumerate(read_text(path).removeprefix("\ufeff").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, line {number}: not JSON ({error}); each line is one JSON object") from error
-        if not isinstance(found, dict):
-            raise DataError(
-                f"{path}, line {number}: expected a JSON object like {{...}}, got {type(found).__name__} {line[:40]!r}"
-            )
-        yield number, found
+
+def _empty(path: Path) -> NoTextError:
+    return NoTextError(f"{path} is empty: fill it or take it out")
+
+
+def _said(error: Exception) -> str:
+    """The error's message; where it tells a line, that is of the line that was read, and says nothing."""
+    return f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError
-from chunkcore.evaluation.textfiles import json_lines
+from chunkcore.evaluation.loading.segmented import segmented_rows
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.segmenters.base import Starts
@@ -54,8 +54,10 @@ class Parts(NamedTuple):
     test: list[Labelled]
 
 
-def load_labelled(path: Path) -> list[LabelledText]:
+def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
     """The texts of a JSON-lines file: ``{"id", "text", "boundaries"}`` a line, and optionally ``"sentences"``.
+
+    A path of another layout whose sections are known is read as `load_segmented` does: Wiki-727k, WIKI-50, Choi, QMSum.
 
     `boundaries` are the offsets in code points at which sections begin, but for the first; `sentences` are pairs of
     offsets, and found by the default splitter where they are missing. Both ascend. A boundary inside a sentence counts
@@ -63,14 +65,15 @@ def load_labelled(path: Path) -> list[LabelledText]:
 
     Raises:
         DataError: the file cannot be read, a line is none of these, or its offsets are not in its text or not in order.
+        OptionError: no layout has this name, or it tells no sections.
     """
-    texts = [_labelled(row, f"{path}, line {number}") for number, row in json_lines(path)]
+    texts = [_labelled(row, place) for place, row in segmented_rows(path, layout)]
     if not texts:
         raise DataError(f"{path} holds no texts: expected one a line")
     return texts
 
 
-def _labelled(row: dict[str, Any], place: str) -> LabelledText:
+def _labelled(row: Mapping[str, Any], place: str) -> LabelledText:
     missing = [key for key in ("id", "text", "boundaries") if key not in row]
     if missing:
         raise DataError(

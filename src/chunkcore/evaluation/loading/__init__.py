@@ -1,10 +1,27 @@
-"""Documents and questions from files, one file a layout: `load_benchmark` is the door to all of them."""
+"""Documents and questions from files. `load_benchmark` is the door; a file a layout behind it.
+
+rows.py          what every layout is read as: rows like our own JSON lines, with their places
+files.py         which files a path holds, and a look at their keys
+layouts.py       all layouts, and which of them a path is of
+documents.py     rows to documents            questions.py     rows to queries, and problems
+benchmarks.py    `load_benchmark`             segmented.py     `load_segmented`
+"""
 
 from __future__ import annotations
 
 from chunkcore.evaluation.loading.benchmarks import load_benchmark
 from chunkcore.evaluation.loading.chroma import load_chroma_corpora, load_chroma_questions
 from chunkcore.evaluation.loading.documents import load_documents
+from chunkcore.evaluation.loading.layouts import LAYOUTS
 from chunkcore.evaluation.loading.questions import load_questions
+from chunkcore.evaluation.loading.segmented import load_segmented
 
-__all__ = ["load_benchmark", "load_chroma_corpora", "load_chroma_questions", "load_documents", "load_questions"]
+__all__ = [
+    "LAYOUTS",
+    "load_benchmark",
+    "load_chroma_corpora",
+    "load_chroma_questions",
+    "load_documents",
+    "load_questions",
+    "load_segmented",
+]

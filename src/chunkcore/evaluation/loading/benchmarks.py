@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection as Paths
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Benchmark, Problem, Query
-from chunkcore.evaluation.loading.chroma import load_chroma_corpora, load_chroma_questions
-from chunkcore.evaluation.loading.documents import load_documents
-from chunkcore.evaluation.loading.questions import load_questions, read_questions, require_some
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.loading.beir import BEIR
+from chunkcore.evaluation.loading.chroma import CHROMA
+from chunkcore.evaluation.loading.layouts import named, recognised
+from chunkcore.evaluation.loading.own import CHUNKCORE, Questions, question_rows, read_own
+from chunkcore.evaluation.loading.questions import QuestionReader, read_questions
+from chunkcore.evaluation.loading.rows import Collection, Layout
 
 __all__ = ["load_benchmark"]
 
 
 def load_benchmark(
     documents: str | Path | Sequence[Document],
-    questions: str | Path | Iterable[Mapping[str, Any]] | None = None,
+    questions: Questions | None = None,
     *,
     name: str = "",
-    leave_out: Collection[Path] = (),
+    layout: str = "auto",
+    leave_out: Paths[Path] = (),
+    require_evidence: bool = True,
 ) -> Benchmark:
     """A benchmark from files.
 
-    A folder is read by what it holds: ``questions_df.csv`` and ``corpora/`` (the Chroma report's layout);
-    ``documents.jsonl`` or a folder ``documents/``; or else its files are the documents. Its
-    ``questions.jsonl`` holds the questions where none are given.
+    A path is read by what it holds: a public collection as it is distributed (docs/formats.md has their layouts), or
+    ``questions.jsonl`` beside ``documents.jsonl``, a folder ``documents/`` or else files that are the documents.
 
     A question whose evidence is not found, or is found more than once, is left out and stands in
-    `Benchmark.problems` with the reason. Evidence is never guessed.
+    `Benchmark.problems` with the reason. Evidence is never guessed. Questions for which a collection marks none on
+    purpose stand in `Benchmark.without_evidence`.
 
     Args:
-        documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves.
-        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report's columns, or such lines as objects.
+        documents: a folder, a text file, a ``documents.jsonl``, a collection's file, or the documents themselves.
+        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report's columns, a ``.tsv`` of BEIR's judgements,
+            or such lines as objects.
         name: the benchmark's; that of the folder or file by default.
+        layout: its name, where the path's should not be found out.
         leave_out: files that are no documents, should they lie in the folder.
+        require_evidence: refuse a collection of which no question has evidence, so that no retrieval can be scored.
 
     Raises:
-        DataError: nothing there, files that cannot be read, or no question that can be used.
+        DataError: nothing there, files that cannot be read or are of no layout, or no question that can be used.
+        OptionError: no layout has this name, or it takes no questions from elsewhere.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who?", "evidence": ["The fox"]}, {"question": "What?", "evidence": ["naps"]}]
@@ -49,38 +58,85 @@ def load_benchmark(
     """
     if isinstance(questions, str | Path) and (Path(questions).is_dir() or not Path(questions).exists()):
         raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
-    if not isinstance(documents, str | Path):
-        return _assemble(name or "benchmark", list(documents), questions)
-    root = Path(documents)
-    name = name or (root.resolve().name if root.is_dir() else root.stem)
-    if (root / "corpora").is_dir() and (root / "questions_df.csv").is_file():
-        return _assemble(name, load_chroma_corpora(root / "corpora"), questions or root / "questions_df.csv")
-    own = root / "questions.jsonl"
-    if questions is None and own.is_file():
-        questions = own
-    left_out = [own, *leave_out, *([Path(questions)] if isinstance(questions, str | Path) else [])]
-    folder = root / "documents" if own.is_file() and (root / "documents").is_dir() else root
-    return _assemble(name, load_documents(folder, leave_out=left_out), questions)
+    if isinstance(documents, str | Path):
+        root = Path(documents)
+        name = name or (root.resolve().name if root.is_dir() else root.stem)
+        collection = _read(root, questions, layout, leave_out)
+    elif layout != "auto":
+        raise OptionError(f"documents that are at hand have no layout: leave out {layout!r}, or give a path")
+    else:
+        name = name or "benchmark"
+        collection = _given(list(documents), questions, name)
+    reader = read_questions(collection.questions, collection.documents)
+    source = "the questions" if questions is not None else str(documents)
+    _require_some(reader, str(questions) if isinstance(questions, str | Path) else source, require_evidence)
+    return Benchmark(name, collection.documents, reader.queries, tuple(reader.problems), tuple(reader.without_evidence))
 
 
-def _assemble(
-    name: str, documents: list[Document], questions: str | Path | Iterable[Mapping[str, Any]] | None
-) -> Benchmark:
+def _given(documents: list[Document], questions: Questions | None, name: str) -> Collection:
     if questions is None:
         raise DataError(
             f"there are {len(documents)} documents in {name!r}, and no questions: "
-            "expected a questions.jsonl beside them, or the path of one"
+            "give the path of a questions.jsonl, or its lines"
         )
-    queries, problems = _read(questions, documents)
-    require_some(queries, problems, str(questions) if isinstance(questions, str | Path) else "the questions")
-    return Benchmark(name, documents, queries, problems)
+    return Collection(documents, question_rows(questions))
 
 
-def _read(
-    questions: str | Path | Iterable[Mapping[str, Any]], documents: list[Document]
-) -> tuple[list[Query], tuple[Problem, ...]]:
-    if not isinstance(questions, str | Path):
-        return read_questions(((f"question {i}", row) for i, row in enumerate(questions, start=1)), documents)
-    if Path(questions).suffix.lower() == ".csv":
-        return load_chroma_questions(questions, documents)
-    return load_questions(questions, documents)
+def _read(root: Path, questions: Questions | None, layout: str, leave_out: Paths[Path]) -> Collection:
+    if not root.exists():
+        raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+    chosen = _chosen(root, questions) if layout == "auto" else _named(root, questions, layout)
+    if chosen is CHUNKCORE:
+        return read_own(root, questions, leave_out)
+    if chosen.holds == "boundaries":
+        raise DataError(
+            f"{root} holds texts whose sections are known, and no questions (the layout {chosen.name}): "
+            "chunkcore.load_segmented reads it"
+        )
+    return chosen.read(root, Path(questions) if isinstance(questions, str | Path) else None)
+
+
+def _named(root: Path, questions: Questions | None, layout: str) -> Layout:
+    if layout == CHUNKCORE.name and questions is not None:
+        return CHUNKCORE  # which lacks nothing where the questions come from elsewhere
+    chosen = named(layout, root)
+    if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
+        raise OptionError(f"the layout {layout} has its own questions: leave out the others, or the layout's name")
+    return chosen
+
+
+def _chosen(root: Path, questions: Questions | None) -> Layout:
+    """The path's layout: ours, where it is found out from files that cannot have the questions that are given."""
+    if isinstance(questions, str | Path):
+        other = BEIR if Path(questions).suffix.lower() == ".tsv" else CHROMA
+        return CHUNKCORE if other.lacks(root) else other
+    if questions is not None:
+        return CHUNKCORE
+    try:
+        return recognised(root)
+    except DataError as error:
+        raise DataError(
+            f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path ({error})"
+        ) from None
+
+
+def _require_some(reader: QuestionReader, source: str, require_evidence: bool) -> None:
+    """See that there is a question to ask.
+
+    Raises:
+        DataError: there is none, with the first reason.
+    """
+    if reader.queries or (reader.without_evidence and not require_evidence):
+        return
+    if reader.without_evidence:
+        raise DataError(
+            f"{source}: no evidence is marked for its {len(reader.without_evidence):,} questions, so that no retrieval "
+            "can be scored on them; answers can"
+        )
+    if not reader.problems:
+        raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+    first = reader.problems[0]
+    raise DataError(
+        f"{source}: none of the {len(reader.problems)} questions can be used; the first, {first.query_id!r}: "
+        f"{first.reason}"
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,12 +10,15 @@ from typing import Any
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Problem, Query
+from chunkcore.evaluation.loading.files import lacking
 from chunkcore.evaluation.loading.questions import read_questions
-from chunkcore.evaluation.textfiles import read_text
+from chunkcore.evaluation.loading.rows import Collection, Layout, Row
+from chunkcore.evaluation.textfiles import csv_rows, read_text
 
-__all__ = ["load_chroma_corpora", "load_chroma_questions"]
+__all__ = ["CHROMA", "chroma_rows", "load_chroma_corpora", "load_chroma_questions"]
 
 _COLUMNS = ("question", "references", "corpus_id")
+_QUESTIONS = "questions_df.csv"
 
 
 def load_chroma_corpora(folder: str | Path) -> list[Document]:
@@ -42,35 +43,26 @@ def load_chroma_questions(path: str | Path, corpora: Sequence[Document]) -> tupl
     Raises:
         DataError: the file cannot be read, is no CSV, or lacks a column.
     """
-    return read_questions(_rows(Path(path)), corpora)
+    reader = read_questions(chroma_rows(Path(path)), corpora)
+    return reader.queries, tuple(reader.problems)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    # newline="" as the csv module wants it: a line feed inside of quotes stays what it is.
-    table = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff"), newline=""), strict=True)
-    try:
-        missing = [column for column in _COLUMNS if column not in (table.fieldnames or ())]
-        if missing:
-            raise DataError(
-                f"{path} lacks the column {' and '.join(missing)}: expected {', '.join(_COLUMNS)}, "
-                f"got {', '.join(table.fieldnames or ()) or 'none'}"
-            )
-        for number, row in enumerate(table, start=1):
-            corpus = row["corpus_id"] or ""
-            others = {key: value for key, value in row.items() if key not in _COLUMNS and key is not None}
-            yield (
-                f"row {number}",
-                {
-                    **others,
-                    "id": f"{corpus}-{number}",
-                    "question": row["question"],
-                    "document_id": corpus,
-                    "collection": corpus,
-                    "evidence": _references(row["references"]),
-                },
-            )
-    except csv.Error as error:
-        raise DataError(f"{path}, line {table.line_num}: not CSV ({error})") from error
+def chroma_rows(path: Path) -> Iterator[Row]:
+    """The rows of a ``questions_df.csv``."""
+    for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
+        corpus = row["corpus_id"] or ""
+        others = {key: value for key, value in row.items() if key not in _COLUMNS}
+        yield (
+            f"row {number}",
+            {
+                **others,
+                "id": f"{corpus}-{number}",
+                "question": row["question"],
+                "document_id": corpus,
+                "collection": corpus,
+                "evidence": _references(row["references"]),
+            },
+        )
 
 
 def _references(written: str | None) -> Any:
@@ -90,3 +82,17 @@ def _entry(reference: dict[str, Any]) -> dict[str, Any]:
         "end": reference.get("end_index"),
         "text": reference.get("content"),
     }
+
+
+def _read(root: Path, questions: Path | None) -> Collection:
+    return Collection(load_chroma_corpora(root / "corpora"), chroma_rows(questions or root / _QUESTIONS))
+
+
+CHROMA = Layout(
+    name="chroma",
+    files=f"corpora/*.md, {_QUESTIONS}",
+    holds="evidence",
+    lacks=lambda root: lacking(root, "corpora", _QUESTIONS),
+    read=_read,
+    takes_questions=True,
+)

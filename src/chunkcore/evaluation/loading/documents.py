@@ -1,17 +1,18 @@
-"""Documents from a folder of text files, one text file, or a ``documents.jsonl``."""
+"""Documents from a folder of text files, one text file, a ``documents.jsonl``, or rows like its lines."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError
+from chunkcore.evaluation.loading.rows import Row
 from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
 
-__all__ = ["load_documents"]
+__all__ = ["documents_of", "load_documents"]
 
 _NAMED = 5  # files that a warning names
 
@@ -40,6 +41,27 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
     return _from_lines(root) if root.suffix == ".jsonl" else [Document(root.name, read_text(root))]
+
+
+def documents_of(rows: Iterable[Row]) -> list[Document]:
+    """The documents of rows like the lines of a ``documents.jsonl``, each with its place, which errors name.
+
+    Raises:
+        DataError: a row is no document, or two have one id.
+
+    >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
+    [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
+    """
+    documents: dict[str, Document] = {}
+    places: dict[str, str] = {}
+    for place, row in rows:
+        document = _document(row, place)
+        if document.id in documents:
+            raise DataError(
+                f"{place}: the id {document.id!r} was given before, at {places[document.id]}; make ids unique"
+            )
+        documents[document.id], places[document.id] = document, place
+    return list(documents.values())
 
 
 def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
@@ -72,17 +94,10 @@ def _listed(names: list[str]) -> str:
 
 
 def _from_lines(path: Path) -> list[Document]:
-    documents: dict[str, Document] = {}
-    lines: dict[str, int] = {}
-    for number, row in json_lines(path):
-        place = f"{path}, line {number}"
-        document = _document(row, place)
-        if document.id in documents:
-            raise DataError(f"{place}: the id {document.id!r} was given at line {lines[document.id]}; make ids unique")
-        documents[document.id], lines[document.id] = document, number
-    if not documents:
+    found = documents_of((f"{path}, line {number}", row) for number, row in json_lines(path))
+    if not found:
         raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
-    return list(documents.values())
+    return found
 
 
 def _document(row: Mapping[str, Any], place: str) -> Document:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Problem, Query
+from chunkcore.evaluation.benchmark import Evidence, Problem, Query
 from chunkcore.evaluation.evidence import EvidenceError, EvidenceFinder, document_name
 from chunkcore.evaluation.textfiles import json_lines
 
-__all__ = ["QuestionReader", "load_questions"]
+__all__ = ["QuestionReader", "load_questions", "question_lines", "read_questions"]
 
-_TAKEN = ("id", "question", "evidence", "spans", "collection")
+_TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
 
 def load_questions(path: str | Path, documents: Sequence[Document]) -> tuple[list[Query], tuple[Problem, ...]]:
@@ -28,22 +27,29 @@ def load_questions(path: str | Path, documents: Sequence[Document]) -> tuple[lis
     Raises:
         DataError: the file cannot be read, or a line is no JSON object.
     """
-    return read_questions(((f"line {number}", row) for number, row in json_lines(Path(path))), documents)
+    reader = read_questions(question_lines(Path(path)), documents)
+    return reader.queries, tuple(reader.problems)
 
 
-def read_questions(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], documents: Sequence[Document]
-) -> tuple[list[Query], tuple[Problem, ...]]:
-    """The questions of rows that each come with their place in a file."""
+def question_lines(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The lines of a ``questions.jsonl``, with their places."""
+    return ((f"line {number}", row) for number, row in json_lines(path))
+
+
+def read_questions(rows: Iterable[tuple[str, Mapping[str, Any]]], documents: Sequence[Document]) -> QuestionReader:
+    """A reader that has read rows, which each come with their place in a file."""
     listed = list(rows)
     reader = QuestionReader(documents, given=[str(row.get("id")) for _, row in listed])
     for place, row in listed:
         reader.add(place, row)
-    return reader.queries, tuple(reader.problems)
+    return reader
 
 
 class QuestionReader:
     """Collects queries, and a problem for each question that cannot be one.
+
+    A row whose ``without_evidence`` is true is a question whose collection marks none: it can be answered, and is kept
+    in `without_evidence`. One with ``left_out`` is left out for the reason that it gives.
 
     Args:
         documents: where the evidence stands.
@@ -52,6 +58,7 @@ class QuestionReader:
 
     def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
         self.queries: list[Query] = []
+        self.without_evidence: list[Query] = []
         self.problems: list[Problem] = []
         self._finder = EvidenceFinder(documents)
         self._collections = {document.id: _collection(document) for document in documents}
@@ -68,9 +75,11 @@ class QuestionReader:
             return
         self._seen[identity] = place
         try:
-            self.queries.append(self._query(identity, row))
+            query = self._query(identity, row)
         except EvidenceError as error:
             self.problems.append(Problem(identity, f"{place}: {error}"))
+        else:
+            (self.queries if query.evidence else self.without_evidence).append(query)
 
     def _unused(self) -> str:
         """``q`` and a number: the row's, where no question has it."""
@@ -81,17 +90,32 @@ class QuestionReader:
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise EvidenceError(f"the question is a text that is not blank, got {question!r}")
+        if isinstance(row.get("left_out"), str):
+            raise EvidenceError(row["left_out"])
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
+        evidence = () if _is_without(row) else self._evidence(row, document_id)
+        collection = row.get("collection")
+        if not isinstance(collection, str):
+            collection = self._collections.get(evidence[0].document_id if evidence else document_id, "")
+        metadata = {key: value for key, value in row.items() if key not in _TAKEN}
+        return Query(identity, question, evidence, collection, metadata)
+
+    def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
         entries = _entries(row)
         if not entries:
             raise EvidenceError("it has no evidence")
-        evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
-        collection = row.get("collection")
-        if not isinstance(collection, str):
-            collection = self._collections[evidence[0].document_id]
-        metadata = {key: value for key, value in row.items() if key not in _TAKEN}
-        return Query(identity, question, evidence, collection, metadata)
+        return tuple(self._finder.find(entry, document_id) for entry in entries)
+
+
+def _is_without(row: Mapping[str, Any]) -> bool:
+    """Whether the row says that there is no evidence on purpose."""
+    said = row.get("without_evidence")
+    if said is not True:
+        return False
+    if row.get("evidence") or row.get("spans"):
+        raise EvidenceError("it has evidence, and says that it is without_evidence: take one of them out")
+    return True
 
 
 def _entries(row: Mapping[str, Any]) -> list[Any]:
@@ -122,19 +146,3 @@ def _collection(document: Document) -> str:
         return named
     folder, slash, _ = document.id.partition("/")
     return folder if slash else ""
-
-
-def require_some(queries: Sequence[Query], problems: Sequence[Problem], source: str) -> None:
-    """Raise where no question is left.
-
-    Raises:
-        DataError: no question, with the first reason.
-    """
-    if queries:
-        return
-    if not problems:
-        raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
-    first = problems[0]
-    raise DataError(
-        f"{source}: none of the {len(problems)} questions can be used; the first, {first.query_id!r}: {first.reason}"
-    )

@@ -1,0 +1,156 @@
+"""RAGBench (Friel et al., 2024): questions with the documents that were retrieved, and their relevant sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from chunkcore.document import Span
+from chunkcore.errors import DataError, MissingExtraError
+from chunkcore.evaluation.loading.documents import documents_of
+from chunkcore.evaluation.loading.files import data_files, with_keys
+from chunkcore.evaluation.loading.rows import Collection, Layout, Row, brief, member
+from chunkcore.evaluation.textfiles import json_lines
+
+__all__ = ["RAGBENCH"]
+
+_KEYS = ("documents_sentences", "all_relevant_sentence_keys")
+_NEEDED = ("id", "question", "documents", *_KEYS)
+_COLUMNS = (*_NEEDED, "response", "dataset_name")
+_AT_ONCE = 256  # rows of a Parquet file in memory
+
+
+def _read(root: Path, _: Path | None) -> Collection:
+    """Each text that was retrieved for any question is a document, once. Evidence is the relevant sentences.
+
+    They are found in their document one after another; where they are not all there, with nothing but white space
+    between, each relevant one must stand there once. A language model chose them, and wrote the ``response``, which
+    ``metadata`` keeps under that name, not among answers.
+    """
+    ids: dict[str, str] = {}
+    documents: list[Row] = []
+    questions: list[Row] = []
+    for file in _files(root):
+        for place, row in _rows(file):
+            texts = member(row, "documents", list, place)
+            name = str(row.get("dataset_name") or file.stem)
+            for number, text in enumerate(texts):
+                if not isinstance(text, str):
+                    raise DataError(f"{place}: expected 'documents' to be strings")
+                if text.strip() and text not in ids:
+                    ids[text] = f"{name}/{row.get('id')}-{number}@{len(ids)}"
+                    documents.append((place, {"id": ids[text], "text": text, "collection": name}))
+            questions.append((brief(place, file), _question(row, texts, ids, name, place)))
+    return Collection(documents_of(documents), questions)
+
+
+def _files(root: Path) -> list[Path]:
+    """Lines or Parquet, in the folder or in one of its folders, as the collection's parts have one each."""
+    folders = [root, *sorted(each for each in root.iterdir() if each.is_dir())] if root.is_dir() else [root]
+    return [
+        file
+        for folder in folders
+        for file in sorted([*with_keys(folder, _KEYS, (".jsonl",)), *data_files(folder, (".parquet",))])
+        if file.suffix.lower() in (".jsonl", ".parquet")
+    ]
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    if file.suffix.lower() == ".parquet":
+        yield from _parquet(file)
+    else:
+        for number, row in json_lines(file):
+            yield f"{file}, line {number}", row
+
+
+def _parquet(file: Path) -> Iterator[Row]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError.of("pyarrow", "parquet", f"read {file.name}") from error
+    try:
+        with ParquetFile(file) as opened:
+            missing = [column for column in _NEEDED if column not in opened.schema_arrow.names]
+            if missing:
+                raise DataError(f"{file} lacks the column {' and '.join(missing)}")
+            wanted = [column for column in _COLUMNS if column in opened.schema_arrow.names]
+            number = 0
+            for batch in opened.iter_batches(batch_size=_AT_ONCE, columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{file}, row {number}", row
+    except (ArrowException, OSError) as error:
+        raise DataError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+
+
+def _question(
+    row: Mapping[str, Any], texts: Sequence[str], ids: dict[str, str], name: str, place: str
+) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "id": row.get("id"),
+        "question": row.get("question"),
+        "collection": name,
+        "response": row.get("response"),
+        "documents": [ids[text] for text in texts if text in ids],
+    }
+    keys = [str(key) for key in member(row, "all_relevant_sentence_keys", list, place)]
+    if not keys:
+        return told | {"without_evidence": True}
+    sentences = _sentences(member(row, "documents_sentences", list, place), place)
+    unknown = [key for key in keys if key not in sentences]
+    if unknown:
+        return told | {"left_out": f"its relevant sentence {unknown[0]!r} is none of its documents'"}
+    entries = []
+    for number in sorted({sentences[key][0] for key in keys}):
+        if number >= len(texts) or texts[number] not in ids:
+            return told | {"left_out": f"its documents_sentences have a document {number}, which documents does not"}
+        listed = [key for key, (document, _) in sentences.items() if document == number]
+        spans = _located(texts[number], [sentences[key][1] for key in listed])
+        for key, span in zip(listed, spans or [None] * len(listed), strict=True):
+            if key in keys:
+                place_of = {"start": span.start, "end": span.end} if span else {"text": sentences[key][1].strip()}
+                entries.append({"document": ids[texts[number]], **place_of})
+    return told | {"evidence": entries}
+
+
+def _sentences(listed: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:
+    """By key the number of its document, and the sentence."""
+    found: dict[str, tuple[int, str]] = {}
+    for number, document in enumerate(listed):
+        for pair in document if isinstance(document, list) else [None]:
+            if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
+                raise DataError(f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document")
+            found[pair[0]] = (number, pair[1])
+    return found
+
+
+def _located(text: str, sentences: Sequence[str]) -> list[Span | None]:
+    """Where the sentences stand, one after another with only white space between; empty where they do not."""
+    found: list[Span | None] = []
+    end = 0
+    for sentence in sentences:
+        bare = sentence.strip()
+        if not bare:
+            found.append(None)
+            continue
+        start = text.find(bare, end)
+        if start < 0 or text[end:start].strip():
+            return []
+        end = start + len(bare)
+        found.append(Span(start, end))
+    return found
+
+
+def _lacks(root: Path) -> str:
+    return "" if _files(root) else f"a .jsonl file with the keys {', '.join(_KEYS)}, or a .parquet file"
+
+
+RAGBENCH = Layout(
+    name="ragbench",
+    files='.jsonl or .parquet of {"id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"}',
+    holds="evidence",
+    lacks=_lacks,
+    read=_read,
+)

@@ -1,0 +1,373 @@
+"""Public collections are read in their own layouts: what is written in the files is what is scored, and no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.evaluation.loading import LAYOUTS, load_benchmark, load_segmented
+from chunkcore.evaluation.loading.layouts import recognised
+from chunkcore.segmenters.labelled import load_labelled
+from tests import layouts
+from tests.layouts import WRITERS, jsonl, write
+
+SECTIONS = ("wiki727k", "choi")
+
+
+def said(benchmark: Benchmark, query: Query | str) -> list[str]:
+    """The texts of a query's evidence."""
+    if isinstance(query, str):
+        query = next(each for each in benchmark.queries if each.id == query)
+    return [each.span.slice(benchmark.document(each.document_id).text) for each in query.evidence]
+
+
+def reasons(benchmark: Benchmark) -> dict[str, str]:
+    return {problem.query_id: problem.reason for problem in benchmark.problems}
+
+
+def without(benchmark: Benchmark) -> dict[str, Query]:
+    return {query.id: query for query in benchmark.without_evidence}
+
+
+# --- which layout it is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_layout_is_recognised_by_what_is_there(tmp_path: Path, name: str) -> None:
+    found = recognised(WRITERS[name](tmp_path)).name
+    assert found == {"covid_qa": "squad"}.get(name, name)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name not in SECTIONS])
+def test_a_layout_may_be_named_and_nothing_else_is_taken_for_it(tmp_path: Path, name: str) -> None:
+    here = WRITERS[name](tmp_path / "here")
+    loaded = load_benchmark(here, layout=name, require_evidence=False)
+    assert loaded == load_benchmark(here, require_evidence=False)
+    assert (loaded.name, bool(loaded.documents)) == ("here", True)
+    assert loaded.queries or loaded.without_evidence
+    write(tmp_path / "there" / "readme.txt", "nothing")
+    with pytest.raises(DataError, match=rf"there is not of the layout {name}: it lacks "):
+        load_benchmark(tmp_path / "there", layout=name)
+
+
+def test_what_each_layout_lacks_is_told_where_none_is_recognised(tmp_path: Path) -> None:
+    write(tmp_path / "corpus.jsonl", "{}")
+    write(tmp_path / "some.json", '{"data": 1}')
+    with pytest.raises(DataError) as caught:
+        load_benchmark(tmp_path)
+    told = str(caught.value)
+    assert "put a questions.jsonl beside the documents, or give its path" in told
+    assert "for beir it lacks queries.jsonl and qrels/*.tsv" in told
+    assert "for squad or cuad or covid_qa it lacks a .json file with the keys data, paragraphs" in told
+    assert all(name in told for name in LAYOUTS)
+    assert "\n" not in told
+
+
+def test_an_unknown_layout_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no layout is called 'bier': expected auto, chroma, chunkcore, beir"):
+        load_benchmark(tmp_path, layout="bier")
+
+
+def test_questions_from_elsewhere_make_the_files_plain_documents(tmp_path: Path) -> None:
+    """A folder of somebody's own texts stays that, though one of them looks like a public collection's file."""
+    layouts.squad(tmp_path)
+    loaded = load_benchmark(tmp_path, [{"question": "?", "evidence": ["Owls hunt."]}])
+    assert [document.id for document in loaded.documents] == ["dev-v2.0.json"]
+    with pytest.raises(OptionError, match="the layout squad has its own questions"):
+        load_benchmark(tmp_path, [{"question": "?"}], layout="squad")
+
+
+def test_documents_at_hand_have_no_layout() -> None:
+    with pytest.raises(OptionError, match="layout"):
+        load_benchmark([], [], layout="beir")
+
+
+# --- each layout -------------------------------------------------------------------------------------
+
+
+def test_beir(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.beir(tmp_path))
+    assert {document.id: document.text for document in loaded.documents} == {
+        "MED-10": "Statins\nThey lower it.",
+        "MED-14": "Tea is hot.",
+        "MED-20": "",
+    }
+    (query,) = loaded.queries
+    assert (query.id, query.text, query.metadata["grades"]) == (
+        "PLAIN-2",
+        "What lowers it?",
+        {"MED-10": 2, "MED-14": 1},
+    )
+    assert said(loaded, query) == ["Statins\nThey lower it.", "Tea is hot."]
+    assert reasons(loaded) == {
+        "PLAIN-4": "queries.jsonl, line 3: its document 'MED-20' is empty",
+        "PLAIN-5": "queries.jsonl, line 4: its document 'MED-99' is not among the 3 documents",
+        "PLAIN-6": "queries.jsonl, line 5: no document is judged relevant",
+        "PLAIN-9": "test.tsv: queries.jsonl has no query of this id",
+    }
+
+
+def test_another_split_of_beir_is_named_by_its_file(tmp_path: Path) -> None:
+    layouts.beir(tmp_path)
+    assert [query.id for query in load_benchmark(tmp_path, tmp_path / "qrels" / "dev.tsv").queries] == ["PLAIN-3"]
+    (tmp_path / "qrels" / "test.tsv").unlink()
+    assert [query.id for query in load_benchmark(tmp_path).queries] == ["PLAIN-3"]
+
+
+@pytest.mark.parametrize("name", ["squad", "cuad", "covid_qa"])
+def test_squad_and_those_who_share_its_layout(tmp_path: Path, name: str) -> None:
+    loaded = load_benchmark(layouts.squad(tmp_path), layout=name)
+    (document,) = loaded.documents
+    assert (document.id, document.text) == ("Animals", "Foxes nap. Dogs nap.\n\nOwls hunt.")
+    assert [(query.id, said(loaded, query)) for query in loaded.queries] == [
+        ("a1", ["Foxes", "Dogs"]),
+        ("a4", ["Owls"]),
+    ]
+    assert loaded.queries[0].metadata["answers"] == ["Foxes", "Dogs"]
+    unanswerable = without(loaded)["a2"]
+    assert (unanswerable.metadata["unanswerable"], unanswerable.metadata["answers"]) == (True, [])
+    assert reasons(loaded) == {
+        "a3": "dev-v2.0.json, data[0].paragraphs[0].qas[2]: at 10-14 of 'Animals' stands ' Dog', not 'Dogs'"
+    }
+
+
+def test_an_article_without_title_is_named_by_its_document_id(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.covid_qa(tmp_path))
+    assert (loaded.documents[0].id, said(loaded, "262")) == ("630", ["Masks"])
+
+
+def test_one_file_of_several_can_be_asked_for(tmp_path: Path) -> None:
+    text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")
+    write(tmp_path / "train-v2.0.json", text.replace("Animals", "Beasts").replace('"id": "a', '"id": "b'))
+    assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals", "Beasts"]
+    alone = load_benchmark(tmp_path / "train-v2.0.json")
+    assert ([each.id for each in alone.documents], alone.name) == (["Beasts"], "train-v2.0")
+
+
+def test_qasper_whole_paragraphs(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.qasper(tmp_path))
+    (paper,) = loaded.documents
+    assert paper.text.startswith(
+        "On Foxes\n\nWe watch foxes.\n\nIntroduction\n\nFoxes nap. They nap a lot.\n\nSame words."
+    )
+    assert [(paper.text[start:].partition("\n")[0], name) for start, name in paper.metadata["sections"]] == [
+        ("Introduction", "Introduction"),
+        ("Method ::: Watching", "Method ::: Watching"),
+    ]
+    assert said(loaded, "q-nap") == ["Foxes nap. They nap a lot.", "We sat. We watched."]
+    assert loaded.queries[0].metadata["answers"] == ["nap, a lot", "They nap."]
+    assert said(loaded, "q-table") == ["Table 1: Naps by day."]
+    assert without(loaded)["q-none"].metadata["answers"] == ["Unanswerable"]
+    found = reasons(loaded)
+    assert set(found) == {"q-twice", "q-gone", "q-float"}
+    assert "occurs 2 times" in found["q-twice"]
+    assert "'Not in the paper.' is not found in '1909.00694'" in found["q-gone"]
+    assert "a figure or table, and the file has no such caption" in found["q-float"]
+
+
+def test_qasper_highlighted_sentences_are_sought_in_the_paragraphs_that_were_marked(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.qasper(tmp_path), layout="qasper_highlighted")
+    assert said(loaded, "q-nap") == ["They nap a lot.", "We watched."]
+    assert said(loaded, "q-table") == ["Table 1: Naps by day."]
+    assert set(reasons(loaded)) == {"q-twice", "q-gone", "q-float"}
+
+
+def test_quality_has_choices_and_no_evidence(tmp_path: Path) -> None:
+    layouts.quality(tmp_path)
+    with pytest.raises(
+        DataError, match="no evidence is marked for its 2 questions, so that no retrieval can be scored"
+    ):
+        load_benchmark(tmp_path)
+    loaded = load_benchmark(tmp_path, require_evidence=False)
+    assert [(each.id, each.text) for each in loaded.documents] == [("52845", "<html>\nThe girl left.\n</html>")]
+    first, second = loaded.without_evidence
+    assert (first.id, second.id) == ("52845_75VB1ISR_1", "52845_ABC-1")
+    assert first.metadata["choices"] == ["He", "She", "They", "None"]
+    assert (first.metadata["correct"], first.metadata["answers"]) == (1, ["She"])
+    assert "correct" not in second.metadata
+    assert first.metadata["document_id"] == "52845"
+
+
+def test_two_texts_of_one_article_are_an_error(tmp_path: Path) -> None:
+    file = layouts.quality(tmp_path) / "QuALITY.v1.0.1.dev"
+    file.write_text(file.read_text("utf-8").replace("The girl left", "The girl ran", 1), "utf-8")
+    with pytest.raises(DataError, match=r"line 2: the article '52845' has another text than at .*line 1"):
+        load_benchmark(tmp_path)
+
+
+def test_narrativeqa_is_about_summaries_until_the_stories_are_there(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.narrativeqa(tmp_path), require_evidence=False)
+    assert [(each.id, each.text) for each in loaded.documents] == [
+        ("ab12", "A fox, who naps."),
+        ("cd34", "An owl hunts."),
+    ]
+    assert loaded.documents[1].metadata["kind"] == "movie"
+    assert [each.metadata["answers"] for each in loaded.without_evidence] == [["The fox", "A fox"], ["The owl"]]
+    write(tmp_path / "tmp" / "ab12.content", "Once upon a time.")
+    loaded = load_benchmark(tmp_path, require_evidence=False)
+    assert [(each.id, each.text) for each in loaded.documents] == [("ab12", "Once upon a time.")]
+    assert "its story 'cd34' is not there" in reasons(loaded)["q2"]
+
+
+def test_no_id_of_narrativeqa_leads_out_of_its_folder(tmp_path: Path) -> None:
+    write(tmp_path / "secret.content", "secret")
+    root = layouts.narrativeqa(tmp_path / "here")
+    write(root / "tmp" / "ab12.content", "Once.")
+    listed = root / "documents.csv"
+    listed.write_text(listed.read_text("utf-8").replace("cd34", "../../secret"), "utf-8")
+    assert [each.id for each in load_benchmark(root, require_evidence=False).documents] == ["ab12"]
+
+
+def test_legalbench_rag_counts_as_its_program_reads(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.legalbench_rag(tmp_path))
+    assert [(query.id, query.collection, said(loaded, query)) for query in loaded.queries] == [
+        ("cuad-1", "cuad", ["The rent is 5."]),
+        ("maud-1", "maud", ["Merger"]),
+    ]
+    assert reasons(loaded)["cuad-2"].startswith("cuad.json, tests[1]: at 11-25 of 'cuad/A_Lease.txt' stands")
+    assert "'cuad/C.txt' is not among the 2 documents" in reasons(loaded)["cuad-3"]
+
+
+def test_evidence_inference_takes_offsets_that_are_right_and_passages_that_stand_once(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.evidence_inference(tmp_path))
+    question = (
+        "With respect to pain, characterize the reported difference between aspirin, daily and those receiving placebo."
+    )
+    assert loaded.queries[0].text == question
+    spans = [(each.span.start, each.span.end) for each in loaded.queries[0].evidence]
+    assert spans == [(13, 23), (33, 41)]
+    assert loaded.queries[0].metadata["answers"] == ["significantly decreased"]
+    assert said(loaded, "2") == ["Pain fell."]
+    assert "'It fell.' occurs 2 times" in reasons(loaded)["3"]
+    assert "its document 'PMC99' is not among the 1 documents" in reasons(loaded)["4"]
+    inner = load_benchmark(tmp_path / "annotations")
+    assert inner.queries == loaded.queries
+
+
+def test_what_no_verifier_accepted_is_no_evidence(tmp_path: Path) -> None:
+    file = layouts.evidence_inference(tmp_path) / "annotations" / "annotations_merged.csv"
+    file.write_text(file.read_text("utf-8").replace("0,2,77,1,1", "0,2,77,1,0"), "utf-8")
+    assert "no annotation of it was accepted" in reasons(load_benchmark(tmp_path))["2"]
+
+
+def test_qmsum_turns_questions_and_topics(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.qmsum(tmp_path))
+    (meeting,) = loaded.documents
+    assert meeting.text == "A: Hello .\nB: Budget ?\nA: Five .\nB: Bye ."
+    assert [meeting.text[start] for start in meeting.metadata["boundaries"]] == ["B", "B"]
+    assert meeting.metadata["boundaries"] == [11, 33]
+    assert said(loaded, "ES1-specific-1") == ["B: Budget ?\nA: Five ."]
+    assert said(loaded, "ES1-specific-2") == ["A: Hello .", "B: Bye ."]
+    assert list(without(loaded)) == ["ES1-general-1"]
+    assert reasons(loaded) == {
+        "ES1-specific-3": "ES1.json, specific_query_list[2]: the turns 3 to 9 are not all among the meeting's 4"
+    }
+
+
+def test_qmsum_as_lines_is_the_same(tmp_path: Path) -> None:
+    meeting = json.loads((layouts.qmsum(tmp_path) / "ES1.json").read_text("utf-8"))
+    lines = jsonl(tmp_path / "lines" / "test.jsonl", meeting)
+    loaded = load_benchmark(lines)
+    assert [each.id for each in loaded.documents] == ["test-1"]
+    assert said(loaded, "test-1-specific-1") == ["B: Budget ?\nA: Five ."]
+
+
+def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.ragbench(tmp_path))
+    assert [each.text for each in loaded.documents] == [
+        "Masks help. Masks help. Tea is hot.",
+        "Owls hunt.",
+        "Dr. Fox naps. [1] Dr. Owl hunts.",
+    ]
+    first, last = loaded.queries
+    assert [(each.span.start, each.span.end) for each in first.evidence] == [(12, 23), (0, 10)]
+    assert said(loaded, last) == ["Dr. Owl hunts."]
+    assert (first.collection, first.metadata["response"], "answers" in first.metadata) == (
+        "covidqa_test",
+        "Masks.",
+        False,
+    )
+    assert list(without(loaded)) == ["r2"]
+    assert reasons(loaded) == {"r3": "test.jsonl, line 3: its relevant sentence 'general' is none of its documents'"}
+
+
+def test_ragbench_as_parquet_is_the_same(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow (the extra parquet) is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = layouts.ragbench(tmp_path / "lines") and layouts.RAGBENCH_ROWS
+    (tmp_path / "parquet").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "parquet" / "test-00000-of-00001.parquet")
+    lines, columns = load_benchmark(tmp_path / "lines"), load_benchmark(tmp_path / "parquet")
+    assert (columns.documents, columns.queries) == (lines.documents, lines.queries)
+    write(tmp_path / "parquet" / "broken.parquet", "PAR1 and no more")
+    with pytest.raises(DataError, match=r"broken\.parquet cannot be read as Parquet"):
+        load_benchmark(tmp_path / "parquet")
+
+
+def test_parquet_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chunkcore.errors import MissingExtraError
+
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(__import__("sys").modules, name, None)
+    write(tmp_path / "test.parquet", "PAR1")
+    with pytest.raises(MissingExtraError, match=r"chunkadapters\[parquet\]"):
+        load_benchmark(tmp_path, layout="ragbench")
+
+
+# --- texts whose sections are known -------------------------------------------------------------------
+
+
+def test_wiki727k_sections_and_headings(tmp_path: Path) -> None:
+    (article,) = load_segmented(layouts.wiki727k(tmp_path))
+    assert (article.id, article.text) == (
+        "test/00/0/12345",
+        "Foxes are animals.\nThey nap.\nFoxes sleep.\n***LIST***.\nFox.",
+    )
+    starts = article.metadata["boundaries"]
+    assert [article.text[start:].partition("\n")[0] for start in starts] == ["Foxes sleep.", "Fox."]
+    headings = article.metadata["headings"]
+    assert [(level, title) for _, level, title in headings] == [
+        (1, "preface"),
+        (2, "Habits"),
+        (3, "Sleep"),
+        (2, "Names"),
+    ]
+
+
+def test_choi_segments(tmp_path: Path) -> None:
+    (text,) = load_segmented(layouts.choi(tmp_path))
+    assert (text.id, text.text) == ("3-5/0.ref", "First one .\nFirst two .\nSecond one .")
+    assert text.metadata["boundaries"] == [24]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentences", "starts"), [("wiki727k", 5, [2, 4]), ("choi", 3, [2]), ("qmsum", 4, [1, 3])]
+)
+def test_segmenters_train_on_all_of_them(tmp_path: Path, name: str, sentences: int, starts: list[int]) -> None:
+    (text,) = load_labelled(WRITERS[name](tmp_path))
+    assert (len(text.sentences), text.starts.tolist()) == (sentences, starts)
+
+
+def test_our_own_lines_with_boundaries_are_such_texts(tmp_path: Path) -> None:
+    row: dict[str, Any] = {"id": "a", "text": "One. Two.", "boundaries": [5]}
+    file = jsonl(tmp_path / "documents.jsonl", row)
+    assert load_segmented(tmp_path) == load_segmented(file) == load_segmented(file, layout="chunkcore")
+    assert load_segmented(file)[0].metadata["boundaries"] == [5]
+    del row["boundaries"]
+    jsonl(file, row)
+    with pytest.raises(DataError, match="the text 'a' has no boundaries"):
+        load_segmented(file)
+
+
+def test_questions_are_not_sought_where_there_are_only_sections(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"and no questions \(the layout choi\)"):
+        load_benchmark(layouts.choi(tmp_path))
+    with pytest.raises(OptionError, match="the layout beir tells no sections: expected one of chunkcore, "):
+        load_segmented(layouts.beir(tmp_path / "beir"), layout="beir")
+    with pytest.raises(DataError, match="for choi it lacks a file that begins with a line =="):
+        load_segmented(write(tmp_path / "x.txt", "hello"))
