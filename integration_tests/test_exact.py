@@ -1,0 +1,372 @@
+"""`exact`: what the user's configured splitter gives, text for text, with offsets that are right."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("langchain_text_splitters")
+pytest.importorskip("llama_index.core")
+pytest.importorskip("haystack")
+
+from haystack import Document as HaystackDocument
+from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+from langchain_text_splitters import (
+    CharacterTextSplitter,
+    LatexTextSplitter,
+    MarkdownTextSplitter,
+    PythonCodeTextSplitter,
+    RecursiveCharacterTextSplitter,
+    TokenTextSplitter,
+)
+from llama_index.core import Document as LlamaDocument
+from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSplitter
+
+from chunkadapters.exact import Aligned, exact, exact_chunker
+from chunkcore import Chunk, Document, OptionError
+from chunkcore.tokens import TiktokenCounter
+from tests.conftest import shared
+from tests.strategies import hard_text, prose
+
+pytestmark = pytest.mark.peers
+few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+texts = hard_text() | prose() | hard_text(max_parts=120)
+
+# No look-alikes of special tokens: LangChain raises at them, LlamaIndex counts them as one; here they are text.
+SPECIAL = re.compile(r"<\|(?:endoftext|endofprompt|fim_\w+)\|>")
+
+
+def plain(text: str) -> str:
+    """Without what the originals can't read: unpaired surrogates, and look-alikes of special tokens."""
+    return SPECIAL.sub("", "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text))
+
+
+@lru_cache(maxsize=1)
+def real_texts() -> list[str]:
+    folder = shared("data/chroma/corpora")
+    found = [path.read_text(encoding="utf-8")[:40_000] for path in sorted(folder.rglob("*.md"))]
+    for name in ("cuad", "qmsum", "covid_qa"):
+        with shared(f"data/{name}/documents.jsonl").open(encoding="utf-8") as lines:
+            found.append(json.loads(next(lines))["text"][:40_000])
+    return found
+
+
+def check(original: list[str], chunks: list[Chunk], text: str, *, joiner: str = "") -> None:
+    """Text for text, and each chunk where it says it is."""
+    assert [chunk.text for chunk in chunks] == original
+    begins = [chunk.start for chunk in chunks]
+    assert begins == sorted(begins)
+    for chunk in chunks:
+        if not chunk.derived:
+            assert joiner.join(span.slice(text) for span in chunk.spans) == chunk.text
+
+
+def cut(splitter: Any, text: str) -> list[Chunk]:
+    return exact_chunker(splitter).chunk(Document("d", text))
+
+
+# --- LangChain ------------------------------------------------------------------------------------------------
+
+CHARACTER_GRID = [
+    {
+        "separator": separator,
+        "chunk_size": size,
+        "chunk_overlap": overlap,
+        "keep_separator": keep,
+        "strip_whitespace": strip,
+    }
+    for separator, (size, overlap), keep, strip in product(
+        ["\n\n", " ", ", "], [(300, 0), (120, 60)], [False, "start", "end"], [True, False]
+    )
+]
+
+
+@pytest.mark.parametrize("options", CHARACTER_GRID, ids=str)
+def test_langchain_character_on_real_texts(options: dict[str, Any]) -> None:
+    splitter = CharacterTextSplitter(**options)
+    joiner = "" if options["keep_separator"] else options["separator"]
+    for text in real_texts():
+        check(splitter.split_text(text), cut(splitter, text), text, joiner=joiner)
+
+
+@given(
+    texts, st.sampled_from(["\n\n", "\n", " ", "a", "。", ""]), st.sampled_from([False, "start", "end"]),
+    st.integers(1, 30).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size))), st.booleans(),
+)  # fmt: skip
+@few
+@example(" ,,a", ",", False, (9, 0), True)
+def test_langchain_character_on_generated_text(
+    text: str, separator: str, keep: Any, sizes: tuple[int, int], strip: bool
+) -> None:
+    splitter = CharacterTextSplitter(
+        separator=separator, keep_separator=keep, chunk_size=sizes[0], chunk_overlap=sizes[1], strip_whitespace=strip
+    )
+    check(splitter.split_text(text), cut(splitter, text), text, joiner="" if keep else separator)
+
+
+@pytest.mark.parametrize("pattern", [r"(?<=[.!?])\s+", r"(?=\n)", r"\n+"])
+@pytest.mark.parametrize("keep", ["start", "end"])
+def test_langchain_character_with_regular_expressions(pattern: str, keep: str) -> None:
+    splitter = CharacterTextSplitter(
+        separator=pattern, is_separator_regex=True, keep_separator=keep, chunk_size=200, chunk_overlap=20
+    )
+    for text in real_texts():
+        check(splitter.split_text(text), cut(splitter, text), text)
+
+
+@pytest.mark.parametrize(
+    "cls", [RecursiveCharacterTextSplitter, MarkdownTextSplitter, LatexTextSplitter, PythonCodeTextSplitter]
+)
+def test_langchain_recursive_and_what_is_made_of_it(cls: type[RecursiveCharacterTextSplitter]) -> None:
+    for options in (
+        {"chunk_size": 300, "chunk_overlap": 50},
+        {"chunk_size": 90, "chunk_overlap": 0, "keep_separator": False},
+    ):
+        if cls is not RecursiveCharacterTextSplitter:
+            options.pop("keep_separator", None)
+        splitter = cls(**options)
+        for text in real_texts():
+            check(splitter.split_text(text), cut(splitter, text), text)
+
+
+def test_langchain_splitters_by_tokens() -> None:
+    from langchain_core.documents import Document as LangChainDocument
+
+    for encoding in ("cl100k_base", "o200k_base"):
+        TiktokenCounter(encoding).count("")  # tiktoken knows it from here on, with its files
+    for splitter in (
+        RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=100, chunk_overlap=20),
+        CharacterTextSplitter.from_tiktoken_encoder("o200k_base", chunk_size=80, chunk_overlap=0, separator="\n"),
+        TokenTextSplitter("cl100k_base", chunk_size=60, chunk_overlap=30),
+    ):
+        for text in real_texts():
+            if splitter.split_text(text) != [chunk.text for chunk in cut(splitter, text)]:
+                assert isinstance(splitter, TokenTextSplitter)  # it cuts characters, and writes U+FFFD
+                assert "\ufffd" in "".join(splitter.split_text(text))
+        made = exact(splitter).split_documents([LangChainDocument(page_content=text, metadata={"source": "a"})])
+        for each in made:
+            if "spans" in each.metadata:  # several separators between its pieces, where the original wrote one
+                continue
+            assert text[each.metadata["start_index"] : each.metadata["end_index"]] == each.page_content
+
+
+def test_a_length_function_of_the_users_own_is_asked() -> None:
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=5, chunk_overlap=1, length_function=lambda text: text.count("e")
+    )
+    text = real_texts()[0][:4000]
+    check(splitter.split_text(text), cut(splitter, text), text)
+
+
+class Shouting(CharacterTextSplitter):
+    """A subclass that cuts in its own way."""
+
+    def split_text(self, text: str) -> list[str]:
+        return [part.upper() for part in super().split_text(text)]
+
+
+def test_a_splitter_that_is_not_known_cuts_as_it_does_and_is_found_in_order() -> None:
+    text = "The fox naps here. The dog ran off.\n\nThe fox naps here. The cat sat down."
+    chunks = cut(Shouting(separator=". ", chunk_size=20, chunk_overlap=0), text)
+    assert chunks[0].text == "THE FOX NAPS HERE"
+    assert [chunk.start for chunk in chunks] == [0, 19, 56]
+    assert chunks[0].derived
+    assert chunks[0].metadata["located"] in ("order", "folded")
+
+
+# --- LlamaIndex -----------------------------------------------------------------------------------------------
+
+
+def error_of(function: Callable[[str], object], text: str) -> str:
+    try:
+        function(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+LLAMA = [
+    SentenceSplitter(chunk_size=256, chunk_overlap=64),
+    SentenceSplitter(chunk_size=60, chunk_overlap=0, paragraph_separator="\n\n"),
+    SentenceSplitter(chunk_size=30, chunk_overlap=30, secondary_chunking_regex="[^,]+,?"),
+    SentenceSplitter(chunk_size=40, chunk_overlap=10, tokenizer=words, secondary_chunking_regex=None),
+    SentenceSplitter(chunk_size=50, chunk_overlap=5, chunking_tokenizer_fn=lines),
+    LlamaTokenTextSplitter(chunk_size=100, chunk_overlap=20),
+    LlamaTokenTextSplitter(chunk_size=25, chunk_overlap=25, separator="\n", backup_separators=[". ", " "]),
+    LlamaTokenTextSplitter(chunk_size=30, chunk_overlap=0, keep_whitespaces=True),
+]
+
+
+@pytest.mark.parametrize("splitter", LLAMA, ids=lambda each: f"{type(each).__name__}-{each.chunk_size}")
+def test_llamaindex_on_real_texts(splitter: Any) -> None:
+    for text in real_texts():
+        text = plain(text[:20_000])
+        check(splitter.split_text(text), cut(splitter, text), text)
+
+
+@given(texts, st.sampled_from(range(len(LLAMA))))
+@few
+def test_llamaindex_on_generated_text(text: str, number: int) -> None:
+    text = plain(text)
+    original = LLAMA[number].split_text(text) if text else []
+    check(original, cut(LLAMA[number], text), text)
+
+
+@given(hard_text(max_parts=60), st.integers(8, 40), st.integers(0, 8))
+@few
+def test_llamaindex_small_sizes_on_generated_text(text: str, size: int, overlap: int) -> None:
+    text = plain(text)
+    for splitter in (
+        SentenceSplitter(chunk_size=size, chunk_overlap=overlap, paragraph_separator="\n\n"),
+        LlamaTokenTextSplitter(chunk_size=size, chunk_overlap=overlap),
+    ):
+        if text and (raised := error_of(splitter.split_text, text)):
+            assert "Single token" in raised
+            with pytest.raises(ValueError, match="choose a larger size"):
+                cut(splitter, text)
+        else:
+            check(splitter.split_text(text) if text else [], cut(splitter, text), text)
+
+
+def test_a_sentence_splitter_that_loses_white_space_gives_chunks_of_several_spans() -> None:
+    text = "One is here.\n\n\n   Two is a longer one. Three is the longest one of them all."
+    splitter = SentenceSplitter(chunk_size=16, chunk_overlap=0, tokenizer=words)
+    small = SentenceSplitter(chunk_size=13, chunk_overlap=0, tokenizer=words)
+    for each in (splitter, small):
+        check(each.split_text(text), cut(each, text), text)
+
+
+def test_a_function_that_gives_empty_sentences_does_not_hang() -> None:
+    splitter = SentenceSplitter(
+        chunk_size=3, chunk_overlap=0, tokenizer=words, chunking_tokenizer_fn=lambda text: [text, ""]
+    )
+    assert [chunk.text for chunk in cut(splitter, "one two three four")] == ["one two three", "four"]
+
+
+def test_nodes_are_the_originals_with_right_offsets_and_links() -> None:
+    parser = SentenceSplitter(chunk_size=60, chunk_overlap=20, include_prev_next_rel=False)
+    documents = [
+        LlamaDocument(text=plain(text[:8000]), id_=str(number)) for number, text in enumerate(real_texts()[:3])
+    ]
+    ours, theirs = (each.get_nodes_from_documents(documents) for each in (exact(parser), parser))
+    assert [node.text for node in ours] == [node.text for node in theirs]
+    assert not any(node.prev_node for node in ours)
+    for node in ours:
+        assert documents[int(node.ref_doc_id or 0)].text[node.start_char_idx : node.end_char_idx] == node.text
+
+
+def test_another_node_parser_is_aligned() -> None:
+    parser = SentenceWindowNodeParser.from_defaults(window_size=1)
+    text = "The fox naps. The dog runs. The fox naps. The end."
+    assert [chunk.start for chunk in cut(parser, text)] == [0, 14, 28, 42]
+
+
+# --- Haystack -------------------------------------------------------------------------------------------------
+
+
+def haystack_texts(splitter: Any, text: str) -> list[str]:
+    splitter.warm_up()
+    return [each.content for each in splitter.run(documents=[HaystackDocument(content=text)])["documents"]]
+
+
+HAYSTACK: list[Callable[[], Any]] = [
+    lambda: DocumentSplitter(split_by="word", split_length=50, split_overlap=0),
+    lambda: DocumentSplitter(split_by="word", split_length=30, split_overlap=10, split_threshold=15),
+    lambda: DocumentSplitter(split_by="line", split_length=3, split_overlap=1),
+    lambda: DocumentSplitter(split_by="passage", split_length=2, split_threshold=2),
+    lambda: DocumentSplitter(split_by="period", split_length=4, split_overlap=3, split_threshold=4),
+    lambda: DocumentSplitter(split_by="page", split_length=1),
+    lambda: DocumentSplitter(split_by="sentence", split_length=5, split_overlap=1),
+    lambda: DocumentSplitter(split_by="word", split_length=40, split_overlap=15, respect_sentence_boundary=True),
+    lambda: DocumentSplitter(split_by="token", split_length=40, split_overlap=10, split_threshold=20),
+    lambda: RecursiveDocumentSplitter(split_length=40),
+    lambda: RecursiveDocumentSplitter(split_length=40, split_overlap=10),
+    lambda: RecursiveDocumentSplitter(split_length=200, split_overlap=50, split_unit="char"),
+    lambda: RecursiveDocumentSplitter(split_length=60, split_unit="token", separators=["\n\n", "\n", " "]),
+    lambda: RecursiveDocumentSplitter(split_length=60, split_overlap=20, split_unit="token"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(HAYSTACK)))
+def test_haystack_on_real_texts(number: int) -> None:
+    splitter = HAYSTACK[number]()
+    for text in real_texts():
+        text = text[:15_000]
+        check(haystack_texts(splitter, text), cut(splitter, text), text)
+
+
+@given(texts, st.integers(0, len(HAYSTACK) - 1))
+@few
+def test_haystack_on_generated_text(text: str, number: int) -> None:
+    splitter = HAYSTACK[number]()
+    text = plain(text)
+    check(haystack_texts(splitter, text) if text else [], cut(splitter, text), text)
+
+
+def test_a_haystack_splitter_stays_a_component_that_can_be_written_down() -> None:
+    from haystack import Pipeline
+
+    pipeline = Pipeline()
+    pipeline.add_component("splitter", exact(DocumentSplitter(split_by="word", split_length=3)))
+    loaded = Pipeline.loads(pipeline.dumps())
+    chunks = loaded.run({"splitter": {"documents": [HaystackDocument(content="one two one two one two")]}})
+    places = [(each.meta["split_idx_start"], each.meta["split_idx_end"]) for each in chunks["splitter"]["documents"]]
+    assert places == [(0, 12), (12, 23)]
+
+
+# --- all ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_splitter_is_told() -> None:
+    with pytest.raises(OptionError, match=r"expected a configured LangChain TextSplitter.* got str"):
+        exact("recursive")
+
+
+def test_a_function_that_makes_things_up_is_told() -> None:
+    chunker = Aligned(split=lambda text: ["nothing of the kind stands in there, at all"])
+    with pytest.raises(Exception, match="stands nowhere in its text: 'nothing of"):
+        chunker.chunk(Document("d", "Some text of another kind, about a fox."))
+
+
+def test_splitters_with_other_settings_have_other_fingerprints() -> None:
+    splitters = [Shouting(separator=each, chunk_size=9, chunk_overlap=0) for each in (" ", "\n")]
+    first, second = (exact_chunker(each).fingerprint for each in splitters)
+    assert first != second
+    assert first == exact_chunker(Shouting(separator=" ", chunk_size=9, chunk_overlap=0)).fingerprint
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=20, chunk_overlap=0),
+        CharacterTextSplitter(separator=" ", chunk_size=20, chunk_overlap=0),
+        LLAMA[0],
+        LLAMA[5],
+        HAYSTACK[0](),
+        HAYSTACK[9](),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_an_exact_chunker_survives_a_pickle_and_its_own_dictionary(splitter: Any) -> None:
+    chunker = exact_chunker(splitter)
+    text = "One is here. Two is here. " * 40
+    assert pickle.loads(pickle.dumps(chunker)).split_text(text) == chunker.split_text(text)
+    assert type(chunker).from_dict(chunker.to_dict()).split_text(text) == chunker.split_text(text)

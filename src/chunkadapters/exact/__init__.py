@@ -1,0 +1,71 @@
+"""`exact`: the splitter that you have configured, with the same chunk texts and offsets that are right.
+
+joined.py      chunks made of pieces: what the original glues, and where each piece stands
+functions.py   the user's own functions: with a name, and as a counter
+langchain.py, llamaindex.py, haystack.py
+               what each framework's splitters do, on offsets, and which of ours replaces a configured one
+aligned.py     any other splitter: it cuts as it does, and its pieces are found in the document's order
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chunkadapters.exact.aligned import Aligned
+from chunkcore.chunkers.base import Chunker
+from chunkcore.errors import OptionError
+
+__all__ = ["Aligned", "exact", "exact_chunker"]
+
+
+def exact(splitter: Any) -> Any:
+    """The user's splitter with right offsets, as a splitter of the same framework.
+
+    The chunk texts are those of the original, options and all; where a fault of the original is not repeated on
+    purpose, the framework's page of the documentation says which. Offsets are right by construction where the
+    original's way of cutting is known here: LangChain's recursive, character and token splitters, LlamaIndex'
+    sentence and token splitters, Haystack's document and recursive splitters. Any other splitter cuts as it does, and
+    its pieces are found in the document's order; what is found nowhere has no place.
+
+    Args:
+        splitter: a configured LangChain `TextSplitter`, LlamaIndex `NodeParser` or Haystack splitter component.
+
+    Returns:
+        A `ChunkcoreTextSplitter`, `ChunkcoreNodeParser` or `ChunkcoreDocumentSplitter`.
+
+    Raises:
+        OptionError: (a ValueError) it is no splitter of a known framework.
+
+    >>> from langchain_text_splitters import CharacterTextSplitter
+    >>> splitter = exact(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0))
+    >>> [(each.page_content, each.metadata["start_index"]) for each in splitter.create_documents(["one two one two"])]
+    [('one two', 0), ('one two', 8)]
+    """
+    modules = {cls.__module__.partition(".")[0] for cls in type(splitter).__mro__}
+    if "langchain_text_splitters" in modules:
+        from chunkadapters.exact import langchain
+
+        return langchain.exact(splitter)
+    if "llama_index" in modules:
+        from chunkadapters.exact import llamaindex
+
+        return llamaindex.exact(splitter)
+    if hasattr(type(splitter), "__haystack_input__") or hasattr(splitter, "__haystack_input__"):
+        from chunkadapters.exact import haystack
+
+        return haystack.exact(splitter)
+    raise OptionError(
+        "expected a configured LangChain TextSplitter, LlamaIndex NodeParser or Haystack splitter component, "
+        f"got {type(splitter).__name__}; for a function from a text to its pieces, build chunkadapters.exact.Aligned"
+    )
+
+
+def exact_chunker(splitter: Any) -> Chunker:
+    """The same as a chunker, for `compare` and wherever no framework is wanted.
+
+    >>> from langchain_text_splitters import CharacterTextSplitter
+    >>> exact_chunker(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0)).split_text("one two three")
+    ['one two', 'three']
+    """
+    found: Chunker = getattr(exact(splitter), "chunker")  # noqa: B009
+    return found

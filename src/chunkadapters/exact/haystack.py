@@ -1,0 +1,275 @@
+"""Haystack's document and recursive splitters on offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal
+
+from haystack import Document as HaystackDocument
+from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+
+from chunkadapters.exact.aligned import Aligned
+from chunkadapters.exact.joined import Joined, joined
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, register
+from chunkcore.document import Document, Span
+from chunkcore.errors import OptionError
+from chunkcore.tokens import TokenCounter, TokenizedText
+from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
+
+__all__ = ["HaystackRecursive", "HaystackUnits", "exact"]
+
+Piece = tuple[int, int]
+Unit = Literal["page", "passage", "period", "word", "line", "sentence", "token"]
+
+_SEPARATORS = {"page": "\f", "passage": "\n\n", "period": ".", "word": " ", "line": "\n"}
+
+
+def exact(splitter: Any) -> ChunkcoreDocumentSplitter:
+    """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
+    if isinstance(splitter, ChunkcoreDocumentSplitter):
+        return splitter
+    return ChunkcoreDocumentSplitter(_equivalent(splitter))
+
+
+def _equivalent(splitter: Any) -> Chunker:
+    if type(splitter) is DocumentSplitter and splitter.split_by != "function":
+        return HaystackUnits(
+            unit=splitter.split_by,
+            size=splitter.split_length,
+            overlap=splitter.split_overlap,
+            threshold=splitter.split_threshold,
+            whole_sentences=splitter.respect_sentence_boundary,
+            language=splitter.language,
+            use_split_rules=splitter.use_split_rules,
+            extend_abbreviations=splitter.extend_abbreviations,
+            counter=splitter.tokenizer_encoding,
+        )
+    if type(splitter) is RecursiveDocumentSplitter:
+        return HaystackRecursive(
+            unit=splitter.split_units,
+            size=splitter.split_length,
+            overlap=splitter.split_overlap,
+            separators=tuple(splitter.separators),
+            **_sentence_options(splitter.sentence_splitter_params),
+            counter="o200k_base",
+        )
+    return Aligned(split=lambda text: _texts(splitter, text))
+
+
+def _texts(splitter: Any, text: str) -> list[str]:
+    warm_up = getattr(splitter, "warm_up", None)
+    if warm_up:
+        warm_up()
+    documents = splitter.run(documents=[HaystackDocument(content=text)])["documents"]
+    return [document.content or "" for document in documents]
+
+
+def _sentence_options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of Haystack's sentence splitter, those left out as it has them."""
+    return {"keep_white_spaces": False, **given}
+
+
+@lru_cache(maxsize=8)
+def _sentence_splitter(language: Any, rules: bool, abbreviations: bool, white_space: bool) -> Any:
+    from haystack.components.preprocessors.sentence_tokenizer import SentenceSplitter
+
+    return SentenceSplitter(
+        language=language,
+        use_split_rules=rules,
+        extend_abbreviations=abbreviations,
+        keep_white_spaces=white_space,
+    )
+
+
+@register("haystack_units")
+@dataclass(frozen=True, kw_only=True)
+class HaystackUnits(Joined):
+    r"""Haystack's DocumentSplitter on offsets: windows of so many units.
+
+    A unit is a word with the space after it, a line, a sentence, a token, and so on; a window has `size` of them, and
+    shares `overlap` with the one before it. A last window of fewer than `threshold` units joins the one before it. With
+    `whole_sentences` windows are of whole sentences, of about `size` words. Where Haystack's sentence splitter
+    leaves out white space, the original glues sentences; such a chunk has several spans, and its text is the
+    original's.
+
+    One pass over the text; linear.
+
+    Attributes:
+        unit: "word", "line", "passage" (between blank lines), "page" (between form feeds), "period", "sentence" (by
+            Haystack's sentence splitter, which uses nltk), or "token" (of the counter).
+        size: units a chunk; words with `whole_sentences`.
+        overlap: units that neighbours share; words, about, with `whole_sentences`; under `size`.
+        threshold: see above.
+        whole_sentences: never cut inside a sentence; for words.
+        language: of sentences, in two letters.
+        use_split_rules: Haystack's own rules beside nltk's.
+        extend_abbreviations: Haystack's own abbreviations beside nltk's.
+
+    Raises:
+        OptionError: an option is out of range.
+
+    >>> HaystackUnits(size=2, overlap=1).split_text("one two three")
+    ['one two ', 'two three']
+    """
+
+    unit: Unit = "word"
+    size: int = 200
+    overlap: int = 0
+    threshold: int = 0
+    whole_sentences: bool = False
+    language: str = "en"
+    use_split_rules: bool = True
+    extend_abbreviations: bool = True
+
+    def _validate(self) -> None:
+        if self.size < 1 or not 0 <= self.overlap < self.size:
+            raise OptionError(f"size is at least 1 and overlap 0 to under size, got {self.size} and {self.overlap}")
+        self._join_by("")
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        if not source.text:
+            return []
+        units = self._units(source)
+        rows = self._whole(source.text, units) if self.whole_sentences else self._windows(units)
+        found = [joined(source.text, units[first:last], "", strip=False) for first, last in rows]
+        return [draft for draft in found if draft]
+
+    def _units(self, source: TokenizedText) -> list[Piece]:
+        text = source.text
+        if self.whole_sentences or self.unit == "sentence":
+            splitter = _sentence_splitter(self.language, self.use_split_rules, self.extend_abbreviations, True)
+            return [(each["start"], each["end"]) for each in splitter.split_sentences(text)]
+        if self.unit == "token":
+            edges = [*source.boundaries.tolist(), len(text)]
+        else:
+            edges = [0, *(match.end() for match in re.finditer(re.escape(_SEPARATORS[self.unit]), text)), len(text)]
+        return list(pairwise(edges))
+
+    def _windows(self, units: Sequence[Piece]) -> list[Piece]:
+        """The windows, as the first unit of each and the one after its last."""
+        found: list[Piece] = []
+        reached = 0
+        for first in range(0, len(units), self.size - self.overlap):
+            last = min(first + self.size, len(units))
+            new = units[max(first, reached) : last]
+            if self.overlap and found and not any(start < end for start, end in new):
+                continue
+            reached = last
+            if last - first < self.threshold and found:
+                found[-1] = (found[-1][0], last)
+            else:
+                found.append((first, last))
+            if last == len(units):
+                break
+        return found
+
+    def _whole(self, text: str, sentences: Sequence[Piece]) -> Iterator[Piece]:
+        """Windows of whole sentences, by their words."""
+        words = [len(text[start:end].split()) for start, end in sentences]
+        first = count = 0
+        for place, size in enumerate(words):
+            count += size
+            following = words[place + 1] if place + 1 < len(words) else 0
+            if place + 1 == len(words) or count + following > self.size:
+                yield first, place + 1
+                first = self._kept(words, first, place + 1)
+                count = sum(words[first : place + 1])
+
+    def _kept(self, words: Sequence[int], first: int, last: int) -> int:
+        """The first sentence of the next window: of the last one's as many as come to the overlap, but its first."""
+        begin, count = last, 0
+        while self.overlap and begin - 1 > first:
+            count += words[begin - 1]
+            if count > self.size:
+                break
+            begin -= 1
+            if count > self.overlap:
+                break
+        return begin
+
+
+@register("haystack_recursive")
+@dataclass(frozen=True, kw_only=True)
+class HaystackRecursive(DraftingChunker):
+    """Haystack's RecursiveDocumentSplitter, with the offsets of what it cuts.
+
+    Haystack's own code cuts. Its pieces stand one after another, so that their lengths tell where; each is held
+    against the text. Where it wrote something that is not there (it cut a character of several tokens, and wrote
+    U+FFFD), the chunk's text is the original's and its span the text from one place that is known to the next.
+
+    Attributes:
+        unit: what sizes are: "word", "char", or "token" (of o200k_base).
+        size: the most that a chunk has.
+        overlap: how much neighbours share; under `size`.
+        separators: tried in this order; "sentence" for Haystack's sentence splitter.
+        language: of sentences, in two letters.
+        use_split_rules: Haystack's own rules beside nltk's.
+        extend_abbreviations: Haystack's own abbreviations beside nltk's.
+        keep_white_spaces: sentences keep the white space between them, by the splitter's own rules.
+
+    Raises:
+        OptionError: an option is out of range.
+
+    >>> HaystackRecursive(size=2, separators=(" ",)).spans("one two three four")
+    [(Span(start=0, end=8),), (Span(start=8, end=18),)]
+    """
+
+    unit: Literal["word", "char", "token"] = "word"
+    size: int = 200
+    overlap: int = 0
+    separators: tuple[str, ...] = ("\n\n", "sentence", "\n", " ")
+    language: str = "en"
+    use_split_rules: bool = True
+    extend_abbreviations: bool = True
+    keep_white_spaces: bool = True
+    counter: TokenCounter | str = "o200k_base"
+
+    def _validate(self) -> None:
+        if self.size < 1 or not 0 <= self.overlap < self.size:
+            raise OptionError(f"size is at least 1 and overlap 0 to under size, got {self.size} and {self.overlap}")
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        text = source.text
+        if not text:
+            return []
+        splitter = _recursive_splitter(self)
+        pieces = splitter._chunk_text(text)
+        if not self.overlap:
+            return list(_placed(text, pieces, [0] * len(pieces)))
+        if self.unit == "word":
+            return [Draft((Span(start, end),)) for start, end in splitter._apply_word_overlap(pieces)]
+        overlapped = splitter._apply_overlap(list(pieces))
+        shared = [0, *(len(splitter._get_overlap([piece])[0]) for piece in overlapped[:-1])]
+        return list(_placed(text, overlapped, shared))
+
+
+@lru_cache(maxsize=8)
+def _recursive_splitter(chunker: HaystackRecursive) -> RecursiveDocumentSplitter:
+    splitter = RecursiveDocumentSplitter(
+        split_length=chunker.size,
+        split_overlap=chunker.overlap,
+        split_unit=chunker.unit,
+        separators=list(chunker.separators),
+        sentence_splitter_params={
+            "language": chunker.language,
+            "use_split_rules": chunker.use_split_rules,
+            "extend_abbreviations": chunker.extend_abbreviations,
+            "keep_white_spaces": chunker.keep_white_spaces,
+        },
+    )
+    splitter.warm_up()
+    return splitter
+
+
+def _placed(text: str, pieces: Sequence[str], shared: Sequence[int]) -> Iterator[Draft]:
+    """Pieces that stand one after another, each sharing so many characters with the one before it."""
+    end = 0
+    for piece, overlap in zip(pieces, shared, strict=True):
+        start = max(0, end - overlap)
+        end = min(start + len(piece), len(text))
+        if start < end:
+            yield Draft((Span(start, end),), derived=None if text[start:end] == piece else piece)

@@ -1,0 +1,171 @@
+"""LangChain's splitters on offsets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from langchain_text_splitters import (
+    CharacterTextSplitter,
+    RecursiveCharacterTextSplitter,
+    TextSplitter,
+    TokenTextSplitter,
+)
+
+from chunkadapters.exact.aligned import Aligned
+from chunkadapters.exact.functions import counter_of
+from chunkadapters.exact.joined import Joined, joined
+from chunkadapters.langchain import ChunkcoreTextSplitter
+from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, register
+from chunkcore.chunkers.fixed_token import FixedToken
+from chunkcore.chunkers.recursive import Recursive
+from chunkcore.document import Document
+from chunkcore.errors import OptionError
+from chunkcore.packing import pack, running_sizes
+from chunkcore.tokens import TiktokenCounter, TokenizedText
+
+__all__ = ["LangChainCharacter", "exact"]
+
+_LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
+
+
+def exact(splitter: TextSplitter) -> ChunkcoreTextSplitter:
+    """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
+    return ChunkcoreTextSplitter(_equivalent(splitter))
+
+
+def _equivalent(splitter: Any) -> Chunker:
+    if isinstance(splitter, ChunkcoreTextSplitter):
+        return splitter.chunker
+    options: dict[str, Any] = {
+        "size": splitter._chunk_size,
+        "overlap": splitter._chunk_overlap,
+        "counter": counter_of(splitter._length_function),
+    }
+    keep = _keep(splitter._keep_separator)
+    if _cuts_like(splitter, RecursiveCharacterTextSplitter):
+        options |= {"keep": keep, "strip": splitter._strip_whitespace, "regex": splitter._is_separator_regex}
+        chunker = Recursive(separators=tuple(splitter._separators), **options)
+        return chunker if keep != "drop" else _Glued(chunker=chunker, original=splitter, counter=chunker.counter)
+    if _cuts_like(splitter, CharacterTextSplitter):
+        options |= {"keep": keep, "strip": splitter._strip_whitespace, "regex": splitter._is_separator_regex}
+        return LangChainCharacter(separator_text=splitter._separator, **options)
+    if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
+        return FixedToken(**{**options, "counter": TiktokenCounter(splitter._tokenizer.name)})
+    return Aligned(split=splitter.split_text, counter=options["counter"])
+
+
+def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
+    """Whether it is of the class, and no subclass has replaced how it cuts."""
+    ways = ("split_text", "_split_text", "_merge_splits", "_join_docs")
+    return isinstance(splitter, cls) and all(
+        getattr(type(splitter), way, None) is getattr(cls, way, None) for way in ways
+    )
+
+
+def _keep(value: Any) -> Keep:
+    return "end" if value == "end" else "start" if value else "drop"
+
+
+@register("langchain_character")
+@dataclass(frozen=True, kw_only=True)
+class LangChainCharacter(Joined):
+    r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size.
+
+    A piece over `size` stays whole. Where separators are dropped, the original joins pieces by the separator: where
+    several stood between two pieces, such a chunk has several spans. What is different on purpose: where
+    matches of a regular expression are dropped, the original joins pieces by the expression itself; here they are
+    joined by nothing.
+
+    One pass of the tokenizer; time and memory grow linearly with the text.
+
+    Attributes:
+        size: the target, in the counter's unit.
+        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
+        separator_text: what parts pieces; "" for single characters.
+        keep: where it goes: to the "start" of the piece after it, the "end" of the one before it, or "drop".
+        regex: it is a regular expression of Python's `re`.
+        strip: chunks lose the white space at their ends, and those of white space alone are left out.
+
+    Raises:
+        OptionError: an option is out of range.
+
+    >>> chunker = LangChainCharacter(size=9, overlap=0, separator_text=",", counter="characters")
+    >>> [[(span.start, span.end) for span in spans] for spans in chunker.spans("one,two,,three")]
+    [[(0, 7)], [(9, 14)]]
+    """
+
+    size: int = 4000
+    overlap: int = 200
+    separator_text: str = "\n\n"
+    keep: Keep = "drop"
+    regex: bool = False
+    strip: bool = True
+
+    def _validate(self) -> None:
+        if not 0 <= self.overlap <= self.size or self.size < 1:
+            raise OptionError(f"size is at least 1 and overlap 0 to size, got {self.size} and {self.overlap}")
+        try:
+            re.compile(self.separator_text)
+        except re.error as error:
+            if self.regex:
+                raise OptionError(f"{self.separator_text!r} is no regular expression ({error})") from error
+        self._join_by(self._joiner)
+
+    @property
+    def _joiner(self) -> str:
+        return self.separator_text if self.keep == "drop" and not self.regex else ""
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        pieces = self._pieces(source)
+        sizes = source.counts(pieces[:, 0], pieces[:, 1])
+        gap = source.counter.count(self._merged_by)
+        rows = pieces.tolist()
+        found = [
+            joined(source.text, rows[first:last], self._joiner, strip=self.strip)
+            for first, last in pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
+        ]
+        return [draft for draft in found if draft]
+
+    @property
+    def _merged_by(self) -> str:
+        """What the original counts between two pieces."""
+        around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
+        return self.separator_text if self.keep == "drop" and not around else ""
+
+    def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if not self.separator_text:
+            places = characters(source.parts)
+        elif self.regex:
+            pattern = re.compile(self.separator_text)
+            found = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
+            places = pieces_between(source.parts, found, self.keep)
+        else:
+            found = find_literal(source, self.separator_text, source.parts)
+            places = pieces_between(source.parts, found, self.keep)
+        return np.column_stack((places.starts, places.ends))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Glued(DraftingChunker):
+    """`Recursive` with dropped separators, in the original's own words: it glues pieces that did not touch."""
+
+    chunker: Recursive
+    original: RecursiveCharacterTextSplitter
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        spans = self.chunker._split(source)
+        texts = self.original.split_text(source.text)
+        if len(texts) != len(spans):  # the two have counted otherwise: text that looks like a special token
+            return [Draft(each) for each in spans]
+        pairs = zip(spans, texts, strict=True)
+        return [Draft(each, derived=None if each[0].slice(source.text) == text else text) for each, text in pairs]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the strategy whose texts the original writes out."""
+        return self.chunker.fingerprint

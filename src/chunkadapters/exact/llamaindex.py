@@ -1,0 +1,311 @@
+"""LlamaIndex' sentence and token splitters on offsets."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplitter, TokenTextSplitter
+from llama_index.core.schema import Document as LlamaDocument
+from llama_index.core.schema import MetadataMode
+
+from chunkadapters.exact.aligned import Aligned
+from chunkadapters.exact.functions import FunctionCounter, Named
+from chunkadapters.exact.joined import Joined, joined
+from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkcore.chunkers.base import Chunker, Draft, register
+from chunkcore.document import Document
+from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.tokens import TiktokenCounter, TokenCounter, TokenizedText
+
+__all__ = ["LlamaIndexSentence", "LlamaIndexToken", "exact"]
+
+Piece = tuple[int, int]
+Cut = Callable[[str, int, int], list[Piece]]
+
+
+def exact(parser: NodeParser) -> ChunkcoreNodeParser:
+    """The configured parser with the same texts and right offsets; see `chunkadapters.exact.exact`."""
+    if isinstance(parser, ChunkcoreNodeParser):
+        return parser
+    return ChunkcoreNodeParser(
+        _equivalent(parser),
+        include_metadata=parser.include_metadata,
+        include_prev_next_rel=parser.include_prev_next_rel,
+        callback_manager=parser.callback_manager,
+        id_func=parser.id_func,
+    )
+
+
+def _equivalent(parser: NodeParser) -> Chunker:
+    if type(parser) is SentenceSplitter:
+        regex = parser.secondary_chunking_regex
+        return LlamaIndexSentence(
+            size=parser.chunk_size,
+            overlap=parser.chunk_overlap,
+            word_separator=parser.separator,
+            paragraph_separator=parser.paragraph_separator,
+            phrase_regex=regex or "",
+            sentences=_sentences(parser._chunking_tokenizer_fn),
+            counter=_counter(parser._tokenizer),
+        )
+    if type(parser) is TokenTextSplitter:
+        return LlamaIndexToken(
+            size=parser.chunk_size,
+            overlap=parser.chunk_overlap,
+            separators=(parser.separator, *parser.backup_separators),
+            strip=not parser.keep_whitespaces,
+            counter=_counter(parser._tokenizer),
+        )
+    split = parser.split_text if isinstance(parser, TextSplitter) else partial(_texts, parser)
+    return Aligned(split=split)
+
+
+def _texts(parser: NodeParser, text: str) -> list[str]:
+    nodes = parser.get_nodes_from_documents([LlamaDocument(text=text)])
+    return [node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes]
+
+
+def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence[str]] | str:
+    is_default = getattr(function, "__qualname__", "").startswith("split_by_sentence_tokenizer.")
+    return "punkt" if is_default else Named(function)
+
+
+def _counter(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
+    """The counter that gives as many tokens as a tokenizer of LlamaIndex."""
+    call = getattr(tokenizer, "func", tokenizer)
+    owner: Any = getattr(call, "__self__", None)
+    if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in ("encode", "encode_ordinary"):
+        return TiktokenCounter(owner.name)
+    return FunctionCounter(lambda text: len(tokenizer(text)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Merged(Joined, ABC):
+    """What both splitters share: a text over the size is cut by the first way that finds two pieces or more."""
+
+    size: int = 1024
+    overlap: int = 20
+
+    def _validate(self) -> None:
+        if self.size < 1 or not 0 <= self.overlap <= self.size:
+            raise OptionError(f"size is at least 1 and overlap 0 to size, got {self.size} and {self.overlap}")
+        self._join_by("")
+
+    @property
+    @abstractmethod
+    def _cuts(self) -> tuple[Cut, ...]:
+        """The ways to cut, in the order in which they are tried; the last one cuts anything."""
+
+    @abstractmethod
+    def _rows(self, sizes: list[int]) -> Iterator[Piece]:
+        """The chunks, as the first piece of each and the one after its last."""
+
+    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        pieces, sizes = self._pieces(source)
+        strip = getattr(self, "strip", True)
+        found = [joined(source.text, pieces[first:last], "", strip=strip) for first, last in self._rows(sizes)]
+        return [draft for draft in found if draft]
+
+    def _pieces(self, source: TokenizedText) -> tuple[list[Piece], list[int]]:
+        """The pieces of a text, none over the size that could be cut, and what each counts on its own."""
+        pieces: list[Piece] = []
+        sizes: list[int] = []
+        waiting = [((0, len(source.text)), source.count(0, len(source.text)), False)]
+        while waiting:
+            piece, size, is_whole = waiting.pop()
+            if size <= self.size or is_whole:
+                pieces.append(piece)
+                sizes.append(size)
+                continue
+            parts = self._cut(source.text, *piece)
+            table = np.array(parts, dtype=np.int64).reshape(-1, 2)
+            counts = source.counts(table[:, 0], table[:, 1]).tolist()
+            only = len(parts) == 1
+            waiting.extend((part, count, only) for part, count in zip(reversed(parts), reversed(counts), strict=True))
+        return pieces, sizes
+
+    def _cut(self, text: str, start: int, end: int) -> list[Piece]:
+        parts: list[Piece] = []
+        for cut in self._cuts:
+            parts = cut(text, start, end)
+            if len(parts) > 1:
+                break
+        return parts
+
+
+@register("llamaindex_sentence")
+@dataclass(frozen=True, kw_only=True)
+class LlamaIndexSentence(_Merged):
+    r"""LlamaIndex' SentenceSplitter on offsets: paragraphs, sentences, phrases, words, characters, merged to a size.
+
+    What is over `size` is cut by the first of these that finds two pieces or more; neighbours are merged, and a chunk
+    begins with as many of the last chunk's pieces as count at most `overlap` together. Where the original
+    leaves out white space between the pieces that it glues, such a chunk has several spans, and its text is the
+    original's. What is different on purpose: text that looks like a special token is text.
+
+    One call of the sentence splitter a paragraph over `size`, and one pass of the tokenizer; linear.
+
+    Attributes:
+        size: what no chunk's pieces come to more than, in the counter's unit.
+        overlap: see above.
+        paragraph_separator: what parts paragraphs.
+        sentences: "punkt", LlamaIndex' own sentence splitter, or a function from a text to its sentences.
+        phrase_regex: a regular expression whose matches are phrases; "" for none.
+        word_separator: what parts words.
+
+    Raises:
+        OptionError: an option is out of range.
+        SizeError: a single character counts over `size`.
+
+    >>> chunker = LlamaIndexSentence(size=4, overlap=0, counter="words")
+    >>> chunker.split_text("One is short. Two is too. Three.")
+    ['One is short.', 'Two is too. Three.']
+    """
+
+    overlap: int = 200
+    paragraph_separator: str = "\n\n\n"
+    sentences: Callable[[str], Sequence[str]] | str = "punkt"
+    phrase_regex: str = "[^,.;。？！]+[,.;。？！]?|[,.;。？！]"
+    word_separator: str = " "
+
+    def _validate(self) -> None:
+        super()._validate()
+        if isinstance(self.sentences, str) and self.sentences != "punkt":
+            raise OptionError(
+                f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'
+            )
+        if not self.word_separator or not self.paragraph_separator:
+            raise OptionError("word_separator and paragraph_separator are not empty")
+
+    @property
+    def _cuts(self) -> tuple[Cut, ...]:
+        phrases = (partial(_by_regex, re.compile(self.phrase_regex)),) if self.phrase_regex else ()
+        split = _punkt() if isinstance(self.sentences, str) else self.sentences
+        return (
+            partial(_by_separator, self.paragraph_separator),
+            partial(_by_function, split),
+            *phrases,
+            partial(_by_separator, self.word_separator),
+            _by_character,
+        )
+
+    def _rows(self, sizes: list[int]) -> Iterator[Piece]:
+        begin, length, fresh = 0, 0, True
+        place = 0
+        while place < len(sizes):
+            size = sizes[place]
+            if size > self.size:
+                raise SizeError(f"a single character counts {size}, over the size of {self.size}: choose a larger size")
+            if length + size > self.size and not fresh:
+                yield begin, place
+                first, begin, length, fresh = begin, place, 0, True
+                while begin > first and length + sizes[begin - 1] <= self.overlap:
+                    begin -= 1
+                    length += sizes[begin]
+                continue
+            while fresh and begin < place and length + size > self.size:
+                length -= sizes[begin]
+                begin += 1
+            length += size
+            place += 1
+            fresh = False
+        if not fresh:
+            yield begin, place
+
+
+@register("llamaindex_token")
+@dataclass(frozen=True, kw_only=True)
+class LlamaIndexToken(_Merged):
+    r"""LlamaIndex' TokenTextSplitter on offsets: words, then smaller pieces, merged to a size.
+
+    What is over `size` is cut at the first of `separators` that finds two pieces or more, else into characters;
+    neighbours are merged, and a chunk begins with the last chunk's last pieces, as many as count at most `overlap`
+    and leave room for the next. A single character that counts more is kept. What is different on
+    purpose: text that looks like a special token is text.
+
+    One pass of the tokenizer; linear.
+
+    Attributes:
+        size: the target, in the counter's unit.
+        overlap: see above.
+        separators: tried in this order; each stands at the start of the piece after it.
+        strip: chunks lose the white space at their ends.
+
+    Raises:
+        OptionError: an option is out of range.
+
+    >>> LlamaIndexToken(size=2, overlap=1, counter="words").split_text("one two three")
+    ['one two', 'two three']
+    """
+
+    separators: tuple[str, ...] = (" ", "\n")
+    strip: bool = True
+
+    def _validate(self) -> None:
+        super()._validate()
+        if not all(self.separators):
+            raise OptionError("separators are not empty")
+
+    @property
+    def _cuts(self) -> tuple[Cut, ...]:
+        return (*(partial(_by_separator, each) for each in self.separators), _by_character)
+
+    def _rows(self, sizes: list[int]) -> Iterator[Piece]:
+        begin = length = 0
+        for place, size in enumerate(sizes):
+            if length + size > self.size:
+                if begin < place:
+                    yield begin, place
+                while begin < place and (length > self.overlap or length + size > self.size):
+                    length -= sizes[begin]
+                    begin += 1
+            length += size
+        if begin < len(sizes):
+            yield begin, len(sizes)
+
+
+def _punkt() -> Callable[[str], Sequence[str]]:
+    from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
+
+    return split_by_sentence_tokenizer()
+
+
+def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece]:
+    """Each piece but the first begins with the separator."""
+    edges = [start, *(match.start() for match in re.compile(re.escape(separator)).finditer(text, start, end)), end]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
+
+
+def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Piece]:
+    """What `re.findall` finds: a group, where the pattern has one."""
+    if pattern.groups > 1:
+        raise OptionError(f"a regular expression of phrases has one group at most, got {pattern.pattern!r}")
+    found = (match.span(pattern.groups) for match in pattern.finditer(text[start:end]))
+    return [(start + a, start + b) for a, b in found if a < b]
+
+
+def _by_character(text: str, start: int, end: int) -> list[Piece]:
+    return [(place, place + 1) for place in range(start, end)]
+
+
+def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[Piece]:
+    """The pieces that a function gives, which stand one after another; what it leaves out is in none."""
+    whole = text[start:end]
+    parts = [part for part in split(whole) if part]  # an empty one would count as a cut, and the work never end
+    tail = len(whole) - sum(map(len, parts))
+    place = tail if tail >= 0 and whole.endswith("".join(parts)) else 0
+    found = []
+    for part in parts:
+        at = whole.find(part, place)
+        if at < 0:
+            raise DataError(f"the sentence splitter gave a text that is not in its paragraph: {part[:80]!r}")
+        place = at + len(part)
+        found.append((start + at, start + place))
+    return found
