@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.evaluation.loading import LAYOUTS, load_benchmark, load_segmented
@@ -371,3 +372,29 @@ def test_questions_are_not_sought_where_there_are_only_sections(tmp_path: Path) 
         load_segmented(layouts.beir(tmp_path / "beir"), layout="beir")
     with pytest.raises(DataError, match="for choi it lacks a file that begins with a line =="):
         load_segmented(write(tmp_path / "x.txt", "hello"))
+
+
+# --- from a shell -------------------------------------------------------------------------------------
+
+
+def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "layouts"]) == 0
+    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()] == list(LAYOUTS)
+    root = str(layouts.squad(tmp_path / "toy"))
+    assert main(["datasets", "verify", root]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("a3: dev-v2.0.json, data[0]")
+    assert told[1] == (
+        "toy: 1 documents, 2 questions, 3 pieces of evidence where they say; "
+        "1 questions that only answers can be scored on; 1 question with a problem"
+    )
+    assert main(["datasets", "verify", root, "--layout", "beir"]) == 2
+    assert "is not of the layout beir: it lacks corpus.jsonl" in capsys.readouterr().err
+
+
+def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(layouts.quality(tmp_path / "quality"))
+    assert main(["compare", "--docs", root, "--layout", "quality", "-o", str(tmp_path / "report")]) == 2
+    assert "no evidence is marked for its 2 questions" in capsys.readouterr().err
+    assert main(["compare", "--layout", "quality"]) == 2
+    assert "--layout quality was given without --docs" in capsys.readouterr().err

@@ -77,6 +77,7 @@ what is required, or that it fell: where all of its 95 % interval is. docs/measu
 def compare(
     docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
     questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
+    layout: Annotated[str, typer.Option(help="A public collection's, should it not be recognised.")] = "auto",
     dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
@@ -146,7 +147,7 @@ def compare(
     gate = read_gate(require or [], baseline)
     prices = read_prices(input_price, output_price)
     _check_output(output)
-    benchmark = _benchmark(docs, questions, dataset, output)
+    benchmark = _benchmark(docs, questions, dataset, output, layout)
     clusters = _clusters(benchmark, by)
     given = _specs(strategy or [], config)
     store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
@@ -269,7 +270,7 @@ def _check_output(output: Path) -> None:
         raise OSError(code, os.strerror(code), str(place))
 
 
-def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
+def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path, layout: str) -> Benchmark:
     from chunkcore.datasets import load_dataset
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.loading import load_benchmark
@@ -277,9 +278,11 @@ def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: 
 
     if docs is not None:
         # The report of an earlier run quotes the evidence: read as a document it would make it ambiguous.
-        return load_benchmark(docs, questions, leave_out=[output / name for name in REPORT_NAMES])
+        return load_benchmark(docs, questions, layout=layout, leave_out=[output / name for name in REPORT_NAMES])
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
+    if layout != "auto":
+        raise OptionError(f"--layout {layout} was given without --docs: give the collection's folder or file")
     return load_dataset(dataset)
 
 

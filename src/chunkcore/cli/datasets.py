@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+_HAS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries": "; sections, and no questions"}
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -23,13 +25,15 @@ app = typer.Typer(
 _VERIFY = help_text(
     """Check every question's evidence against the documents.
 
-Takes the name of a shipped collection, or a folder with documents and a questions.jsonl (or --questions).
-Lists each question that would be left out, with the reason. Exit code 1 when there are any, 2 when the
-collection cannot be read.
+Takes the name of a shipped collection, a folder with documents and a questions.jsonl (or --questions), or a public
+collection in its own layout. Lists each question that would be left out, with the reason. Exit code 1 when there are
+any, 2 when the collection cannot be read.
 
   chunkcore datasets verify
 
   chunkcore datasets verify docs/ --questions questions.jsonl
+
+  chunkcore datasets verify scifact/
 """
 )
 
@@ -51,17 +55,29 @@ def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "
     typer.echo(dataset_path(name))
 
 
+@app.command(help="List the layouts of public collections that are read.")
+def layouts() -> None:
+    """List the layouts of public collections that are read."""
+    from chunkcore.evaluation.loading import LAYOUTS
+
+    for layout in LAYOUTS.values():
+        typer.echo(f"{layout.name}  {layout.files}{_HAS[layout.holds]}")
+
+
 @app.command(help=_VERIFY)
 def verify(
     collection: Annotated[
         str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
     ] = "lochmere",
     questions: Annotated[Path | None, typer.Option(help="The questions, where they are not in the folder.")] = None,
+    layout: Annotated[
+        str, typer.Option(help="One of chunkcore datasets layouts, should it not be recognised.")
+    ] = "auto",
 ) -> None:
     """Check every question's evidence against the documents."""
     from chunkcore.report.text import terminal_text
 
-    benchmark = _load(collection, questions)
+    benchmark = _load(collection, questions, layout)
     for problem in benchmark.problems:
         typer.echo(terminal_text(f"{problem.query_id}: {problem.reason}"))
     spans = sum(len(query.evidence) for query in benchmark.queries)
@@ -69,13 +85,15 @@ def verify(
         f"{benchmark.name}: {len(benchmark.documents):,} documents, {len(benchmark.queries):,} questions, "
         f"{spans:,} pieces of evidence where they say"
     )
+    if benchmark.without_evidence:
+        good += f"; {len(benchmark.without_evidence):,} questions that only answers can be scored on"
     bad = len(benchmark.problems)
     typer.echo(terminal_text(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good))
     if bad:
         raise typer.Exit(1)
 
 
-def _load(collection: str, questions: Path | None) -> Benchmark:
+def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
     from chunkcore.datasets import dataset_path, list_datasets
     from chunkcore.errors import DataError
     from chunkcore.evaluation.loading import load_benchmark
@@ -85,4 +103,4 @@ def _load(collection: str, questions: Path | None) -> Benchmark:
         return load_benchmark(dataset_path(collection), name=collection)
     if not Path(collection).exists():
         raise DataError(f"{collection!r} is neither a shipped collection ({', '.join(names)}) nor a file or folder")
-    return load_benchmark(collection, questions)
+    return load_benchmark(collection, questions, layout=layout, require_evidence=False)
