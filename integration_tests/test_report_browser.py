@@ -197,7 +197,7 @@ def test_another_question_shows_its_document_and_both_its_evidences(opened):
     choose(opened, "question", 1)
     assert texts(opened, "#v-title") == ["story.md"]
     assert texts(opened, "#v-evidence b") == ["Evidence 1", "Evidence 2"]
-    assert texts(opened, "#v-near option") == ["story.md (evidence, rank 1)", "other.md (evidence, rank 2)"]
+    assert texts(opened, "#v-near option") == ["story.md (evidence; rank 1)", "other.md (evidence; rank 2)"]
     opened.ask("document.querySelectorAll('#v-evidence button')[1].click()")
     opened.wait("document.getElementById('v-title').textContent === 'other.md'")
     assert texts(opened, "#v-rows mark") == ["evidence 2something"]
@@ -266,7 +266,7 @@ def test_thousands_of_questions_are_listed_a_page_at_a_time(tab, tmp_path):
     show(tab, html_report(many), tmp_path)
     assert texts(tab, "#count") == ["30 of 3,000 questions shown."]
     assert count(tab, "#list > li") == 30
-    assert count(tab, ".view:not([hidden])") == 2  # the table and the plot at the verdict's depth
+    assert count(tab, ".view:not([hidden])") == 3  # the table and the two plots at the verdict’s depth
 
 
 # ---- layout

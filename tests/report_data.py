@@ -7,6 +7,7 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Run
@@ -35,6 +36,7 @@ def study(
     problems: tuple[Problem, ...] = (),
     measure: str = "Recall@5",
     seed: int = 0,
+    price: float | None = None,
 ) -> Study:
     """A study whose scores are drawn at random, each system a little worse than the one before."""
     draw = np.random.default_rng(seed)
@@ -54,7 +56,7 @@ def study(
     )
     benchmark = Benchmark(texts[0], documents, queries, problems)
     hardness = draw.beta(2.2, 0.9, questions)
-    reports = [_report(name, benchmark, index, hardness, ks, draw) for index, name in enumerate(names)]
+    reports = [_report(name, benchmark, index, hardness, ks, draw, price) for index, name in enumerate(names)]
     comparison = compare(reports, measure, resamples=1000)
     return Study(comparison, benchmark, settings={"Embedder": "all-MiniLM-L6-v2"}, written="2026-11-21")
 
@@ -66,6 +68,7 @@ def _report(
     hardness: np.ndarray,
     ks: tuple[int | str, ...],
     draw: np.random.Generator,
+    price: float | None,
 ) -> Report:
     count = len(benchmark.queries)
     size = (120, 190, 240, 330, 60, 400, 150)[index % 7]
@@ -95,6 +98,22 @@ def _report(
         ChunkStatistics(lengths, truncated=12 if size > 300 else 0, tokens_lost=900 if size > 300 else 0),
         {"chunk": 0.04 * (index + 1), "embed": 12.1 / (index + 1), "search": 0.003, "score": 0.02},
         run=run,
+        cost=_cost(index, price),
+    )
+
+
+def _cost(index: int, price: float | None) -> Cost:
+    """Each system's embedder reads more than that of the one before; the third also asks a language model."""
+    tokens = 100_000 + 50_000 * index
+    return Cost(
+        source_tokens=100_000,
+        embedder_calls=10 + index,
+        embedded_texts=300 * (index + 1),
+        embedded_tokens=tokens,
+        llm_calls=7 if index == 2 else 0,
+        llm_input_tokens=9_000 if index == 2 else 0,
+        llm_output_tokens=1_000 if index == 2 else 0,
+        money=None if price is None else price * tokens / 1e6,
     )
 
 

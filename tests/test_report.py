@@ -158,8 +158,12 @@ def _digests(texts: list[str]) -> list[str]:
 
 def test_the_page_needs_nothing_else(plain):
     page = Page(html_report(plain))
-    assert not [(tag, name) for tag, name, _ in page.attributes if name in ("src", "href", "srcset", "action", "style")]
-    assert not {"link", "img", "iframe", "object", "embed", "base", "a"} & set(page.tags)
+    assert not [(tag, name) for tag, name, _ in page.attributes if name in ("src", "srcset", "action", "style")]
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & set(page.tags)
+    places = {value for _, name, value in page.attributes if name == "id"}
+    links = [(tag, value) for tag, name, value in page.attributes if name == "href"]
+    assert links
+    assert all(tag == "a" and value[0] == "#" and value[1:] in places for tag, value in links)
 
 
 def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_more(plain):
@@ -328,7 +332,7 @@ def test_another_depth_shows_its_own_scores_and_costs(plain):
     assert cells["F1"].text == f"{100 * report.mean('F1@min[character]'):.1f}"
     assert cells["Tokens retrieved"].text == f"{report.mean_tokens('min'):,.0f}"
     assert cells["Number"].text == f"{report.chunks.count:,}"
-    assert cells["search"].text == "<0.01"
+    assert cells["Seconds"].text == f"{sum(report.seconds[step] for step in ('chunk', 'embed', 'search')):.1f}"
 
 
 def test_differences_read_the_same_from_both_sides(plain):
@@ -539,11 +543,15 @@ def test_markdown_has_every_table_of_the_page():
 def test_the_page_has_every_plot_and_its_table(plain):
     source = html_report(plain)
     top, *others = plain.reports
-    assert source.count('class="frontier"') == 2 * len(plain.ks) * len(plain.units)
+    views = len(plain.ks) * len(plain.units)
+    for title in ("Recall@5 against retrieved tokens", "Recall@5 against what models read"):
+        assert source.count(f'aria-label="{title}') == 2
+    assert source.count('class="frontier"') == 2 * 2 * views
+    assert source.count('aria-label="Mean Recall@5 of every strategy') == 2
     assert source.count(f'aria-label="Difference of every other strategy from {top.name}') == 2
-    assert source.count('class="estimate') == 2 * len(others)
+    assert source.count('class="estimate') == 2 * len(others) + 2 * len(plain.reports)
     assert source.count('aria-label="Chunk lengths of ') == len(plain.reports)
-    for title in ("Differences of Recall@5", "The first by each measure", "Chunks"):
+    for title in ("Differences of Recall@5", "The first by each measure", "Chunks", "What each strategy costs"):
         assert source.count(f"<caption>{title}</caption>") == 1
 
 
@@ -656,8 +664,10 @@ def test_the_verdicts_measure_is_shown_however_narrow_the_terminal(measure):
 
 def test_the_style_has_no_reference_to_the_network():
     folder = Path(plots.__file__).parent
-    for name in ("page.css", "page.js", "page.html.jinja"):
-        text = (folder / name).read_text("utf-8")
+    assets = [path for path in folder.iterdir() if path.suffix in (".css", ".js", ".jinja")]
+    assert len(assets) >= 6
+    for path in assets:
+        text = path.read_text("utf-8")
         assert not re.search(
             r"url\(|@import|https?://|fetch\(|XMLHttp|innerHTML|insertAdjacent|document\.write|eval", text
         )

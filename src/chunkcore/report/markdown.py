@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from chunkcore.evaluation.measures import describe_depth
+from chunkcore.report.cost_tables import GROUPS, cost_table
+from chunkcore.report.cross_table import cross_table
 from chunkcore.report.notes import located_table, warnings
 from chunkcore.report.study import Study
 from chunkcore.report.tables import (
     Cell,
     Table,
     chunk_table,
+    collection_score_tables,
     collection_table,
     difference_table,
     measure_table,
@@ -33,6 +37,10 @@ def markdown_report(study: Study) -> str:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
             parts += [title, markdown_table(score_table(study, k, unit))]
             parts += _titled(collection_table(study, k, unit), level=3)
+            for each in collection_score_tables(study, k, unit):
+                parts += _titled(replace(each, title=f"{each.title}, {unit}s"), level=4)
+    parts += _titled(cost_table(study), "For one strategy, as if it were alone. Seconds are this run's.")
+    parts += _titled(cross_table(study), "Bold are the highest and those that the questions can't tell from it.")
     parts += _titled(difference_table(study), f"Row minus column, in points; {pairs_note(study)}.")
     parts += _titled(measure_table(study))
     for table in (chunk_table(study), problem_table(study), located_table(study)):
@@ -50,7 +58,7 @@ def _titled(table: Table | None, note: str = "", *, level: int = 2) -> list[str]
 def markdown_table(table: Table) -> str:
     """A table in the pipe syntax; pipes and HTML inside cells are escaped."""
     titles = [
-        f"{column.group}: {column.title}" if column.group in ("Chunks", "Seconds") else column.title
+        f"{column.group}: {column.title}" if column.group in ("Chunks", "Cost", *GROUPS) else column.title
         for column in table.columns
     ]
     rules = ["---:" if column.kind == "number" else "---" for column in table.columns]

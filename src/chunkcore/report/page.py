@@ -17,6 +17,8 @@ from typing import Any
 from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of
 from chunkcore.report import plots
+from chunkcore.report.cost_tables import CostAxis, cost_axis, cost_table
+from chunkcore.report.cross_table import cross_table
 from chunkcore.report.notes import located_table, warnings
 from chunkcore.report.questions import questions
 from chunkcore.report.study import Study, mean
@@ -24,6 +26,7 @@ from chunkcore.report.tables import (
     Column,
     amount,
     chunk_table,
+    collection_score_tables,
     collection_table,
     difference,
     difference_table,
@@ -54,6 +57,7 @@ def html_report(study: Study) -> str:
     require_jinja2()
     style, script = _assets(STYLES), _assets(SCRIPTS)
     shown = viewer(study)
+    axis = cost_axis(study)
     data = questions(study, shown.documents if shown else {}) | {"documents": shown and shown.index}
     return str(
         _template().render(
@@ -68,7 +72,11 @@ def html_report(study: Study) -> str:
             lead_and_rest=_sentences(study.comparison.verdict),
             facts=_facts(study),
             warnings=warnings(study),
-            views=[_view(study, k, unit) for unit in study.units for k in study.ks],
+            views=[_view(study, k, unit, axis) for unit in study.units for k in study.ks],
+            axis=axis,
+            costs=cost_table(study),
+            cross=cross_table(study),
+            means={kind: _markup(_means(study, width)) for kind, width in WIDTHS},
             forest={kind: _markup(_forest(study, width)) for kind, width in WIDTHS},
             differences=difference_table(study),
             pairs_note=pairs_note(study),
@@ -113,32 +121,57 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _view(study: Study, k: Depth, unit: Unit) -> dict[str, Any]:
-    """What the switches change: the scores, the plot and the collections at one k in one unit."""
+def _view(study: Study, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str, Any]:
+    """What the switches change: the scores, the plots and the collections at one k in one unit."""
     return {
         "k": str(k),
         "unit": unit,
         "shown": k == study.chosen_k and unit == study.comparison.measure.unit,
         "scores": score_table(study, k, unit),
         "collections": collection_table(study, k, unit),
-        "plot": {kind: _markup(_scatter(study, k, unit, width)) for kind, width in WIDTHS},
+        "collection_scores": collection_score_tables(study, k, unit),
+        "plot": {kind: _markup(_scatter(study, k, unit, _tokens(study, k), width)) for kind, width in WIDTHS},
+        "cost_plot": axis and {kind: _markup(_scatter(study, k, unit, axis, width)) for kind, width in WIDTHS},
     }
 
 
-def _scatter(study: Study, k: Depth, unit: Unit, width: int) -> str:
+def _scatter(study: Study, k: Depth, unit: Unit, axis: CostAxis, width: int) -> str:
     measure = Measure("Recall", k, unit)
     intervals = study.intervals(measure)
     points = []
-    for number, report in enumerate(study.reports, 1):
+    for number, (report, value) in enumerate(zip(study.reports, axis.values, strict=True), 1):
         low, high = intervals.get(report.name, (math.nan, math.nan))
-        place = (report.mean_tokens(k), 100 * mean(report, measure), 100 * low, 100 * high)
-        points.append(plots.Point(number, report.name, *place))
+        points.append(plots.Point(number, report.name, value, 100 * mean(report, measure), 100 * low, 100 * high))
     return plots.scatter(
         points,
         width=width,
-        x_label="Tokens retrieved per question",
+        x_label=axis.label,
         y_label=f"{measure}, %",
-        title=f"{measure} against the tokens retrieved per question, a point a strategy",
+        title=f"{measure} against {axis.title}, a point a strategy",
+        x_unit=axis.unit,
+    )
+
+
+def _tokens(study: Study, k: Depth) -> CostAxis:
+    values = tuple(report.mean_tokens(k) for report in study.reports)
+    return CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", values)
+
+
+def _means(study: Study, width: int) -> str:
+    """Every system's mean and interval by the verdict's measure; filled marks are those that may be the best."""
+    found = study.comparison
+    rows, notes = [], []
+    for number, report in enumerate(study.reports, 1):
+        value, (low, high) = mean(report, found.measure), found.intervals.get(report.name, (math.nan, math.nan))
+        if math.isfinite(value):
+            rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, report.name in found.tied))
+            notes.append(f"first in {100 * found.firsts[report.name]:.0f} %" if report.name in found.firsts else "")
+    return plots.means(
+        rows,
+        width=width,
+        x_label=f"{found.measure}{', %' if found.measure.is_share else ' × 100'}",
+        title=f"Mean {found.measure} of every strategy, with its {study.level} interval",
+        notes=notes if len(rows) > 1 else (),
     )
 
 

@@ -1,4 +1,4 @@
-"""The report's three plots, drawn as SVG text.
+"""The report's plots, drawn as SVG text.
 
 A page that must open without a network carries its plots inside. Of the plotting libraries matplotlib weighs tens of
 megabytes to install and writes text as outlines, which neither search nor a screen reader finds; vega, plotly and
@@ -19,9 +19,10 @@ from html import escape
 
 import numpy as np
 
+from chunkcore.evaluation.pareto import pareto_front
 from chunkcore.report.text import page_text
 
-__all__ = ["Point", "Row", "forest", "histogram", "scatter", "ticks"]
+__all__ = ["Point", "Row", "forest", "histogram", "means", "scatter", "ticks"]
 
 _RADIUS = 9.0  # of the numbered disc
 _DOT = 4.0
@@ -90,7 +91,9 @@ def number(value: float) -> str:
     return text.replace("-", "\u2212")
 
 
-def scatter(points: Sequence[Point], *, width: int, x_label: str, y_label: str, title: str) -> str:
+def scatter(
+    points: Sequence[Point], *, width: int, x_label: str, y_label: str, title: str, x_unit: str = "tokens"
+) -> str:
     """`y` (in percent) against `x`, each point with its vertical interval and its number in a disc beside it.
 
     A line joins the points that no other point beats on both axes (more `y`, less `x`).
@@ -108,7 +111,7 @@ def scatter(points: Sequence[Point], *, width: int, x_label: str, y_label: str, 
     parts = [*_axes(x, y, x_ticks, y_ticks, x_label, y_label), _frontier(shown, x, y)]
     parts += [_whisker(point, x, y) for point in shown]
     discs = _places([(x(point.x), y(point.y)) for point in shown], width, height)
-    parts += [_mark(point, x, y, disc) for point, disc in zip(shown, discs, strict=True)]
+    parts += [_mark(point, x, y, disc, x_unit) for point, disc in zip(shown, discs, strict=True)]
     return _figure(width, height, title, parts)
 
 
@@ -129,12 +132,9 @@ def _axes(
 
 
 def _frontier(points: Sequence[Point], x: _Scale, y: _Scale) -> str:
-    best, kept = -math.inf, []
-    for point in sorted(points, key=lambda each: (each.x, -each.y)):
-        if point.y > best:
-            best = point.y
-            kept.append(f"{x(point.x):.1f},{y(point.y):.1f}")
-    return f'<polyline class="frontier" points="{" ".join(kept)}"/>'
+    front = pareto_front([(point.x, point.y) for point in points])
+    places = (f"{x(points[index].x):.1f},{y(points[index].y):.1f}" for index in front)
+    return f'<polyline class="frontier" points="{" ".join(dict.fromkeys(places))}"/>'
 
 
 def _whisker(point: Point, x: _Scale, y: _Scale) -> str:
@@ -151,9 +151,10 @@ def _whisker(point: Point, x: _Scale, y: _Scale) -> str:
     )
 
 
-def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float]) -> str:
+def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float], x_unit: str) -> str:
     at = (x(point.x), y(point.y))
-    tip = f"{point.number} {point.name}: {point.y:.1f} % at {point.x:,.0f} tokens"
+    amount = f"{point.x:,.0f}" if point.x >= 100 or point.x == 0 else f"{point.x:.3g}"
+    tip = f"{point.number} {point.name}: {point.y:.1f} % at {amount} {x_unit}"
     if math.isfinite(point.low):
         tip += f" (interval {point.low:.1f} to {point.high:.1f})"
     return (
@@ -184,33 +185,57 @@ def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -
 
 def forest(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
     """One line a difference (in points), its interval as a bar, a filled mark where the interval excludes zero."""
+    return _lines(rows, width=width, x_label=x_label, title=title, differences=True)
+
+
+def means(rows: Sequence[Row], *, width: int, x_label: str, title: str, notes: Sequence[str] = ()) -> str:
+    """One line a system, its mean and interval (in percent), a filled mark where `distinct` says so.
+
+    Args:
+        rows: the systems.
+        width: in pixels.
+        x_label: of the axis.
+        title: what a screen reader says of the plot.
+        notes: at the end of each line; shown where there is width for them.
+    """
+    return _lines(rows, width=width, x_label=x_label, title=title, differences=False, notes=notes)
+
+
+def _lines(
+    rows: Sequence[Row], *, width: int, x_label: str, title: str, differences: bool, notes: Sequence[str] = ()
+) -> str:
     if not rows:
         return ""
     narrow = width < 500
     step, top, left = (46 if narrow else 30), 8, (16 if narrow else 300)
+    right = width - (16 if narrow or not notes else 130)
     height = top + step * len(rows) + 44
-    low = min(0.0, *(row.low for row in rows))
-    high = max(0.0, *(row.high for row in rows))
-    x_ticks = ticks(low, high, 5 if narrow else 8)
-    x = _Scale(x_ticks[0], x_ticks[-1], left, width - 16)
+    ends = [each for row in rows for each in (row.low, row.high, row.mean) if math.isfinite(each)]
+    zero = [0.0] if differences else []
+    x_ticks = ticks(min(ends + zero), max(ends + zero), 5 if narrow else 8)
+    x = _Scale(x_ticks[0], x_ticks[-1], left, right)
     bottom = top + step * len(rows)
-    parts = [_line(x(tick), top, x(tick), bottom, "zero" if tick == 0 else "grid") for tick in x_ticks]
+    parts = [_line(x(tick), top, x(tick), bottom, "zero" if differences and tick == 0 else "grid") for tick in x_ticks]
     parts += [_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks]
-    parts.append(_text(width - 16, bottom + 36, x_label, "label", anchor="end"))
+    parts.append(_text(right, bottom + 36, x_label, "label", anchor="end"))
     for index, row in enumerate(rows):
-        parts.append(_difference(row, x, top + step * index, step, narrow=narrow))
+        parts.append(_bar(row, x, top + step * index, step, narrow=narrow, differences=differences))
+        if notes and not narrow:
+            parts.append(_text(width - 4, top + step * (index + 0.5) + 4, notes[index], "label", anchor="end"))
     return _figure(width, height, title, parts)
 
 
-def _difference(row: Row, x: _Scale, top: float, step: float, *, narrow: bool) -> str:
+def _bar(row: Row, x: _Scale, top: float, step: float, *, narrow: bool, differences: bool) -> str:
     middle = top + step * (0.72 if narrow else 0.5)
     words = top + step * (0.32 if narrow else 0.5)
-    tip = f"{row.name}: {signed(row.mean)} points (interval {signed(row.low)} to {signed(row.high)})"
+    value, low, high = (signed(each) if differences else f"{each:.1f}" for each in (row.mean, row.low, row.high))
+    interval = f" (interval {low} to {high})" if math.isfinite(row.low) else ""
+    tip = f"{row.name}: {value}{' points' if differences else ' %'}{interval}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
+    whisker = _line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
     return (
         f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"
-        f"{_text(28, words + 4, shorten(row.name, 36), 'name')}"
-        f"{_line(x(row.low), middle, x(row.high), middle, f'whisker {kind}')}"
+        f"{_text(28, words + 4, shorten(row.name, 36), 'name')}{whisker}"
         f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
     )
 

@@ -6,6 +6,7 @@ Scores are shown in percent.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +21,7 @@ __all__ = [
     "Column",
     "Table",
     "chunk_table",
+    "collection_score_tables",
     "collection_table",
     "difference_table",
     "measure_table",
@@ -91,6 +93,31 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:,.{2 if seconds < 1 else 1 if seconds < 100 else 0}f}"
 
 
+def compact(value: float) -> str:
+    """A large number in three digits.
+
+    >>> compact(842), compact(123_456), compact(4_560_000), compact(math.nan)
+    ('842', '123k', '4.56M', '–')
+    """
+    if not math.isfinite(value):
+        return MISSING
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{sign}"
+    return f"{value:.0f}"
+
+
+def money(value: float) -> str:
+    """An amount in the prices' currency, with the digits that matter.
+
+    >>> money(12.5), money(0.01234), money(math.nan)
+    ('12.50', '0.0123', '–')
+    """
+    if not math.isfinite(value):
+        return MISSING
+    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
+
+
 def interval_text(low: float, high: float) -> str:
     """An interval of a share in percent."""
     return f"{percent(low)} to {percent(high)}" if math.isfinite(low) else ""
@@ -111,7 +138,7 @@ def score_table(study: Study, k: Depth, unit: Unit) -> Table:
         Column("Number", "Chunks"),
         Column("Mean tokens", "Chunks"),
     ]
-    columns += [Column(step, "Seconds") for step in STEPS]
+    columns += [Column(title, "Cost") for title, _ in _costs(study)]
     rows = [_score_row(study, number, report, k, unit) for number, report in enumerate(study.reports, 1)]
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), tuple(rows))
 
@@ -136,8 +163,35 @@ def _score_row(study: Study, number: int, report: Report, k: Depth, unit: Unit) 
         Cell(amount(report.mean_tokens(k))),
         Cell(amount(chunks.count) if chunks else MISSING),
         Cell(amount(chunks.mean) if chunks else MISSING),
-        *(Cell(duration(report.seconds.get(step))) for step in STEPS),
+        *(Cell(text(report)) for _, text in _costs(study)),
     )
+
+
+def _costs(study: Study) -> list[tuple[str, Callable[[Report], str]]]:
+    """What stands beside the scores of what they cost: titles, and what each report has there."""
+    known = [report.cost for report in study.reports if report.cost is not None]
+    found: list[tuple[str, Callable[[Report], str]]] = [("Seconds", lambda report: duration(total_seconds(report)))]
+    if known:
+        found.append(("Model calls", lambda report: compact(_model_calls(report))))
+        found.append(("Embedded", lambda report: compact(_embedded(report))))
+    if any(cost.money is not None for cost in known):
+        found.append(("Per million", lambda report: money(report.cost.money_per_million if report.cost else math.nan)))
+    return found
+
+
+def total_seconds(report: Report) -> float | None:
+    """For chunking, embedding and searching together; None where none of these is known."""
+    known = [report.seconds[step] for step in STEPS if step in report.seconds]
+    return sum(known) if known else None
+
+
+def _model_calls(report: Report) -> float:
+    return math.nan if report.cost is None else report.cost.embedder_calls + report.cost.llm_calls
+
+
+def _embedded(report: Report) -> float:
+    tokens = None if report.cost is None else report.cost.embedded_tokens
+    return math.nan if tokens is None else tokens
 
 
 def _score(study: Study, report: Report, measure: Measure) -> Cell:
@@ -173,6 +227,29 @@ def collection_table(study: Study, k: Depth, unit: Unit) -> Table | None:
         cells = [Cell(percent(value), tuple(filter(None, [plain_text(around)]))) for value, around in spread]
         rows.append((named(report.name, number), *cells))
     return Table(f"{measure} by collection", tuple(columns), tuple(rows))
+
+
+def collection_score_tables(study: Study, k: Depth, unit: Unit) -> list[Table]:
+    """Every measure in each document collection, a table a collection; none where there is one collection."""
+    if len(study.collections) < 2:
+        return []
+    measures = _at(study, k, unit) + _at(study, None, unit)
+    columns = (Column("Strategy", kind="text"), *(Column(_heading(measure)) for measure in measures))
+    by_measure = {(report.name, m): report.by_collection(m) for report in study.reports for m in report.scores}
+    tables = []
+    for name in study.collections:
+
+        def cell(report: Report, measure: Measure, name: str = name) -> Cell:
+            value, around, _ = by_measure.get((report.name, measure), {}).get(name, (math.nan, math.nan, 0))
+            return Cell(percent(value), tuple(filter(None, [plain_text(around)])))
+
+        rows = tuple(
+            (named(report.name, number), *(cell(report, measure) for measure in measures))
+            for number, report in enumerate(study.reports, 1)
+        )
+        asked = sum(each == name for each in study.reports[0].collections)
+        tables.append(Table(f"{name or '(none)'}: {asked:,} questions, {describe_depth(k)}", columns, rows))
+    return tables
 
 
 def difference_table(study: Study) -> Table:

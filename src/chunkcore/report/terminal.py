@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_study"]
 
-# Titles as a terminal has room for them, in the table's order. The times stand in the written report.
+# Titles as a terminal has room for them, in the table's order. The rest stands in the written report.
 _TITLES = {
     "Strategy": "Strategy",
     "Recall": "Recall",
@@ -34,11 +34,13 @@ _TITLES = {
     "Tokens retrieved": "Tokens per\nquestion",
     "Number": "Chunks",
     "Mean tokens": "Tokens\nper chunk",
+    "Embedded": "Tokens\nembedded",
+    "Per million": "Money per\nmillion",
 }
 # What goes first where even that is too wide, unless the verdict is about it.
 _LEAST = (
     *("ChunkPrecision", "DCG × 100", "MAP", "MRR", "HitRate", "nDCG"),
-    *("F1", "PrecisionΩ", "Mean tokens", "Number", "Precision", "IoU"),
+    *("F1", "PrecisionΩ", "Embedded", "Mean tokens", "Number", "Precision", "IoU", "Per million"),
 )
 _HEADINGS = {"PrecisionOmega": "PrecisionΩ", "DCG": "DCG × 100"}
 _NAME = 27  # columns for a strategy's name

@@ -352,11 +352,15 @@ const viewer = (() => {
   // The documents that matter to the question come first, with why.
   const showChoices = async () => {
     const system = await systemAnswers(state.system).catch(() => null);
-    const why = new Map();
-    const tell = (document, word) => { if (document >= 0) why.set(document, [...new Set([...(why.get(document) ?? []), word])]); };
-    for (const [, , , , document] of question().evidence) tell(document, "evidence");
-    for (const { piece, rank } of system?.answer(state.question).hits.slice(0, HITS) ?? []) if (piece.spans.length) tell(piece.document, `rank ${rank}`);
-    by("v-near").replaceChildren(...[...why].map(([document, words]) => option(document, `${name(document)} (${words.join(", ")})`)));
+    const ranks = new Map(question().evidence.filter((each) => each[4] >= 0).map((each) => [each[4], []]));
+    for (const { piece, rank } of system?.answer(state.question).hits.slice(0, HITS) ?? []) {
+      if (piece.spans.length) ranks.set(piece.document, [...(ranks.get(piece.document) ?? []), rank]);
+    }
+    const why = (document, found) => [
+      ...(question().evidence.some((each) => each[4] === document) ? ["evidence"] : []),
+      ...(found.length ? [`rank${found.length > 1 ? "s" : ""} ${found.join(", ")}`] : []),
+    ].join("; ");
+    by("v-near").replaceChildren(...[...ranks].map(([document, found]) => option(document, `${name(document)} (${why(document, found)})`)));
     const near = [...by("v-near").children].find((each) => each.value === String(state.document));
     if (near) near.selected = true; else by("v-document").value = String(state.document);
   };

@@ -1,0 +1,175 @@
+"""What a report says of cost, of chunkers beside retrievers, and of collections, is what was measured."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.results import Report
+from chunkcore.report import Study, html_report, markdown_report, plots
+from chunkcore.report.cost_tables import cost_axis, cost_table
+from chunkcore.report.cross_table import cross_table
+from chunkcore.report.tables import Table, collection_score_tables, score_table
+from tests.report_data import study
+
+
+@pytest.fixture(scope="module")
+def priced() -> Study:
+    return study(price=0.1)
+
+
+def cells(table: Table, row: int) -> dict[tuple[str, str], str]:
+    pairs = zip(table.columns, table.rows[row], strict=True)
+    return {(column.group, column.title): cell.text for column, cell in pairs}
+
+
+def without(made: Study, **changes) -> Study:
+    reports = tuple(replace(report, **changes) for report in made.comparison.reports)
+    return replace(made, comparison=replace(made.comparison, reports=reports))
+
+
+def test_costs_stand_in_the_table_of_scores(priced):
+    table = score_table(priced, 5, "token")
+    for row, report in enumerate(priced.reports):
+        found = cells(table, row)
+        assert found["Cost", "Model calls"] == str(report.cost.embedder_calls + report.cost.llm_calls)
+        assert found["Cost", "Embedded"] == f"{report.cost.embedded_tokens / 1000:.0f}k"
+        assert found["Cost", "Per million"] == f"{report.cost.embedded_tokens / 1e6:.3g}"
+
+
+def test_what_is_not_known_of_costs_has_no_column(priced):
+    titles = [column.title for column in score_table(study(), 5, "token").columns]
+    assert "Per million" not in titles
+    assert "Embedded" in titles
+    bare = without(priced, cost=None)
+    assert [column.title for column in score_table(bare, 5, "token").columns if column.group == "Cost"] == ["Seconds"]
+    assert {column.group for column in cost_table(bare).columns} == {"", "Seconds"}
+    assert cost_axis(bare) is None
+    assert cost_table(without(bare, seconds={})) is None
+    assert 'id="costs"' not in html_report(without(bare, seconds={}))
+
+
+def test_the_cost_table_tells_each_step_and_each_model(priced):
+    asked = next(row for row, report in enumerate(priced.reports) if report.cost.llm_calls)
+    found, report = cells(cost_table(priced), asked), priced.reports[asked]
+    assert found["Seconds", "search"] == "<0.01"
+    assert found["Seconds", "together"] == f"{sum(report.seconds[step] for step in ('chunk', 'embed', 'search')):.1f}"
+    assert found["Embedder", "Tokens"] == f"{report.cost.embedded_tokens:,}"
+    assert found["Embedder", "per source token"] == "2.00"
+    assert (found["Language models", "Calls"], found["Language models", "Tokens read"]) == ("7", "9,000")
+    assert found["Money", "Documents"] == "0.02"
+    assert found["Money", "per million tokens"] == "0.2"
+
+
+def test_recall_is_drawn_against_money_where_prices_are_known_else_against_tokens(priced):
+    assert cost_axis(priced).values == tuple(report.cost.money_per_million for report in priced.reports)
+    tokens = cost_axis(study())
+    assert "models" in tokens.title
+    asked = next(row for row, report in enumerate(priced.reports) if report.cost.llm_calls)
+    assert tokens.values[asked] == pytest.approx(2.0 + 0.1)
+    assert 'aria-label="Recall@5 against cost, a point a strategy"' in html_report(priced)
+
+
+def test_a_strategy_without_a_cost_is_no_point_of_the_plot(priced):
+    first, *others = priced.comparison.reports
+    reports = (replace(first, cost=None), *others)
+    made = replace(priced, comparison=replace(priced.comparison, reports=reports))
+    source = html_report(made)
+    (drawn, *_) = re.findall(r'aria-label="Recall@5 against cost, a point a strategy">.*?</svg>', source)
+    assert drawn.count('class="dot') == len(others)
+
+
+# ---- chunkers and retrievers
+
+
+def test_chunkers_and_retrievers_stand_side_by_side():
+    names = ("recursive:size=200", "recursive:size=200 · bm25", "sentence:size=100", "sentence:size=100 · bm25")
+    made = study(names=names)
+    table = cross_table(made)
+    assert [column.title for column in table.columns] == ["Strategy", "(not named)", "bm25"]
+    shown = {row[0].text: row[1:] for row in table.rows}
+    for name in names:
+        strategy, _, way = name.partition(" · ")
+        cell = shown[strategy][1 if way else 0]
+        report = next(report for report in made.reports if report.name == name)
+        low, high = made.comparison.intervals[name]
+        assert cell.text == f"{100 * report.mean('Recall@5'):.1f}"
+        assert cell.details == (f"{100 * low:.1f} to {100 * high:.1f}",)
+        assert cell.number == made.reports.index(report) + 1
+        assert cell.strong == (name in made.comparison.tied)
+    assert "side by side" in html_report(made)
+    assert "by strategy and search" in markdown_report(made)
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "b", "c"), ("a · x", "b · y", "c · z"), ("a · x", "a · y", "a · z"), ("a · x", "b · x", "c · x")]
+)
+def test_where_nothing_is_shared_there_is_no_such_table(names):
+    assert cross_table(study(names=names)) is None
+
+
+def test_what_was_not_tried_together_is_an_empty_cell():
+    table = cross_table(study(names=("a · x", "a · y", "b · x", "c · y")))
+    assert [[cell.text == "–" for cell in row[1:]] for row in sorted(table.rows, key=lambda row: row[0].text)] == [
+        [False, False],
+        [False, True],
+        [True, False],
+    ]
+
+
+# ---- collections
+
+
+def test_every_measure_is_tabled_for_each_collection():
+    made = study(collections=("plays", "tales"))
+    plays, tales = collection_score_tables(made, 10, "token")
+    assert plays.title == "plays: 10 questions, k = 10"
+    titles = [column.title for column in tales.columns]
+    assert titles == ["Strategy", "Recall", "Precision", "IoU", "F1", "PrecisionΩ"]
+    mean, std, _ = made.reports[2].by_collection("IoU@10")["tales"]
+    cell = tales.rows[2][titles.index("IoU")]
+    assert (cell.text, cell.details) == (f"{100 * mean:.1f}", (f"± {100 * std:.1f}",))
+    assert collection_score_tables(study(), 10, "token") == []
+    assert "#### plays: 10 questions, k = 10, characters" in markdown_report(made)
+
+
+# ---- intervals
+
+
+def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
+    made = study()
+    source = html_report(made)
+    found = made.comparison
+    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every strategy.*?</svg>', source)
+    for number, report in enumerate(made.reports, 1):
+        low, high = found.intervals[report.name]
+        value = 100 * report.mean("Recall@5")
+        assert f"{report.name}: {value:.1f} % (interval {100 * low:.1f} to {100 * high:.1f})" in drawn
+        kind = "distinct" if report.name in found.tied else "tied"
+        assert re.search(rf'class="estimate s{number} {kind}"', drawn)
+        assert f"first in {100 * found.firsts[report.name]:.0f} %" in drawn
+    assert source.index("Mean Recall@5 of every strategy") < source.index("<table")
+
+
+def test_a_mean_whose_interval_is_not_known_is_a_mark_alone():
+    drawn = plots.means([plots.Row(1, "a", 50, math.nan, math.nan, True)], width=860, x_label="", title="")
+    assert drawn.count('class="estimate') == 1
+    assert "whisker" not in drawn
+    assert "nan" not in drawn
+
+
+def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot():
+    scores = [np.array([1.0, 0.5]), np.array([math.nan, math.nan])]
+    reports = [
+        Report(name, "toy", ("a", "b"), ("", ""), {Measure("Recall", 5): values})
+        for name, values in zip(("known", "unknown"), scores, strict=True)
+    ]
+    source = html_report(Study(compare(reports, "Recall@5", resamples=100)))
+    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every strategy.*?</svg>', source)
+    assert drawn.count('class="estimate') == 1
