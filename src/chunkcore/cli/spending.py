@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chunkcore.document import Document
     from chunkcore.models.llm import Prices, Usage
 
-__all__ = ["estimates", "keeping", "read_prices", "used"]
+__all__ = ["estimates", "keeping", "read_prices", "spent", "used"]
 
 _ASSUMED = (
     "Tokens are counted as cl100k_base, and answers are as each strategy's documentation assumes; questions that must "
@@ -59,7 +59,7 @@ def estimates(chunkers: Mapping[str, Chunker], documents: Sequence[Document], pr
         spec: chunker.estimate(documents) if isinstance(chunker, LLMChunker) else Usage()
         for spec, chunker in chunkers.items()
     }
-    return [*(f"{spec}: {_told(usage, prices)}" for spec, usage in found.items()), _ASSUMED]
+    return [*(f"{spec}: {spent(usage, prices)}" for spec, usage in found.items()), _ASSUMED]
 
 
 def used(chunkers: Iterable[Chunker], prices: Prices | None) -> list[str]:
@@ -77,10 +77,11 @@ def used(chunkers: Iterable[Chunker], prices: Prices | None) -> list[str]:
         if isinstance(chunker, LLMChunker):
             llm = get_llm(chunker.llm)
             told[llm.name] = getattr(llm, "usage", Usage())
-    return [f"{name}: {_told(usage, prices)}" for name, usage in told.items()]
+    return [f"{name}: {spent(usage, prices)}" for name, usage in told.items()]
 
 
-def _told(usage: Usage, prices: Prices | None) -> str:
+def spent(usage: Usage, prices: Prices | None) -> str:
+    """Calls, tokens and, with prices, what they cost."""
     parts = [
         f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}",
         f"{usage.input_tokens:,} tokens in"

@@ -1,0 +1,29 @@
+"""Questions of one's own: written by a language model over one's own documents, or by hand and checked.
+
+samples.py   which passage is asked about        prompts.py   what the model is asked
+excerpts.py  from its answer to places           journal.py   every call written down, none paid twice
+generate.py  all of it                           filters.py   duplicates and excerpts that do not belong
+page.py      the distributions, as plots         files.py     what is written
+validate.py  what is wrong with questions, whoever wrote them
+"""
+
+from chunkcore.generation.filters import Thresholds
+from chunkcore.generation.generate import (
+    Generated,
+    GenerationOptions,
+    Rejection,
+    estimate_generation,
+    generate_benchmark,
+)
+from chunkcore.generation.journal import Budget, Journal
+
+__all__ = [
+    "Budget",
+    "Generated",
+    "GenerationOptions",
+    "Journal",
+    "Rejection",
+    "Thresholds",
+    "estimate_generation",
+    "generate_benchmark",
+]
