@@ -10,7 +10,7 @@ from typing import Annotated, cast
 
 import typer
 
-from chunkcore.cli import chunk, compare, datasets, score_segments, stitch, strategies, train_segmenter
+from chunkcore.cli import chunk, compare, datasets, generate, score_segments, stitch, strategies, train_segmenter
 from chunkcore.errors import ChunkcoreError
 
 __all__ = ["app", "main"]
@@ -42,6 +42,7 @@ def _any_command(
 app.command(name="compare", help=compare.HELP)(compare.compare)
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.add_typer(datasets.app, name="datasets")
+app.command(name="generate", help=generate.HELP)(generate.generate)
 app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
 app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
 app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
