@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from chunkcore.chunkers.base import Chunker, build_chunker, strategies
@@ -20,12 +20,16 @@ DEFAULT_STRATEGY = "recursive"
 # What all three frameworks call a size and an overlap, and what the strategies call them.
 _ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
 
+# What the names of bridged models begin with.
+_BRIDGED = ("langchain:", "llamaindex:", "haystack:")
+
 
 def build(
     chunker: Chunker | str | None = None,
     strategy: str | None = None,
     options: Mapping[str, Any] | None = None,
     fit_to: Embedder | None = None,
+    as_model: Callable[[Any], Any] | None = None,
 ) -> Chunker:
     """The chunker that was meant.
 
@@ -35,6 +39,7 @@ def build(
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
         fit_to: the model that is to embed the chunks: a size that is left out suits it (see `sized_options`), and
             the counter "embedder" counts its tokens. A chunker that is built already stays as it is.
+        as_model: from an option's value to a model of chunkcore, where the value is one of the framework's.
 
     Raises:
         OptionError: two ways to say it at once, an unknown strategy or option, or a value out of range.
@@ -62,11 +67,23 @@ def build(
     if ":" in name:
         name, options = _from_spec(name, options)
     options = _own_names(name, options)
+    for option, value in options.items():
+        _check_buildable(option, value)
+        options[option] = as_model(value) if as_model else value
     if fit_to is not None:
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
     return build_chunker(name, options)
+
+
+def _check_buildable(option: str, value: Any) -> None:
+    """Refuse the name that a configuration has in place of a framework's model: none can be built from it."""
+    if isinstance(value, str) and value.startswith(_BRIDGED):
+        raise OptionError(
+            f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the object "
+            f"again, as {option}=..."
+        )
 
 
 def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
+from chunkadapters._awaiting import at_once, finished
 from chunkadapters._retrieval.asking import Answers, Progress, Settings, System
 from chunkadapters._retrieval.locating import Locator
 from chunkadapters._retrieval.pieces import Piece
@@ -135,7 +136,7 @@ class RetrieverHooks(Generic[R, D]):
     ) -> Run:
         answers = Answers(benchmark, settings, Locator(benchmark))
         for query in benchmark.queries:
-            _finished(self._answer(answers, query, _at_once(system.ask), _at_once(time.sleep)))
+            finished(self._answer(answers, query, at_once(system.ask), at_once(time.sleep)))
         return answers.run(name or system.name, self._pool(pool))
 
     async def _arun(
@@ -170,24 +171,6 @@ class RetrieverHooks(Generic[R, D]):
 
     def _pool(self, pool: Iterable[D] | None) -> list[Piece] | None:
         return None if pool is None else self._pieces(list(pool))
-
-
-def _at_once(function: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
-    """A function as one to be awaited that never waits for anything else."""
-
-    async def call(argument: Any) -> Any:
-        return function(argument)
-
-    return call
-
-
-def _finished(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run what awaits only functions that are done at once. No event loop is needed, so one may be running."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        return
-    raise AssertionError("something was awaited that was not done at once")
 
 
 def _score(

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import TextSplitter
 
 from chunkadapters._configuration import build, workers_for
@@ -15,6 +16,7 @@ from chunkadapters._ids import digest, unused_id
 from chunkadapters._limits import watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._told import DERIVED, SPANS, inherited, told
+from chunkadapters.langchain.models import as_model
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
@@ -54,10 +56,11 @@ class ChunkcoreTextSplitter(TextSplitter):
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: instead of it, a strategy's name.
         add_start_index: accepted so that code that sets it keeps working; the offsets are always there.
-        fit_to: the model that is to embed the chunks, as a chunkcore embedder or its name: a size that is left out is
-            60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many chunks, and how many of
-            its tokens, it would cut off.
-        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+        fit_to: the model that is to embed the chunks, as LangChain's embeddings, a chunkcore embedder or its name: a
+            size that is left out is 60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many
+            chunks, and how many of its tokens, it would cut off.
+        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well. Where a strategy
+            takes a model, LangChain's embeddings and chat models are welcome: ``embedder=OpenAIEmbeddings()``.
 
     Raises:
         ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.
@@ -73,11 +76,11 @@ class ChunkcoreTextSplitter(TextSplitter):
         *,
         strategy: str | None = None,
         add_start_index: bool = True,
-        fit_to: Embedder | str | None = None,
+        fit_to: Embedder | Embeddings | str | None = None,
         **options: Any,
     ) -> None:
-        self._fit_to = None if fit_to is None else get_embedder(fit_to)
-        self._chunker = build(chunker, strategy, options, self._fit_to)
+        self._fit_to = None if fit_to is None else get_embedder(as_model(fit_to))
+        self._chunker = build(chunker, strategy, options, self._fit_to, as_model)
         # What LangChain's own code may read; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size", "max_size") or 4000,

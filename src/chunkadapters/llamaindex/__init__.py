@@ -13,6 +13,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
 
 from chunkadapters._limits import TruncationWarning
+from chunkadapters.llamaindex.models import as_embedder, as_llm
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
 from chunkadapters.llamaindex.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 
@@ -21,6 +22,8 @@ __all__ = [
     "TruncationWarning",
     "aevaluate_retriever",
     "arun_retriever",
+    "as_embedder",
+    "as_llm",
     "chunk_id_func",
     "evaluate_retriever",
     "run_retriever",

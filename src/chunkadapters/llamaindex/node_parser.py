@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import (
     Field,
     PrivateAttr,
@@ -32,6 +33,7 @@ from chunkadapters._ids import unused_id
 from chunkadapters._limits import watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._told import BOOKKEEPING, CONTEXT, DERIVED, SPANS, inherited, told
+from chunkadapters.llamaindex.models import as_model
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
@@ -74,10 +76,12 @@ class ChunkcoreNodeParser(NodeParser):
     Args:
         chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: instead of it, a strategy's name.
-        options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` are understood.
-        fit_to: the model that is to embed the nodes, as a chunkcore embedder or its name: a size that is left out is
-            60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many nodes, and how many of
-            its tokens, it would cut off. Metadata that LlamaIndex puts beside the text are not counted.
+        options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` are understood. Where
+            a strategy takes a model, LlamaIndex's are welcome: ``embedder=OpenAIEmbedding()``. A configuration holds
+            only the model's name, never its keys: ``from_dict(data, embedder=...)`` hands the model back.
+        fit_to: the model that is to embed the nodes, as LlamaIndex's, a chunkcore embedder or its name: a size that is
+            left out is 60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many nodes, and
+            how many of its tokens, it would cut off. Metadata that LlamaIndex puts beside the text are not counted.
         include_metadata: nodes inherit the metadata of what they were cut from.
         include_prev_next_rel: nodes of one source are linked to their neighbours.
         id_func: called as ``id_func(i, document)`` for each node's id.
@@ -112,7 +116,7 @@ class ChunkcoreNodeParser(NodeParser):
         *,
         strategy: str | None = None,
         options: Mapping[str, Any] | None = None,
-        fit_to: Embedder | str | None = None,
+        fit_to: Embedder | BaseEmbedding | str | None = None,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
         callback_manager: CallbackManager | None = None,
@@ -137,8 +141,8 @@ class ChunkcoreNodeParser(NodeParser):
     def _configure(cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]) -> ChunkcoreNodeParser:
         """Build the chunker first, so that what is wrong with its options is a validation error."""
         fields = dict(data)
-        fit_to = None if fields.get("fit_to") is None else get_embedder(fields["fit_to"])
-        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to)
+        fit_to = None if fields.get("fit_to") is None else get_embedder(as_model(fields["fit_to"]))
+        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, as_model)
         if strategies().get(chunker.name) is not type(chunker):
             raise OptionError(
                 f"{type(chunker).__name__} is not registered, so a configuration could not name it: "

@@ -17,6 +17,7 @@ from haystack import Document, component, default_from_dict, default_to_dict, lo
 
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._configuration import build, workers_for
+from chunkadapters._haystack.models import as_model, restored, written
 from chunkadapters._ids import unused_id
 from chunkadapters._limits import watched
 from chunkadapters._origin import Origin
@@ -25,7 +26,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as Source
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, get_embedder
+from chunkcore.models import get_embedder
 from haystack_integrations.components.preprocessors.chunkadapters.places import origin_of, place, shared
 
 __all__ = ["ChunkcoreDocumentSplitter"]
@@ -69,9 +70,11 @@ class ChunkcoreDocumentSplitter:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: instead of it, a strategy's name; ``recursive`` when neither is given.
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
-        fit_to: the model that is to embed the chunks, as a chunkcore embedder or its name: a size that is left out is
-            60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many chunks, and how many of
-            its tokens, it would cut off.
+            Where a strategy takes a model, Haystack's embedders and chat generators are welcome; they are written into
+            YAML as Haystack writes them, their keys as the names of environment variables.
+        fit_to: the model that is to embed the chunks, as Haystack's embedder, a chunkcore one or its name: a size that
+            is left out is 60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many chunks,
+            and how many of its tokens, it would cut off.
 
     Raises:
         OptionError: a `ValueError`: no such strategy or option, a value out of range, or options given twice.
@@ -89,12 +92,13 @@ class ChunkcoreDocumentSplitter:
         *,
         strategy: str | None = None,
         options: dict[str, Any] | None = None,
-        fit_to: Embedder | str | None = None,
+        fit_to: Any = None,
     ) -> None:
         if not isinstance(options, dict | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
-        self._fit_to = None if fit_to is None else get_embedder(fit_to)
-        self._chunker = build(chunker, strategy, options, self._fit_to)
+        self._fit_to = None if fit_to is None else get_embedder(as_model(restored(fit_to)))
+        given = {name: restored(value) for name, value in (options or {}).items()}
+        self._chunker = build(chunker, strategy, given, self._fit_to, as_model)
         self._warm = False
 
     @property
@@ -109,14 +113,14 @@ class ChunkcoreDocumentSplitter:
 
     @property
     def options(self) -> dict[str, Any]:
-        """All of the strategy's options as plain values.
+        """All of the strategy's options as plain values, Haystack's own components as they describe themselves.
 
         Raises:
             OptionError: an option holds an object that has no name to be built from again.
         """
         options = self.chunker.to_dict()
         del options["strategy"]
-        return options
+        return {name: written(getattr(self.chunker, name), value) for name, value in options.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The component as plain values; every option is written out, so that other defaults change nothing.
@@ -130,12 +134,16 @@ class ChunkcoreDocumentSplitter:
                 "decorate it with chunkcore.chunkers.base.register"
             )
         # A component that fits no model is written as it always was.
-        fit_to = {} if self._fit_to is None else {"fit_to": self._fit_to.name}
+        fit_to = {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
         return default_to_dict(self, strategy=self.strategy, options=self.options, **fit_to)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ChunkcoreDocumentSplitter:
-        """The component that `to_dict` described."""
+        """The component that `to_dict` described.
+
+        Raises:
+            DeserializationError: an option describes a component of a module that Haystack was not told to trust.
+        """
         return default_from_dict(cls, data)
 
     def warm_up(self) -> None:

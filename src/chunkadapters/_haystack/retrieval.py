@@ -8,10 +8,9 @@ from typing import Any
 
 from haystack import Document, Pipeline
 
-from chunkadapters._retrieval import Piece, RetrieverHooks, System
-from chunkadapters.haystack.components import is_component, run_async, warm_up
-from chunkadapters.haystack.pieces import piece_of
-from chunkadapters.haystack.sockets import (
+from chunkadapters._haystack.components import is_component, run_async, warm_up
+from chunkadapters._haystack.pieces import piece_of
+from chunkadapters._haystack.sockets import (
     Socket,
     Sockets,
     component_sockets,
@@ -19,6 +18,7 @@ from chunkadapters.haystack.sockets import (
     find_queries,
     pipeline_sockets,
 )
+from chunkadapters._retrieval import Piece, RetrieverHooks, System
 from chunkcore.errors import DataError, OptionError
 
 __all__ = ["aevaluate_retriever", "arun_retriever", "evaluate_retriever", "run_retriever"]

@@ -12,13 +12,16 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error
 
-from chunkadapters.haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from chunkadapters._haystack.models import as_embedder, as_llm
+from chunkadapters._haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
 
 __all__ = [
     "ChunkcoreDocumentSplitter",
     "aevaluate_retriever",
     "arun_retriever",
+    "as_embedder",
+    "as_llm",
     "evaluate_retriever",
     "run_retriever",
 ]

@@ -1,0 +1,148 @@
+"""LangChain's embeddings and chat models where chunkcore takes an `Embedder` or an `LLM`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable
+
+from chunkadapters._models import BridgedEmbedder, BridgedLLM, identify, reply_of
+from chunkadapters._models.llm import json_text, titled
+from chunkcore.errors import OptionError
+from chunkcore.models.llm.base import Message, Reply
+
+__all__ = ["as_embedder", "as_llm", "as_model"]
+
+_FRAMEWORK = "langchain"
+_EMBEDDINGS = (Embeddings,)
+_LANGUAGE_MODELS = (BaseLanguageModel, Runnable)
+
+
+def as_embedder(
+    embeddings: Embeddings,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    max_tokens: int | None = None,
+) -> BridgedEmbedder:
+    """Any LangChain embeddings as an `Embedder`, for strategies, indexes, caches and comparisons.
+
+    The options of `ChunkcoreTextSplitter` take embeddings as they are; this is for saying more about them, and for
+    everywhere else: ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``.
+
+    Args:
+        embeddings: LangChain's. Documents go to ``embed_documents`` in one call, questions to ``embed_query``.
+        name: what configurations and tables call it; by default the class and the model.
+        fingerprint: what its vectors depend on; by default its class and settings, without keys. To be given where
+            these do not tell which model it is.
+        max_tokens: how many of its tokens it reads of a text; None where it has no limit, or it is not known.
+
+    Raises:
+        OptionError: no LangChain embeddings, or they do not tell what they depend on.
+
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> embedder = as_embedder(DeterministicFakeEmbedding(size=8))
+    >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
+    ('langchain:DeterministicFakeEmbedding', (2, 8))
+    """
+    if not isinstance(embeddings, Embeddings):
+        raise OptionError(f"expected LangChain embeddings, got {type(embeddings).__name__}")
+    return _Embedder(embeddings, identify(_FRAMEWORK, embeddings, _EMBEDDINGS, name, fingerprint), max_tokens)
+
+
+def as_llm(
+    model: Runnable[Any, Any],
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    concurrency: int = 1,
+) -> BridgedLLM:
+    """Any LangChain chat model as an `LLM`.
+
+    A JSON schema is passed by ``with_structured_output``, where the model has it. Tokens are those of the answer's
+    ``usage_metadata``.
+
+    Args:
+        model: a chat model, or one bound to settings (``model.bind(temperature=0)``, ``model.with_retry()``); any
+            other runnable from messages to a message or a text is asked without a schema.
+        name: what configurations and tables call it; by default the class and the model.
+        fingerprint: what its answers depend on; by default its class and settings, without keys. To be given where
+            these do not tell which model it is.
+        concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
+
+    Raises:
+        OptionError: no language model, it does not tell what its answers depend on, or concurrency is under 1.
+
+    >>> from langchain_core.language_models import FakeListChatModel
+    >>> as_llm(FakeListChatModel(responses=["Yes."])).complete([{"role": "user", "content": "Tea?"}]).text
+    'Yes.'
+    """
+    if not isinstance(model, Runnable):
+        raise OptionError(f"expected a LangChain chat model, got {type(model).__name__}")
+    return _LLM(model, identify(_FRAMEWORK, model, _LANGUAGE_MODELS, name, fingerprint), concurrency)
+
+
+def as_model(value: Any) -> Any:
+    """A value of an option: LangChain's models as chunkcore's, anything else as it is."""
+    if isinstance(value, Embeddings):
+        return as_embedder(value)
+    return as_llm(value) if isinstance(value, Runnable) else value
+
+
+class _Embedder(BridgedEmbedder):
+    model: Embeddings
+
+    def _documents(self, texts: list[str]) -> Any:
+        return self.model.embed_documents(texts)
+
+    def _queries(self, texts: list[str]) -> Any:
+        return [self.model.embed_query(text) for text in texts]
+
+    async def _adocuments(self, texts: list[str]) -> Any:
+        return await self.model.aembed_documents(texts)
+
+    async def _aqueries(self, texts: list[str]) -> Any:
+        return [await self.model.aembed_query(text) for text in texts]
+
+
+class _LLM(BridgedLLM):
+    model: Runnable[Any, Any]
+
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        return _read(self._structured(schema).invoke(_turns(messages)))
+
+    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        return _read(await self._structured(schema).ainvoke(_turns(messages)))
+
+    def _structured(self, schema: Mapping[str, Any] | None) -> Runnable[Any, Any]:
+        """The model, held to the schema where there is one."""
+        if schema is None:
+            return self.model
+        if not isinstance(self.model, BaseLanguageModel):
+            raise NotImplementedError  # a sequence of runnables has no such method
+        return self.model.with_structured_output(titled(schema), include_raw=True)
+
+
+def _turns(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    return [(each["role"], each["content"]) for each in messages]
+
+
+def _read(answer: Any) -> Reply:
+    """A reply from a message, a text, or what a structured output and its message are."""
+    if isinstance(answer, dict) and "raw" in answer:
+        raw, parsed = answer["raw"], answer.get("parsed")
+        reply = _read(raw)
+        if parsed is None:  # the message is what the model is told about
+            calls = getattr(raw, "tool_calls", None)
+            text = reply.text or (json_text(calls[0].get("args")) if calls else "")
+        else:
+            text = json_text(parsed)
+        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+    if isinstance(answer, BaseMessage):
+        metadata = getattr(answer, "usage_metadata", None)
+        return reply_of(str(answer.text), metadata, answer.response_metadata, answer.additional_kwargs)
+    return reply_of(answer)

@@ -1,0 +1,169 @@
+"""LlamaIndex's embeddings and language models where chunkcore takes an `Embedder` or an `LLM`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.llms import LLM
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.tools import FunctionTool, ToolMetadata
+
+from chunkadapters._models import BridgedEmbedder, BridgedLLM, identify, reply_of
+from chunkadapters._models.llm import json_text, titled
+from chunkcore.errors import OptionError
+from chunkcore.models.llm.base import Message, Reply
+
+__all__ = ["as_embedder", "as_llm", "as_model"]
+
+_FRAMEWORK = "llamaindex"
+_EMBEDDINGS = (BaseEmbedding,)
+_LANGUAGE_MODELS = (LLM,)
+
+
+def as_embedder(
+    embed_model: BaseEmbedding,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    max_tokens: int | None = None,
+) -> BridgedEmbedder:
+    """Any LlamaIndex embedding model as an `Embedder`, for strategies, indexes, caches and comparisons.
+
+    The options of `ChunkcoreNodeParser` take such a model as it is; this is for saying more about it, and for
+    everywhere else: ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``.
+
+    Args:
+        embed_model: LlamaIndex's. Documents go to ``get_text_embedding_batch``, which asks for ``embed_batch_size``
+            of them at once, questions to ``get_query_embedding``.
+        name: what configurations and tables call it; by default the class and the model.
+        fingerprint: what its vectors depend on; by default its class and settings, without keys. To be given where
+            these do not tell which model it is.
+        max_tokens: how many of its tokens it reads of a text; None where it has no limit, or it is not known.
+
+    Raises:
+        OptionError: no LlamaIndex embedding model, or it does not tell what it depends on.
+
+    >>> from llama_index.core import MockEmbedding
+    >>> embedder = as_embedder(MockEmbedding(embed_dim=8))
+    >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
+    ('llamaindex:MockEmbedding', (2, 8))
+    """
+    if not isinstance(embed_model, BaseEmbedding):
+        raise OptionError(f"expected a LlamaIndex embedding model, got {type(embed_model).__name__}")
+    return _Embedder(embed_model, identify(_FRAMEWORK, embed_model, _EMBEDDINGS, name, fingerprint), max_tokens)
+
+
+def as_llm(
+    llm: LLM,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    concurrency: int = 1,
+) -> BridgedLLM:
+    """Any LlamaIndex `LLM` as chunkcore's.
+
+    A JSON schema is passed to a model that calls functions, as the parameters of the one function that it has to
+    call; another model is asked in words. Tokens are those that the service tells, where the integration hands them on.
+
+    Args:
+        llm: LlamaIndex's, of chat or of completion.
+        name: what configurations and tables call it; by default the class and the model.
+        fingerprint: what its answers depend on; by default its class and settings, without keys. To be given where
+            these do not tell which model it is.
+        concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
+
+    Raises:
+        OptionError: no LlamaIndex LLM, it does not tell what its answers depend on, or concurrency is under 1.
+
+    >>> from llama_index.core.llms import MockLLM
+    >>> as_llm(MockLLM()).complete([{"role": "user", "content": "Tea?"}]).finish
+    'stop'
+    """
+    if not isinstance(llm, LLM):
+        raise OptionError(f"expected a LlamaIndex LLM, got {type(llm).__name__}")
+    return _LLM(llm, identify(_FRAMEWORK, llm, _LANGUAGE_MODELS, name, fingerprint), concurrency)
+
+
+def as_model(value: Any) -> Any:
+    """A value of an option: LlamaIndex's models as chunkcore's, anything else as it is."""
+    if isinstance(value, BaseEmbedding):
+        return as_embedder(value)
+    return as_llm(value) if isinstance(value, LLM) else value
+
+
+class _Embedder(BridgedEmbedder):
+    model: BaseEmbedding
+
+    def _documents(self, texts: list[str]) -> Any:
+        return self.model.get_text_embedding_batch(texts)
+
+    def _queries(self, texts: list[str]) -> Any:
+        return [self.model.get_query_embedding(text) for text in texts]
+
+    async def _adocuments(self, texts: list[str]) -> Any:
+        return await self.model.aget_text_embedding_batch(texts)
+
+    async def _aqueries(self, texts: list[str]) -> Any:
+        return [await self.model.aget_query_embedding(text) for text in texts]
+
+
+class _LLM(BridgedLLM):
+    model: LLM
+
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        if schema is None:
+            return _read(self.model.chat(_turns(messages)))
+        model = self._calling()
+        asked = model.chat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
+        return self._called(model, asked)
+
+    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        if schema is None:
+            return _read(await self.model.achat(_turns(messages)))
+        model = self._calling()
+        asked = await model.achat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
+        return self._called(model, asked)
+
+    def _calling(self) -> FunctionCallingLLM:
+        if isinstance(self.model, FunctionCallingLLM) and self.model.metadata.is_function_calling_model:
+            return self.model
+        raise NotImplementedError
+
+    def _called(self, model: FunctionCallingLLM, response: ChatResponse) -> Reply:
+        """The reply whose text is what the function was called with, where it was called."""
+        reply = _read(response)
+        calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
+        text = json_text(calls[0].tool_kwargs) if calls else reply.text
+        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+
+
+def _turns(messages: Sequence[Message]) -> list[ChatMessage]:
+    return [ChatMessage(role=each["role"], content=each["content"]) for each in messages]
+
+
+def _read(response: ChatResponse) -> Reply:
+    message, raw = response.message, response.raw
+    choices = raw.get("choices") if isinstance(raw, Mapping) else getattr(raw, "choices", None)
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return reply_of(message.content or "", raw, choice, response.additional_kwargs, message.additional_kwargs)
+
+
+def _answering(schema: Mapping[str, Any]) -> FunctionTool:
+    """A function whose parameters are the schema's."""
+    whole = titled(schema)
+
+    class Answer(BaseModel):
+        """Integrations read a function's parameters from the class's schema."""
+
+        @classmethod
+        def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
+            return dict(whole)
+
+    def answer(**given: Any) -> str:
+        return json_text(given)
+
+    return FunctionTool(fn=answer, metadata=ToolMetadata(whole["description"], whole["title"], Answer))

@@ -1,0 +1,380 @@
+"""What the bridges from the frameworks' models promise, with models of no framework."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import traceback
+from collections import UserString
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkadapters._models import BridgedEmbedder, BridgedLLM, Identity, identify, reply_of
+from chunkadapters._models.identity import secrets_of, without_secrets
+from chunkcore.chunkers import build_chunker
+from chunkcore.errors import ModelError, NoAnswerError, OptionError
+from chunkcore.models import CachedEmbedder
+from chunkcore.models.llm import BadAnswerError, Question, ask
+from tests.fakes import BROKEN, FakeEmbedder
+
+KEY = "sk-very-secret-0123456789"
+
+
+class Model:
+    """Settings, as a framework's model holds them."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.__dict__.update(settings)
+
+
+class Secret:
+    """As pydantic has it."""
+
+    def get_secret_value(self) -> str:
+        return KEY
+
+
+def mark(**settings: Any) -> str:
+    return identify("toy", Model(**settings), ()).fingerprint
+
+
+# Identity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "large"},
+        {"dimensions": 256},
+        {"normalize": False},
+        {"url": "https://b.example/v1"},
+        {"options": {"p": 2}},
+    ],
+)
+def test_whatever_can_change_the_answers_changes_the_fingerprint(change):
+    settings = {
+        "model": "small",
+        "dimensions": 512,
+        "normalize": True,
+        "url": "https://a.example/v1",
+        "options": {"p": 1},
+    }
+    assert mark(**settings) == mark(**settings)
+    assert mark(**settings) != mark(**(settings | change))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"api_key": KEY},
+        {"openai_api_key": Secret()},
+        {"key": Secret()},
+        {"hf_token": KEY},
+        {"default_headers": {"x": KEY}},
+        {"options": {"p": 1, "password": KEY}},
+        {"base": f"https://user:{KEY}@a.example/v1?key={KEY}"},
+    ],
+)
+def test_keys_are_no_part_of_the_identity_and_are_cleaned_from_messages(held):
+    without = {"model": "small", "options": {"p": 1}, "base": "https://a.example/v1"}
+    assert mark(**(without | held)) == mark(**without)
+    model = Model(**(without | held))
+    assert KEY not in repr(identify("toy", model, ()))
+    assert KEY not in without_secrets(f"401: {KEY} is wrong", secrets_of(model)) or held.get("default_headers")
+
+
+@pytest.mark.parametrize(
+    "change", [{"timeout": 3}, {"max_retries": 9}, {"embed_batch_size": 7}, {"callbacks": object()}]
+)
+def test_how_a_model_is_asked_is_no_part_of_the_identity(change):
+    assert mark(model="small", **change) == mark(model="small")
+
+
+def test_a_name_is_told_by_the_model_or_by_one_that_it_wraps():
+    assert identify("toy", Model(model_name="small"), ()).name == "toy:Model:small"
+    assert identify("toy", Model(model_name="unknown", size=3), ()).name == "toy:Model"
+    wrapped = Model(inner=Model(model="small"))
+    assert identify("toy", wrapped, (Model,)).name == "toy:Model:small"
+    assert identify("toy", wrapped, (Model,)) != identify("toy", Model(inner=Model(model="large")), (Model,))
+
+
+def test_two_models_that_could_not_be_told_apart_need_a_fingerprint():
+    hidden = Model(encoder=object())
+    with pytest.raises(OptionError, match=r"do not tell which model it is, but its object does: .*fingerprint="):
+        identify("toy", hidden, ())
+    assert identify("toy", hidden, (), fingerprint="mine-1").fingerprint == "toy:mine-1"
+    assert identify("toy", Model(encoder=object(), model="small"), ()).name == "toy:Model:small"
+    with pytest.raises(OptionError, match="fingerprint is a text that is not empty"):
+        identify("toy", hidden, (), fingerprint=" ")
+
+
+def test_a_message_is_one_short_line():
+    assert without_secrets("a\n\n b\tc" + "d" * 900, ()) == ("a b c" + "d" * 900)[:300]
+
+
+# Embedders
+
+
+class ToyEmbedder(BridgedEmbedder):
+    """Asks a fake, whose vectors become lists, as the frameworks have them."""
+
+    def __init__(self, model: Any, max_tokens: int | None = None) -> None:
+        super().__init__(model, Identity("toy:m", "toy:1"), max_tokens)
+
+    def _documents(self, texts):
+        return self.model.embed_documents(texts)
+
+    def _queries(self, texts):
+        return [self.model.embed_queries([text])[0].tolist() for text in texts]
+
+    async def _adocuments(self, texts):
+        await asyncio.sleep(0)
+        return self._documents(texts)
+
+    async def _aqueries(self, texts):
+        await asyncio.sleep(0)
+        return self._queries(texts)
+
+
+@given(st.lists(st.text(max_size=20), max_size=6))
+def test_vectors_are_the_models_own_whichever_way_it_is_asked(texts):
+    model = FakeEmbedder()
+    embedder = ToyEmbedder(model)
+    rows = [embedder.embed_documents(texts), embedder.embed_queries(texts)]
+    rows += [asyncio.run(embedder.aembed_documents(texts)), asyncio.run(embedder.aembed_queries(texts))]
+    assert all(each.dtype == np.float32 and len(each) == len(texts) for each in rows)
+    if texts:
+        expected = model.embed_documents([text.encode("utf-8", "replace").decode() for text in texts])
+        for each in rows:
+            np.testing.assert_array_equal(each, expected)
+
+
+def test_documents_go_to_the_model_in_one_call():
+    model = FakeEmbedder()
+    ToyEmbedder(model).embed_documents(["a"] * 100)
+    assert model.calls == 1
+
+
+def test_unpaired_surrogates_reach_no_model():
+    model = FakeEmbedder()
+    ToyEmbedder(model).embed_documents(["tea \ud800"])
+    assert model.texts == ["tea \ufffd"]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("way", ["documents", "adocuments"])
+def test_what_is_no_answer_is_a_model_error(broken, way):
+    embedder = ToyEmbedder(broken())
+    call = (
+        embedder.embed_documents if way == "documents" else lambda texts: asyncio.run(embedder.aembed_documents(texts))
+    )
+    with pytest.raises(ModelError, match="toy:m"):
+        call(["a", "b"])
+
+
+@pytest.mark.parametrize("answer", [None, [None, [1.0]], {"a": 1}, "no", [["x"]], [[1.0], [1.0, 2.0]], [[10**400]]])
+def test_answers_of_any_shape_are_a_model_error(answer):
+    model = Model(embed_documents=lambda texts: answer)
+    with pytest.raises(ModelError):
+        ToyEmbedder(model).embed_documents(["a", "b"])
+
+
+def test_vectors_of_whole_numbers_are_vectors():
+    model = Model(embed_documents=lambda texts: [[1, 0] for _ in texts])
+    assert ToyEmbedder(model).embed_documents(["a"]).tolist() == [[1.0, 0.0]]
+
+
+def test_a_key_in_a_services_message_is_told_to_nobody():
+    def fail(texts):
+        raise ConnectionError(f"cannot reach https://x/?key={KEY}")
+
+    embedder = ToyEmbedder(Model(embed_documents=fail, api_key=KEY))
+    with pytest.raises(ModelError, match=r"ConnectionError: cannot reach .*\[secret\]") as caught:
+        embedder.embed_documents(["a"])
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, True])
+def test_a_limit_is_a_whole_number(most):
+    with pytest.raises(OptionError, match="max_tokens"):
+        ToyEmbedder(FakeEmbedder(), most)
+
+
+def test_it_works_in_a_strategy_and_behind_a_cache_and_in_a_pickle():
+    embedder = ToyEmbedder(FakeEmbedder())
+    cached = CachedEmbedder(embedder)
+    cached.embed_documents(["a", "b", "a"])
+    cached.embed_documents(["b"])
+    assert embedder.model.texts == ["a", "b"]
+    text = "Tea is hot. Tea is green. The sea is wide. The sea is deep."
+    options = {"max_size": 12, "piece_size": 4, "counter": "words"}
+    bridged = build_chunker("cluster_semantic", {**options, "embedder": embedder})
+    direct = build_chunker("cluster_semantic", {**options, "embedder": FakeEmbedder()})
+    assert bridged.spans(text) == direct.spans(text)
+    again = pickle.loads(pickle.dumps(embedder))
+    assert again == embedder
+    assert hash(again) == hash(embedder)
+    assert again.embed_documents(["a"]).tolist() == embedder.embed_documents(["a"]).tolist()
+
+
+# Language models
+
+
+class RefusedError(Exception):
+    status_code = 400
+
+
+class BusyError(Exception):
+    status_code = 429
+
+
+class WrongKeyError(Exception):
+    status_code = 401
+
+
+class ReadTimeoutError(Exception):
+    pass
+
+
+class ToyLLM(BridgedLLM):
+    """Gives its answers in order, the last one for ever; an exception is raised."""
+
+    def __init__(self, *answers: Any, schema: Exception | None = None, concurrency: int = 1, **settings: Any) -> None:
+        super().__init__(Model(**settings), Identity("toy:m", "toy:1"), concurrency)
+        self.answers = answers
+        self.refusal = schema
+        self.asked: list[tuple[Any, Any]] = []
+
+    def _ask(self, messages, schema):
+        self.asked.append((messages, schema))
+        if schema is not None and self.refusal:
+            raise self.refusal
+        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return reply_of(answer, {"usage": {"prompt_tokens": 5, "completion_tokens": 2}})
+
+    async def _aask(self, messages, schema):
+        await asyncio.sleep(0)
+        return self._ask(messages, schema)
+
+
+TEA = [{"role": "user", "content": "Tea?"}]
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def test_answers_and_their_tokens_are_counted_whichever_way_it_is_asked():
+    llm = ToyLLM("Yes.")
+    assert llm.complete(TEA).text == "Yes."
+    assert asyncio.run(llm.acomplete(TEA, SCHEMA)).text == "Yes."
+    assert (llm.usage.calls, llm.usage.input_tokens, llm.usage.output_tokens, llm.usage.estimated_calls) == (
+        2,
+        10,
+        4,
+        0,
+    )
+    assert [schema for _, schema in llm.asked] == [None, SCHEMA]
+
+
+@pytest.mark.parametrize("refusal", [NotImplementedError(), RefusedError("no response_format")])
+def test_a_model_that_refuses_the_schema_is_asked_without_from_then_on(refusal):
+    llm = ToyLLM("Yes.", schema=refusal)
+    assert [llm.complete(TEA, SCHEMA).text for _ in range(2)] == ["Yes.", "Yes."]
+    assert [schema for _, schema in llm.asked] == [SCHEMA, None, None]
+    assert asyncio.run(llm.acomplete(TEA, SCHEMA)).text == "Yes."
+    assert llm.asked[-1][1] is None
+
+
+def test_a_schema_is_kept_where_it_was_not_what_failed():
+    llm = ToyLLM(RefusedError("bad request"), RefusedError("bad request"), "Yes.", schema=None)
+    with pytest.raises(ModelError):
+        llm.complete(TEA, SCHEMA)
+    assert llm.complete(TEA, SCHEMA).text == "Yes."
+    assert llm.asked[-1][1] == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (TimeoutError(), NoAnswerError),
+        (ReadTimeoutError("slow"), NoAnswerError),
+        (BusyError("later"), NoAnswerError),
+        (ValueError("no JSON"), BadAnswerError),
+        (WrongKeyError(f"{KEY} is wrong"), ModelError),
+        (ConnectionError("nobody there"), ModelError),
+    ],
+)
+def test_errors_are_of_the_tree_and_tell_no_key(raised, expected):
+    for call in (lambda llm: llm.complete(TEA), lambda llm: asyncio.run(llm.acomplete(TEA))):
+        with pytest.raises(expected) as caught:
+            call(ToyLLM(raised, api_key=KEY))
+        assert type(caught.value) is expected
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_answer_that_the_framework_cannot_read_is_asked_for_again():
+    llm = ToyLLM(ValueError("no JSON"), "7")
+    question = Question(messages=TEA, schema=SCHEMA, read=int, assumed=1)
+    assert ask(llm, question) == 7
+    assert len(llm.asked) == 2
+
+
+def test_a_language_model_can_be_pickled_without_its_counts():
+    llm = ToyLLM("Yes.", concurrency=3)
+    llm.complete(TEA)
+    state = llm.__getstate__()
+    again = ToyLLM.__new__(ToyLLM)
+    again.__setstate__(pickle.loads(pickle.dumps({**state, "model": None})))
+    assert (again.name, again.fingerprint, again.concurrency, again.usage.calls) == ("toy:m", "toy:1", 3, 0)
+
+
+# Replies
+
+
+@pytest.mark.parametrize(
+    ("told", "counts"),
+    [
+        ({"input_tokens": 9, "output_tokens": 2, "input_token_details": {"cache_read": 4}}, (9, 2, 4)),
+        (
+            {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}},
+            (9, 2, 4),
+        ),
+        ({"usage_metadata": {"prompt_token_count": 9, "candidates_token_count": 2}}, (9, 2, 0)),
+        ({"token_usage": {"prompt_tokens": 9, "completion_tokens": 2}}, (9, 2, 0)),
+        ({"prompt_eval_count": 9, "eval_count": 2}, (9, 2, 0)),
+        (Model(usage=Model(input_tokens=9, output_tokens=2, cache_read_input_tokens=4)), (9, 2, 4)),
+        ({"usage": {"prompt_tokens": -1, "completion_tokens": True}}, (None, None, 0)),
+        ({"usage": None}, (None, None, 0)),
+    ],
+)
+def test_tokens_are_found_under_the_names_that_services_have(told, counts):
+    reply = reply_of("Yes.", told)
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == counts
+
+
+@pytest.mark.parametrize(
+    ("told", "finish"),
+    [
+        ({"finish_reason": "stop"}, "stop"),
+        ({"stop_reason": "end_turn"}, "stop"),
+        ({"finish_reason": "length"}, "length"),
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"finish_reason": "MAX_TOKENS"}, "length"),
+        ({"finish_reason": "content_filter"}, "refusal"),
+        ({"finish_reason": "SAFETY"}, "refusal"),
+        ({"refusal": "I cannot."}, "refusal"),
+        ({}, "stop"),
+    ],
+)
+def test_how_an_answer_ended_is_found_under_the_names_that_services_have(told, finish):
+    assert reply_of("", told).finish == finish
+
+
+def test_what_is_no_text_is_no_answer():
+    assert reply_of(str(UserString("Yes."))).text == "Yes."
+    with pytest.raises(BadAnswerError, match="expected a text, got list"):
+        reply_of([])
