@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,14 +38,44 @@ any, 2 when the collection cannot be read.
 """
 )
 
+_FETCH = help_text(
+    """Fetch a public collection from its own address.
 
-@app.command(name="list", help="List the collections that ship with the package.")
-def list_shipped() -> None:
-    """List the collections that ship with the package."""
+The only command that goes to the network for data, and only when it is asked to. What comes is checked against the
+checksum that was published with it. Interrupted, the same command goes on. The last line is the collection's folder.
+Its licence is its own: see where it comes from.
+
+  chunkcore datasets fetch scifact --into collections/
+
+  chunkcore compare --docs collections/scifact
+"""
+)
+
+
+@app.command(name="list", help="List the collections that ship with the package, and those that can be fetched.")
+def list_known() -> None:
+    """List the collections that ship with the package, and those that can be fetched."""
     from chunkcore.datasets import list_datasets
+    from chunkcore.datasets.public import PUBLIC
 
     for info in list_datasets():
         typer.echo(f"{info.name}  {info.description}")
+    for each in PUBLIC.values():
+        typer.echo(f"{each.name}  public, of the layout {each.layout}; chunkcore datasets fetch {each.name}")
+
+
+@app.command(help=_FETCH)
+def fetch(
+    name: Annotated[str, typer.Argument(help="One of chunkcore datasets list.")],
+    into: Annotated[Path, typer.Option(help="The folder that the collection's folder is made in.")] = Path(),
+) -> None:
+    """Fetch a public collection from its own address."""
+    from chunkcore.cli.progress import reporting
+    from chunkcore.datasets.public import fetch_dataset
+
+    with reporting(sys.stderr) as progress:
+        folder = fetch_dataset(name, into, progress=progress)
+    typer.echo(folder)
 
 
 @app.command(help="Print the folder of a shipped collection.")
