@@ -1,0 +1,27 @@
+"""Answers that a language model writes from retrieved passages, and how good they are.
+
+prompts.py     what the model is told           overlap.py     words shared with a right answer
+answers.py     queries and a run to answers     similarity.py  nearness by an embedding model
+judging.py     what a judge is told             texts.py       texts as words
+scoring.py     answers to a report
+"""
+
+from chunkcore.answering.answers import Answer, AnswerRun, answer_questions
+from chunkcore.answering.overlap import bleu, exact_match, meteor, rouge_l, squad_f1
+from chunkcore.answering.scoring import score_answers
+from chunkcore.answering.similarity import BertScore, answer_cosines, bert_scores
+
+__all__ = [
+    "Answer",
+    "AnswerRun",
+    "BertScore",
+    "answer_cosines",
+    "answer_questions",
+    "bert_scores",
+    "bleu",
+    "exact_match",
+    "meteor",
+    "rouge_l",
+    "score_answers",
+    "squad_f1",
+]

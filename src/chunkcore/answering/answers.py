@@ -1,0 +1,185 @@
+"""`answer_questions`: a language model answers each query from the best pieces that a run retrieved for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chunkcore.answering.asking import asking
+from chunkcore.answering.prompts import answer_question, choice_question
+from chunkcore.errors import DataError, NoAnswerError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.evaluation.measures import Depth, budget_of
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.models.llm import LLM, ask, get_llm
+from chunkcore.tokens import TokenCounter, get_counter
+
+__all__ = ["Answer", "AnswerRun", "Choices", "answer_questions", "choices_of", "passages_of"]
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answered to one query.
+
+    Attributes:
+        text: the answer, of a multiple choice the chosen text; "" where the model found none in the passages, or
+            failed.
+        passages: what it was shown, the best first.
+        choice: the place of the chosen answer, from 0; None where there was nothing to choose from.
+        failure: why there is no answer; "" where there is one.
+    """
+
+    text: str
+    passages: tuple[str, ...] = ()
+    choice: int | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRun:
+    """A system's answers to a benchmark's queries: anyone's answers enter the evaluation here.
+
+    Attributes:
+        name: the system's, as tables show it.
+        answers: by query id. A query that is missing is not answered, and scored so.
+        k: how much of the ranking the model was shown.
+        llm: the model's name.
+    """
+
+    name: str
+    answers: Mapping[str, Answer]
+    k: Depth = 5
+    llm: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The answers that a query lets one choose from, and the place of the right one, if it is known."""
+
+    texts: tuple[str, ...]
+    correct: int | None
+
+
+def answer_questions(
+    benchmark: Benchmark,
+    run: Run,
+    llm: LLM | str,
+    k: Depth = 5,
+    *,
+    counter: str | TokenCounter = "cl100k_base",
+    retries: int = 2,
+    progress: Progress | None = None,
+) -> AnswerRun:
+    """Let a model answer every query from the run's best pieces.
+
+    The model is shown the pieces as quoted material and answers in JSON, or chooses one of the query's
+    ``metadata["choices"]`` (docs/answers.md has the prompt). As many questions are asked at once as the model takes
+    (`LLM.concurrency`). One that has no valid answer after `retries` corrections fails alone: its `Answer.failure` says
+    why. With a `CachedLLM` nothing is asked twice, and an interrupted run goes on where it stopped.
+
+    Args:
+        benchmark: the queries.
+        run: what was retrieved for them. A query that it lacks is asked without passages.
+        llm: a model, or what `get_llm` knows.
+        k: how many pieces; or "4096tok" for the best pieces up to 4,096 tokens, the last one cut there.
+        counter: whose tokens such a budget counts.
+        retries: how often a model is told what was wrong with its answer.
+        progress: called with the number of questions that are done, and of all.
+
+    Raises:
+        OptionError: k is neither, or the model is none.
+        DataError: a query's choices are malformed, or a piece lies outside of its document.
+        ModelError: the model cannot be asked at all.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> benchmark = load_dataset("lochmere")
+    >>> llm = CallableLLM(lambda messages, schema: '{"answer": "at noon"}', name="always so")
+    >>> answered = answer_questions(benchmark, Run("nothing", {}), llm)
+    >>> answered.answers[benchmark.queries[0].id].text
+    'at noon'
+    """
+    if k == "min" or (isinstance(k, str) and budget_of(k) is None) or (isinstance(k, int) and k < 1):
+        raise OptionError(f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {k!r}")
+    model = get_llm(llm)
+    told = get_counter(counter)
+    choices = [choices_of(query) for query in benchmark.queries]
+    shown = [passages_of(benchmark, run.results.get(query.id, ()), k, told) for query in benchmark.queries]
+
+    def answered(number: int) -> Answer:
+        return _answer(model, benchmark.queries[number], shown[number], choices[number], retries)
+
+    answers: dict[str, Answer] = {}
+    for answer in asking(model, answered, range(len(shown))):
+        answers[benchmark.queries[len(answers)].id] = answer
+        if progress is not None:
+            progress(len(answers), len(shown))
+    return AnswerRun(run.name, answers, k, llm=model.name)
+
+
+def passages_of(benchmark: Benchmark, results: Sequence[Retrieved], k: Depth, counter: TokenCounter) -> tuple[str, ...]:
+    """The texts of the best pieces, to this depth.
+
+    Raises:
+        DataError: a piece that came without its text lies outside of its document.
+    """
+    budget = budget_of(k)
+    if budget is None:
+        assert isinstance(k, int)
+        return tuple(_text(benchmark, piece) for piece in results[:k])
+    found = []
+    for piece in results:
+        text = _text(benchmark, piece)
+        begins = counter.boundaries(text)
+        if len(begins) > budget:
+            text = text[: int(begins[budget])]
+        if text:
+            found.append(text)
+        budget -= len(begins)
+        if budget <= 0:
+            break
+    return tuple(found)
+
+
+def choices_of(query: Query) -> Choices | None:
+    """The query's ``metadata["choices"]``, and ``metadata["correct"]``, a place among them from 0.
+
+    Raises:
+        DataError: they are not two or more texts, or the right one is not among them.
+    """
+    listed, correct = query.metadata.get("choices"), query.metadata.get("correct")
+    if listed is None:
+        return None
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not all(isinstance(each, str) for each in listed):
+        raise DataError(f'query {query.id!r}: expected "choices" to be a list of texts, got {type(listed).__name__}')
+    if len(listed) < 2:
+        raise DataError(f'query {query.id!r}: expected two "choices" or more, got {len(listed)}')
+    if correct is not None and (type(correct) is not int or not 0 <= correct < len(listed)):
+        raise DataError(
+            f'query {query.id!r}: expected "correct" to be a whole number from 0 to {len(listed) - 1}, the place of '
+            f"the right choice, got {correct!r}"
+        )
+    return Choices(tuple(listed), correct)
+
+
+def _answer(llm: LLM, query: Query, passages: tuple[str, ...], choices: Choices | None, retries: int) -> Answer:
+    try:
+        if choices is None:
+            return Answer(ask(llm, answer_question(query, passages), retries=retries), passages)
+        choice = ask(llm, choice_question(query, passages, choices.texts), retries=retries)
+        return Answer(choices.texts[choice], passages, choice)
+    except NoAnswerError as error:
+        return Answer("", passages, failure=str(error))
+
+
+def _text(benchmark: Benchmark, piece: Retrieved) -> str:
+    """What came back; of a piece that came without its text, the document's."""
+    if piece.text or not piece.spans:
+        return piece.text
+    text = benchmark.document(piece.document_id).text
+    end = max(span.end for span in piece.spans)
+    if end > len(text):
+        raise DataError(f"a retrieved piece ends at {end}, its document {piece.document_id!r} at {len(text)}")
+    return "\n".join(span.slice(text) for span in piece.spans)

@@ -1,0 +1,140 @@
+"""What ``chunkcore answer`` prints and writes: a table, what to know before believing it, and every answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from chunkcore.answering import AnswerRun
+    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.comparison import Comparison
+    from chunkcore.evaluation.measures import Depth, Measure, MeasureName
+    from chunkcore.evaluation.results import Report, Scores
+
+__all__ = ["AnswerStudy"]
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerStudy:
+    """A comparison of answers, with the answers.
+
+    Attributes:
+        comparison: of reports that have the measures of answers.
+        benchmark: what was asked.
+        runs: the answers, in the order of the comparison's reports.
+        names: the measures.
+        depth: how much of the ranking the model was shown.
+        settings: how it was made, as names and values.
+    """
+
+    comparison: Comparison
+    benchmark: Benchmark
+    runs: Sequence[AnswerRun]
+    names: Sequence[MeasureName]
+    depth: Depth
+    settings: Mapping[str, str]
+
+    def write(self, folder: Path) -> None:
+        """``answers.jsonl``, a strategy's answer to a question a line; ``report.json`` and ``scores.csv``."""
+        from chunkcore.report import Study, json_report, score_csv
+        from chunkcore.report.files import write_parts, write_text
+
+        study = Study(self.comparison, self.benchmark, self.settings)
+        write_text(folder / "report.json", json_report(study))
+        write_text(folder / "scores.csv", f"\ufeff{score_csv(study)}")
+        write_parts(folder / "answers.jsonl", self._lines())
+
+    def table(self) -> Table:
+        """A row a strategy, the best first: each measure with its interval, recall, and what was retrieved."""
+        import numpy as np
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        from chunkcore.evaluation.bootstrap import mean_intervals
+        from chunkcore.evaluation.measures import Measure, describe_depth
+        from chunkcore.report.tables import amount, percent
+        from chunkcore.report.text import terminal_text
+
+        found = self.comparison
+        title = f"Answers from {describe_depth(self.depth)}: means in %, {100 * found.confidence:g} % intervals"
+        table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+        table.add_column("Strategy", overflow="fold")
+        for heading in (*self.names, "Recall", "Tokens"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        labels = None if found.clusters is None else [found.clusters[query] for query in found.reports[0].query_ids]
+        for report in sorted(found.reports, key=lambda each: -_finite(each.mean(found.measure))):
+            columns = np.column_stack([self._values(report, name) for name in self.names])
+            low, high = mean_intervals(
+                columns, resamples=found.resamples, seed=found.seed, confidence=found.confidence, clusters=labels
+            )
+            means = [report.mean(self._measure(name)) for name in self.names]
+            cells = [f"{percent(mean)}\n{percent(low[i], 0)}–{percent(high[i], 0)}" for i, mean in enumerate(means)]
+            recall, tokens = report.mean(Measure("Recall", self.depth)), report.mean_tokens(self.depth)
+            table.add_row(Text(terminal_text(report.name)), *cells, percent(recall), amount(tokens))
+        return table
+
+    def notes(self) -> Iterator[str]:
+        """What must be known before the numbers are believed, a sentence each."""
+        for report, run in zip(self.comparison.reports, self.runs, strict=True):
+            failures = [found.failure for found in run.answers.values() if found.failure]
+            if failures:
+                count = f"{len(failures):,} of {len(run.answers):,} questions"
+                yield f"{report.name}: {count} have no valid answer and score 0; the first: {failures[0]}"
+            empty = sum(not found.text and not found.failure for found in run.answers.values())
+            if empty:
+                yield f"{report.name}: of {empty:,} questions the model says that the passages do not answer them."
+            yield from self._unjudged(report, run)
+
+    def _unjudged(self, report: Report, run: AnswerRun) -> Iterator[str]:
+        from chunkcore.answering.scoring import JUDGED
+
+        said = [bool(run.answers[query].text) for query in report.query_ids]
+        for name in (name for name in JUDGED if name in self.names):
+            values = self._values(report, name).tolist()
+            unknown = sum(math.isnan(value) and told for value, told in zip(values, said, strict=True))
+            if unknown:
+                yield f"{report.name}: {name} leaves out {unknown:,} answers that got no valid verdict."
+
+    def _lines(self) -> Iterator[bytes]:
+        from chunkcore.answering.scoring import references_of
+
+        for report, run in zip(self.comparison.reports, self.runs, strict=True):
+            columns = {name: self._values(report, name) for name in self.names}
+            for number, query in enumerate(self.benchmark.queries):
+                found = run.answers[query.id]
+                row: Mapping[str, object] = {
+                    "strategy": report.name,
+                    "question_id": query.id,
+                    "question": query.text,
+                    "answer": found.text,
+                    **({} if found.choice is None else {"choice": found.choice}),
+                    **({"failure": found.failure} if found.failure else {}),
+                    "right": list(references_of(query)),
+                    "scores": {name: _nullable(float(values[number])) for name, values in columns.items()},
+                    "passages": list(found.passages),
+                }
+                yield f"{json.dumps(row)}\n".encode("ascii")  # a surrogate in a document is no UTF-8
+
+    def _measure(self, name: MeasureName) -> Measure:
+        from chunkcore.evaluation.measures import Measure
+
+        return Measure(name, self.depth)
+
+    def _values(self, report: Report, name: MeasureName) -> Scores:
+        return report.values(self._measure(name))
+
+
+def _nullable(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _finite(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
