@@ -10,7 +10,17 @@ from typing import Annotated, cast
 
 import typer
 
-from chunkcore.cli import chunk, compare, datasets, generate, score_segments, stitch, strategies, train_segmenter
+from chunkcore.cli import (
+    answer,
+    chunk,
+    compare,
+    datasets,
+    generate,
+    score_segments,
+    stitch,
+    strategies,
+    train_segmenter,
+)
 from chunkcore.errors import ChunkcoreError
 
 __all__ = ["app", "main"]
@@ -40,6 +50,7 @@ def _any_command(
 
 
 app.command(name="compare", help=compare.HELP)(compare.compare)
+app.command(name="answer", help=answer.HELP)(answer.answer)
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.add_typer(datasets.app, name="datasets")
 app.command(name="generate", help=generate.HELP)(generate.generate)
