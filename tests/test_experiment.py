@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import Contextual, parse_chunker
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.experiment import run_chunkers
@@ -27,6 +28,7 @@ from chunkcore.evaluation.scoring import evaluate
 from chunkcore.index import DenseIndex, MultiVectorIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
+from chunkcore.models.llm import CallableLLM, Prices
 from tests.fakes import FakeEmbedder, NanEmbedder
 
 SPECS = [
@@ -273,6 +275,203 @@ def test_what_can_not_be_run_is_refused(
     with pytest.raises(OptionError) as caught:
         run_chunkers(benchmark, [parse_chunker(spec) for spec in specs], FakeEmbedder(), **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
+
+
+# --- several retrievers and embedders -----------------------------------------------------------------
+
+
+def test_each_retriever_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
+    specs, retrievers = SPECS[1:], ["dense", "bm25", "hybrid:bm25,dense"]
+    together = run_chunkers(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=retrievers, counter="words")
+    assert [report.name for report in together] == [f"{spec} · {each}" for each in retrievers for spec in specs]
+    for each, group in zip(retrievers, (together[:3], together[3:6], together[6:]), strict=True):
+        alone = run_chunkers(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=[each], counter="words")
+        assert [report.name for report in alone] == specs
+        for one, other in zip(group, alone, strict=True):
+            assert one.found == other.found
+            assert one.cost is not None
+            assert other.cost is not None
+            assert replace(one.cost, seconds=0) == replace(other.cost, seconds=0)
+    assert together[0].found != together[3].found
+
+
+def test_bm25_alone_embeds_nothing(benchmark: Benchmark) -> None:
+    model = FakeEmbedder()
+    reports = run_chunkers(benchmark, chunkers(*SPECS[:3]), model, retrievers=["bm25"])
+    assert model.calls == 0
+    assert [report.seconds["embed"] for report in reports] == [0, 0, 0]
+    assert reports[0].run is not None
+    best = reports[0].run.results[benchmark.queries[0].id][0]
+    assert "oak" in best.text
+
+
+def test_several_retrievers_cut_and_embed_once(benchmark: Benchmark) -> None:
+    model = FakeEmbedder()
+    run_chunkers(benchmark, chunkers(), model, retrievers=["bm25", "dense", "hybrid", "dense:cluster_only=true"])
+    assert [text for text, count in Counter(model.texts).items() if count > 1] == []
+
+
+def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> None:
+    """No word of a query in any chunk: nothing is retrieved, and the budget's search ends."""
+    (report,) = run_chunkers(
+        load_benchmark(
+            benchmark.documents, [{"question": "zebra?", "evidence": [{"document": "c.txt", "start": 0, "end": 9}]}]
+        ),
+        chunkers(SPECS[0]),
+        FakeEmbedder(),
+        retrievers=["bm25"],
+        ks=[5, "100tok", "min"],
+        counter="words",
+    )
+    assert report.mean("Recall@5") == 0
+    assert report.retrieved_tokens["100tok"].tolist() == [0]
+
+
+def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(benchmark: Benchmark) -> None:
+    small, large = FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")
+    specs = [SPECS[0], SPECS[3]]
+    reports = run_chunkers(
+        benchmark, chunkers(*specs), [small, large], retrievers=["dense", "bm25"], counter="words", names=["f", "c"]
+    )
+    assert [report.name for report in reports] == [
+        "f · dense · small",
+        "c · dense · small",
+        "f · bm25",
+        "c · bm25 · small",
+        "f · dense · large",
+        "c · dense · large",
+        "c · bm25 · large",
+    ]
+    for model, group in ((small, reports[:2]), (large, reports[4:6])):
+        alone = run_chunkers(benchmark, chunkers(*specs), model, counter="words")
+        assert [each.found for each in group] == [each.found for each in alone]
+
+
+def test_strategies_can_be_made_for_each_embedder(benchmark: Benchmark) -> None:
+    made: list[str] = []
+
+    def make(model: Any) -> list[Chunker]:
+        made.append(model.name)
+        return [replace(chunker, embedder=model) for chunker in chunkers(SPECS[3])]  # type: ignore[call-arg]
+
+    models = [FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")]
+    reports = run_chunkers(benchmark, make, models, names=["cluster"])
+    assert made == ["small", "large"]
+    assert [report.name for report in reports] == ["cluster · small", "cluster · large"]
+    by_default = run_chunkers(benchmark, chunkers(SPECS[3]), models)
+    assert [each.found for each in reports] == [each.found for each in by_default]
+
+
+def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Benchmark) -> None:
+    llm = CallableLLM(lambda messages, schema: '{"context": "Of tales."}', name="always so")
+    model = FakeEmbedder()
+    chunker = Contextual(llm=llm, chunker=SPECS[3], counter="words")
+    (report,) = run_chunkers(benchmark, [chunker], model, counter="words")
+    pieces = [text for text in model.texts if "Of tales." not in text]
+    assert len(pieces) > len(benchmark.queries)  # the inner strategy's own, by the run's model
+    assert report.cost is not None
+    assert report.chunks is not None
+    assert report.cost.llm_calls == report.chunks.count
+    assert report.cost.llm_input_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"retrievers": []}, "there is no retriever to run"),
+        ({"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
+        ({"retrievers": ["bm52"]}, "unknown retriever 'bm52'"),
+        ({"retrievers": ["bm25"], "late": True}, "late and cluster_only change how the retriever"),
+        ({"names": []}, "there are 1 strategies and 0 names"),
+        ({"embed_price": -1.0}, "embed_price is at least 0"),
+    ],
+)
+def test_retrievers_and_names_that_can_not_be_run_are_refused(
+    benchmark: Benchmark, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), **options)
+    assert message in str(caught.value)
+    with pytest.raises(OptionError, match="there is no embedder to run"):
+        run_chunkers(benchmark, chunkers(SPECS[0]), [])
+
+
+# --- what a strategy costs ------------------------------------------------------------------------------
+
+
+def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark) -> None:
+    specs = [SPECS[0], SPECS[3]]
+    for report, spec in zip(run_chunkers(benchmark, chunkers(*specs), FakeEmbedder()), specs, strict=True):
+        model = FakeEmbedder()
+        run_chunkers(benchmark, chunkers(spec), model)
+        cost = report.cost
+        assert cost is not None
+        questions = [query.text for query in benchmark.queries]
+        texts = [text for text in model.texts if text not in questions]
+        assert (cost.embedded_texts, cost.query_texts) == (len(texts), len(questions))
+        assert cost.embedded_tokens == model.count_tokens(texts).sum()
+        assert cost.query_tokens == model.count_tokens(questions).sum()
+        assert cost.embedder_calls == model.calls - 1  # less the one for the questions
+        assert cost.source_tokens > 0
+        assert cost.seconds > 0
+
+
+def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:
+    (report,) = run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(max_tokens=5))
+    assert report.cost is not None
+    assert report.cost.embedded_tokens == 5 * report.cost.embedded_texts
+
+
+def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: Benchmark) -> None:
+    dense, words = run_chunkers(
+        benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=["dense", "bm25"], embed_price=2.0
+    )
+    assert dense.cost is not None
+    assert dense.cost.embedded_tokens is not None
+    assert dense.cost.money == pytest.approx(2.0 * dense.cost.embedded_tokens / 1e6)
+    assert dense.cost.money_per_million == pytest.approx(2.0 * dense.cost.tokens_ratio)
+    assert words.cost is not None
+    assert (words.cost.money, words.cost.embedded_texts, words.cost.query_texts) == (0, 0, 0)
+
+    llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
+    asks = Contextual(llm=llm, chunker=SPECS[0], counter="words")
+    prices = Prices(input=10.0, output=20.0)
+    (half,) = run_chunkers(benchmark, [asks], FakeEmbedder(), embed_price=2.0)
+    (whole,) = run_chunkers(benchmark, [asks], FakeEmbedder(), embed_price=2.0, llm_prices=prices)
+    (other,) = run_chunkers(benchmark, [asks], FakeEmbedder(), llm_prices=prices)
+    assert half.cost is not None
+    assert other.cost is not None
+    assert half.cost.money is None
+    assert other.cost.money is None
+    cost = whole.cost
+    assert cost is not None
+    assert cost.embedded_tokens is not None
+    paid = 10 * cost.llm_input_tokens + 20 * cost.llm_output_tokens + 2 * cost.embedded_tokens
+    assert cost.money == pytest.approx(paid / 1e6)
+
+
+def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
+    (report,) = run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), embed_price=2.0)
+    plain = json.loads(json.dumps(report.to_dict()))
+    again = Report.from_dict(plain)
+    assert again.cost == report.cost
+    assert again.run is None
+    assert "run" not in plain
+    plain["cost"]["embedded_texts"] = "many"
+    with pytest.raises(DataError, match="a cost is a number"):
+        Report.from_dict(plain)
+    del plain["cost"]
+    assert Report.from_dict(plain).cost is None
+
+
+def test_a_report_keeps_what_was_retrieved_and_from_what(benchmark: Benchmark) -> None:
+    (report,) = run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), ks=[3], counter="words")
+    assert report.run is not None
+    assert report.chunks is not None
+    assert len(report.run.pool or ()) == report.chunks.count
+    assert {query: len(pieces) for query, pieces in report.run.results.items()} == dict.fromkeys(report.query_ids, 3)
+    again = evaluate(benchmark, report.run, ["Recall@3"], counter="words")
+    assert again.values("Recall@3").tolist() == report.values("Recall@3").tolist()
 
 
 # --- what a text costs -------------------------------------------------------------------------------

@@ -94,8 +94,11 @@ class MeteredEmbedder:
     @contextmanager
     def billed(self) -> Iterator[Bill]:
         """Note what is asked for in the block, by whichever thread."""
-        self._bill = Bill()
-        yield self._bill
+        bill = self._bill = Bill()
+        try:
+            yield bill
+        finally:
+            self._bill = Bill()
 
     def _timed(self, embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]) -> Vectors:
         with self._lock:
