@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from chunkcore.evaluation.textfiles import read_text
 __all__ = ["read_specs"]
 
 
-def read_specs(path: Path | str) -> list[str]:
-    """The entries of a file as `load_chunkers` reads it, as strings from which `parse_chunker` builds them.
+def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker) -> list[str]:
+    """The entries of a file as `load_chunkers` reads it, as strings from which `check` builds them.
 
     Raises:
         OptionError: not YAML, or an entry describes no strategy; with the line.
@@ -36,7 +36,7 @@ def read_specs(path: Path | str) -> list[str]:
         found = []
         for entry in entries:
             with _told(path, entry.start_mark.line + 1):
-                found.append(_spec(entry, loader))
+                found.append(_spec(entry, loader, check))
         return found
     finally:
         loader.dispose()
@@ -61,14 +61,14 @@ def _told(path: Path, line: int = 0) -> Iterator[None]:
         raise OptionError(f"{path}, line {line}: {error}; correct it") from error
 
 
-def _spec(entry: yaml.Node, loader: yaml.SafeLoader) -> str:
+def _spec(entry: yaml.Node, loader: yaml.SafeLoader, check: Callable[[str], object]) -> str:
     if isinstance(entry, yaml.MappingNode):
         spec = _spec_of_mapping(entry, loader)
     else:
         spec = loader.construct_object(entry, deep=True)
         if not isinstance(spec, str):
             raise OptionError(f"expected recursive:size=200 or {{strategy: recursive, size: 200}}, got {_shown(spec)}")
-    parse_chunker(spec)
+    check(spec)
     return spec
 
 

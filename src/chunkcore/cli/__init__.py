@@ -19,6 +19,7 @@ from chunkcore.cli import (
     score_segments,
     stitch,
     strategies,
+    sweep,
     train_segmenter,
 )
 from chunkcore.errors import ChunkcoreError
@@ -57,6 +58,7 @@ app.command(name="generate", help=generate.HELP)(generate.generate)
 app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
 app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
 app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
+app.command(name="sweep", help=sweep.HELP)(sweep.sweep)
 app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
 
 # What typer raises for a wrong option or argument. Newer versions carry their own copy of click, so the

@@ -1,0 +1,262 @@
+"""``chunkcore sweep``: grids of options in, the best of each strategy by one half of the questions out, with plots."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from chunkcore.cli.caching import default_answers, default_cache, shown
+from chunkcore.cli.progress import reporting
+from chunkcore.cli.spending import estimates, keeping, used
+from chunkcore.cli.stitch import read_benchmark
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from chunkcore.chunkers.base import Chunker
+    from chunkcore.chunkers.grids import Grid
+    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Depth, MeasureName, Unit
+    from chunkcore.report.tables import Table
+
+__all__ = ["DEFAULT_GRIDS", "HELP", "sweep"]
+
+# The three chunkers of Qu et al. (2024), with some of the values of its appendix B and some beyond them.
+DEFAULT_GRIDS = (
+    "fixed_sentences:chunks={5,10,20,40},overlap={0,1}",
+    "breakpoint:buffer=0,amount={10,30,50,70,90}",
+    "single_linkage:max_size=null,position_weight={0.25,0.5,0.75},chunks={10,20}",
+)
+
+HELP = help_text(
+    f"""Try every combination of some options, and choose each strategy's best without fooling yourself.
+
+A grid is a strategy with values in braces, quoted, as shells read braces, too: "recursive:size={{50,100,200}}". All
+configurations are run at once, each distinct text embedded once. Half of the questions, drawn by --seed, choose each
+strategy's configuration with the highest F1, averaged over k; its scores are told on the other half, with an interval,
+and how much a choice flatters on the questions that it was made by.
+
+Prints the choices, and writes sweep.html, with plots of recall, precision and F1 against each option, sweep.md and
+sweep.json into the output folder. The last line is the path of sweep.html.
+
+What is counted is the --unit: token, character, sentence (evidence is widened to whole sentences), document, or part:
+the originals of documents that were stitched, by chunkcore stitch or by --stitch.
+
+Unless --strategy or --config is given, sweeps {", ".join(DEFAULT_GRIDS)}.
+
+Embeddings are kept, so that a second run is quick, in {shown(default_cache())} unless --cache names another file.
+
+  chunkcore sweep -s "recursive:size={{50,100,200,400}}" -s "breakpoint:amount={{70,80,90}}"
+
+  chunkcore sweep --docs abstracts/ --questions questions.jsonl --stitch 100 --unit part
+
+  chunkcore sweep --docs papers/ --questions questions.jsonl --unit sentence --config grids.yaml
+
+The protocols of Qu et al. (2024), "Is Semantic Chunking Worth the Computational Cost?"; see docs/protocols.md.
+"""
+)
+
+
+def sweep(
+    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
+    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option("--strategy", "-s", help='"name:option={value,value},..."; give it once a grid.'),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file of grids, beside those given here.")] = None,
+    embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
+    k: Annotated[
+        list[str] | None,
+        typer.Option("--k", "-k", help="How many pieces, min, or 4096tok; once a value. Default: 1, 3, 5, 10."),
+    ] = None,
+    unit: Annotated[str, typer.Option(help="What is counted; see above.")] = "token",
+    measure: Annotated[str, typer.Option(help="What choices are made by, averaged over k.")] = "F1",
+    stitch: Annotated[int, typer.Option(min=0, help="Stitch documents to so many sentences first; 0: do not.")] = 0,
+    queries: Annotated[int, typer.Option(min=0, help="Draw so many of the questions; 0: all.")] = 0,
+    by: Annotated[str, typer.Option(help="What is halved and resampled: question, or document.")] = "question",
+    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
+    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings; see above.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the configurations, and end.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of stitching, drawing, halving and resampling.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("chunkcore-sweep"),
+) -> None:
+    """Try every combination of some options, and choose each strategy's best without fooling yourself."""
+    from rich.console import Console
+
+    from chunkcore.chunkers.spec import parse_chunker
+    from chunkcore.evaluation.clusters import question_documents
+    from chunkcore.evaluation.sweep import run_sweep
+    from chunkcore.models import EmbeddingCache, get_embedder
+    from chunkcore.report.sweep_page import write_sweep
+    from chunkcore.report.sweep_tables import choice_table
+    from chunkcore.report.text import terminal_text
+
+    grids = _grids(strategy or [], config)
+    depths = _depths(k or [])
+    wanted, name = _measured(unit, measure, by)
+    benchmark = _prepared(read_benchmark(docs, questions, dataset), wanted, stitch, queries, seed)
+    specs = [each.spec for grid in grids for each in grid.configurations]
+    if dry_run:
+        for line in _listed(specs, benchmark):
+            typer.echo(terminal_text(line))
+        return
+    _check_output(output)
+    answers = None if no_cache else default_answers()
+    chunkers: dict[str, Chunker] = {}
+
+    def build(spec: str) -> Chunker:
+        chunkers[spec] = keeping(parse_chunker(spec), answers)
+        return chunkers[spec]
+
+    model = get_embedder(embedder)
+    with reporting(sys.stderr) as progress:
+        found = run_sweep(
+            benchmark,
+            grids,
+            model,
+            ks=depths,
+            unit=wanted,
+            measure=name,
+            clusters=question_documents(benchmark) if by == "document" else None,
+            seed=seed,
+            resamples=resamples,
+            counter=counter,
+            cache=EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None),
+            build=build,
+            progress=progress,
+        )
+    settings = {
+        "Documents": f"{docs or dataset} ({len(benchmark.documents):,})",
+        "Questions": f"{len(benchmark.queries):,}",
+        "Configurations": f"{len(found.reports):,}",
+        "Embedder": model.name,
+        "Counts": f"{wanted}s",
+        "Halves": f"by {by}, seed {seed}",
+        "Date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }
+    page = write_sweep(output, found, settings)
+    console = Console(highlight=False)
+    console.print(_rich(choice_table(found)))
+    typer.echo(terminal_text(found.verdict))
+    for line in used(chunkers.values(), None):
+        typer.echo(terminal_text(line))
+    typer.echo(f"\n{terminal_text(str(page))}")
+
+
+def _grids(strategies: Sequence[str], config: Path | None) -> list[Grid]:
+    """The grids of the command line and of the file, or the default ones where there is neither.
+
+    Raises:
+        OptionError: one is malformed, or stands there twice.
+        DataError: the file cannot be read.
+    """
+    from chunkcore.chunkers.grids import parse_grid
+    from chunkcore.errors import OptionError
+
+    given = [each.strip() for each in strategies]
+    if config is not None:
+        from chunkcore.chunkers.configuration import read_specs
+
+        given += read_specs(config, parse_grid)
+    repeated = next((each for number, each in enumerate(given) if each in given[:number]), None)
+    if repeated is not None:
+        raise OptionError(f"the grid {repeated} is given twice: give each once")
+    return [parse_grid(each) for each in given or DEFAULT_GRIDS]
+
+
+def _depths(texts: Sequence[str]) -> tuple[Depth, ...]:
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.measures import parse_depth
+
+    try:
+        return tuple(dict.fromkeys(map(parse_depth, texts))) or (1, 3, 5, 10)
+    except OptionError as error:
+        raise OptionError(f"--k: {error}") from None
+
+
+def _measured(unit: str, measure: str, by: str) -> tuple[Unit, MeasureName]:
+    """The unit and the measure, which must go together at any k.
+
+    Raises:
+        OptionError: there is no such unit or measure, or it takes no k; or `by` is neither question nor document.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.measures import Measure
+
+    if by not in ("question", "document"):
+        raise OptionError(f"--by is question or document, got {by!r}")
+    found = Measure(cast("MeasureName", measure), 1, cast("Unit", unit))
+    if not found.is_share:
+        raise OptionError(f"--measure is a share, so that percent can be told of it, got {measure}")
+    return found.unit, found.name
+
+
+def _prepared(benchmark: Benchmark, unit: Unit, sentences: int, queries: int, seed: int) -> Benchmark:
+    """The benchmark as the protocol wants it."""
+    from chunkcore.protocols import sample_queries, stitch, whole_sentences
+
+    for problem in benchmark.problems:
+        from chunkcore.report.text import terminal_text
+
+        typer.echo(terminal_text(f"left out: {problem.query_id}: {problem.reason}"), err=True)
+    if queries:
+        benchmark = sample_queries(benchmark, queries, seed=seed)
+    if sentences:
+        benchmark = stitch(benchmark, sentences=sentences, seed=seed)
+    return whole_sentences(benchmark) if unit == "sentence" else benchmark
+
+
+def _listed(specs: Sequence[str], benchmark: Benchmark) -> list[str]:
+    """What a dry run tells: the configurations, and what their language models would be asked."""
+    from chunkcore.chunkers.llm import LLMChunker
+    from chunkcore.chunkers.spec import parse_chunker
+
+    chunkers = {spec: parse_chunker(spec) for spec in specs}
+    asking = {spec: chunker for spec, chunker in chunkers.items() if isinstance(chunker, LLMChunker)}
+    lines = [spec for spec in chunkers if spec not in asking]
+    if asking:
+        lines += estimates(asking, benchmark.documents, None)
+    return [*lines, f"{len(chunkers):,} configurations, {len(benchmark.queries):,} questions"]
+
+
+def _check_output(output: Path) -> None:
+    """Find out before the long work whether its result can be written.
+
+    Raises:
+        OSError: there is a file where a folder is needed, or the folder cannot be written to.
+        MissingExtraError: jinja2 is not installed.
+    """
+    from chunkcore.report.page import require_jinja2
+
+    require_jinja2()
+    place = next(each for each in (output.absolute(), *output.absolute().parents) if each.exists())
+    code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
+    if code:
+        raise OSError(code, os.strerror(code), str(place))
+
+
+def _rich(table: Table) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from chunkcore.report.text import terminal_text
+
+    made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in table.columns:
+        made.add_column(Text(column.title), justify="right" if column.kind == "number" else "left")
+    for row in table.rows:
+        made.add_row(*(Text("\n".join(map(terminal_text, (cell.text, *cell.details)))) for cell in row))
+    return made

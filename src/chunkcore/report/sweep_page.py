@@ -1,0 +1,89 @@
+"""A sweep as a page, as Markdown and as JSON: one file each that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from chunkcore.evaluation.measures import MeasureName
+from chunkcore.evaluation.sweep import SHOWN, Sweep
+from chunkcore.report.files import write_text
+from chunkcore.report.markdown import markdown_table
+from chunkcore.report.page import WIDTHS, _asset, _markup, _policy, _sentences, _template, _version, require_jinja2
+from chunkcore.report.sweep_plots import sweep_svg
+from chunkcore.report.sweep_tables import choice_table, configuration_table, gap_table
+from chunkcore.report.text import markdown_cell
+
+__all__ = ["SWEEP_NAMES", "sweep_html", "sweep_markdown", "write_sweep"]
+
+# What `write_sweep` writes into its folder.
+SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html")
+
+
+def write_sweep(folder: Path | str, sweep: Sweep, settings: Mapping[str, str]) -> Path:
+    """Write ``sweep.md``, ``sweep.json`` and ``sweep.html``, and return the last one's path.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+        OSError: the folder cannot be written to.
+    """
+    told = sweep.to_dict() | {"settings": dict(settings)}
+    texts = (
+        sweep_markdown(sweep, settings),
+        json.dumps(told, ensure_ascii=True, allow_nan=False),
+        sweep_html(sweep, settings),
+    )
+    files = [write_text(Path(folder) / name, text) for name, text in zip(SWEEP_NAMES, texts, strict=True)]
+    return files[-1]
+
+
+def sweep_markdown(sweep: Sweep, settings: Mapping[str, str]) -> str:
+    """The verdict and the tables."""
+    tables = [table for table in (choice_table(sweep), gap_table(sweep), configuration_table(sweep)) if table]
+    parts = [f"# A sweep on {markdown_cell(sweep.benchmark)}", markdown_cell(sweep.verdict)]
+    for table in tables:
+        parts += [f"## {markdown_cell(table.title)}", markdown_table(table)]
+    parts.append("## How this was made")
+    parts.append("\n".join(f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in settings.items()))
+    return "\n\n".join(parts) + "\n"
+
+
+def sweep_html(sweep: Sweep, settings: Mapping[str, str]) -> str:
+    """The page: no script, no connection, and no text from the data that could do anything.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    require_jinja2()
+    style = _asset("page.css")
+    lead, rest = _sentences(sweep.verdict)
+    page = _template().environment.from_string(_asset("sweep.html.jinja"))
+    return str(
+        page.render(
+            policy=_policy(style, ""),
+            style=_markup(style),
+            version=_version(),
+            sweep=sweep,
+            lead=lead,
+            rest=rest,
+            level=f"{100 * sweep.confidence:g} %",
+            settings=settings,
+            choices=choice_table(sweep),
+            gaps=gap_table(sweep),
+            plots=_plots(sweep),
+            configurations=configuration_table(sweep),
+        )
+    )
+
+
+def _plots(sweep: Sweep) -> list[tuple[str, dict[str, object]]]:
+    """All measures together, then each with a line a k; none where nothing was varied."""
+    titles: dict[MeasureName | None, str] = {None: "Recall (R), precision (P) and F1 (F), averaged over k"}
+    titles |= {name: f"{name}, a line a k" for name in dict.fromkeys([*SHOWN, sweep.measure])}
+    found = []
+    for measure, title in titles.items():
+        drawn = {kind: _markup(sweep_svg(sweep, measure, width=width)) for kind, width in WIDTHS}
+        if drawn[WIDTHS[0][0]]:
+            found.append((title, drawn))
+    return found

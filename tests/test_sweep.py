@@ -1,0 +1,395 @@
+"""Grids, choices that are not flattered, and the page and command that show them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, parse_chunker, run_chunkers
+from chunkcore.chunkers.configuration import read_specs
+from chunkcore.chunkers.grids import parse_grid
+from chunkcore.cli import main
+from chunkcore.datasets import load_dataset
+from chunkcore.evaluation.choices import Candidates, Chooser
+from chunkcore.evaluation.selection import halves, optimism
+from chunkcore.evaluation.sweep import Sweep, run_sweep
+from chunkcore.report.sweep_page import sweep_html, sweep_markdown, write_sweep
+from chunkcore.report.sweep_plots import panels, sweep_svg
+from tests.fakes import FakeEmbedder
+from tests.report_data import NASTY
+
+GRIDS = ("recursive:size={40,80,160},overlap={0,10}", "fixed_sentences:sentences={1,3}", "fixed_token:size=80")
+
+MANY = ",".join(map(str, range(40)))
+
+
+@pytest.fixture(scope="module")
+def found() -> Sweep:
+    return run_sweep(load_dataset("lochmere"), GRIDS, FakeEmbedder(), ks=(1, 3, 5), resamples=300)
+
+
+# --- grids
+
+
+def specs(text: str) -> list[str]:
+    return [each.spec for each in parse_grid(text).configurations]
+
+
+def test_a_grid_is_every_combination_of_the_values_in_braces() -> None:
+    assert specs("recursive:size={50, 100},overlap={0,10},keep=end") == [
+        "recursive:size=50,overlap=0,keep=end",
+        "recursive:size=50,overlap=10,keep=end",
+        "recursive:size=100,overlap=0,keep=end",
+        "recursive:size=100,overlap=10,keep=end",
+    ]
+    grid = parse_grid("recursive:size={50,100},overlap={0},keep=end")
+    assert grid.options == {"size": ("50", "100")}
+    assert grid.configurations[0].values == {"size": "50"}
+
+
+def test_numbers_are_sorted_and_words_stay_as_they_were_written() -> None:
+    assert parse_grid("recursive:size={400,50,100}").options == {"size": ("50", "100", "400")}
+    assert parse_grid("breakpoint:amount={0.5,0.25,1e0}").options == {"amount": ("0.25", "0.5", "1e0")}
+    assert parse_grid("breakpoint:threshold={percentile,distance}").options["threshold"] == ("percentile", "distance")
+
+
+def test_a_value_can_be_a_list_or_a_quoted_string_with_commas() -> None:
+    assert specs('recursive:separators={["\\n\\n",", "],["\\n"]}') == [
+        'recursive:separators=["\\n\\n",", "]',
+        'recursive:separators=["\\n"]',
+    ]
+    assert specs('sentence:splitter={default,"regex:[.,]"}') == [
+        "sentence:splitter=default",
+        'sentence:splitter="regex:[.,]"',
+    ]
+
+
+@pytest.mark.parametrize("spec", ["recursive", "recursive:size=50", 'recursive:separators=["{a,b}"]'])
+def test_a_strategy_without_braces_is_a_grid_of_one(spec: str) -> None:
+    assert specs(spec) == [spec]
+    assert not parse_grid(spec).options
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("recursive:size={}", "the option size has an empty value"),
+        ("recursive:size={50,}", "the option size has an empty value"),
+        ("recursive:size={50,50}", "the option size has the value 50 twice"),
+        ("recursive:size={50,100", "a bracket is not closed in the grid"),
+        ("recursive:size", "expected option=value, got 'size'"),
+        ("recursive:size={50,60},size=3", "the option size is given twice"),
+        ("recursive:size={50,-1}", "size is"),
+        ("recursive:color={red,blue}", "color"),
+        ("unknown:size={1,2}", "unknown"),
+        (
+            f"recursive:size={{{MANY}}},overlap={{{MANY}}}",
+            "is 1,600 configurations: expected 1,000 at most",
+        ),
+        (3, "a grid is given as name:option={value,value}"),
+    ],
+)
+def test_what_is_no_grid_is_told(spec: str, words: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(words)):
+        parse_grid(spec)
+
+
+@given(st.text(alphabet='recursive:size={}[]",0123 \\\n', max_size=30))
+def test_any_text_is_a_grid_or_an_option_error(text: str) -> None:
+    try:
+        found = parse_grid(f"recursive:{text}")
+    except OptionError:
+        return
+    assert all(parse_chunker(each.spec) for each in found.configurations)
+
+
+def test_a_file_holds_grids_and_an_error_in_it_names_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "grids.yaml"
+    file.write_text('- "recursive:size={50,100}"\n- {strategy: fixed_token, size: 80}\n', encoding="utf-8")
+    assert read_specs(file, parse_grid) == ["recursive:size={50,100}", "fixed_token:size=80"]
+    file.write_text('- recursive\n- "recursive:size={50,50}"\n', encoding="utf-8")
+    with pytest.raises(OptionError, match=r"grids\.yaml, line 2: .* twice"):
+        read_specs(file, parse_grid)
+
+
+# --- choosing on one half, reporting on the other
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=30).filter(lambda each: len(set(each)) > 1), st.integers(0, 9))
+def test_halves_are_two_and_keep_together_what_belongs_together(labels: list[int], seed: int) -> None:
+    first = halves(list(map(str, labels)), np.random.default_rng(seed))
+    assert 0 < first.sum() < len(labels)
+    assert not {labels[n] for n in np.flatnonzero(first)} & {labels[n] for n in np.flatnonzero(~first)}
+    if len(set(labels)) == len(labels):
+        assert abs(2 * int(first.sum()) - len(labels)) <= 1
+
+
+def test_the_best_of_many_equal_configurations_is_flattered_and_its_reported_score_is_not() -> None:
+    """Configurations that differ by chance alone: what a choice scores where it was not made is their common mean."""
+    picked, reported, told = [], [], []
+    for seed in range(40):
+        noise = np.random.default_rng(seed).random((60, 30))
+        labels = list(map(str, range(60)))
+        first = halves(labels, np.random.default_rng(seed))
+        chooser = Chooser(labels=labels, first=first, depths=(5,), seed=seed, resamples=10)
+        [choice] = chooser.choices([Candidates("any", tuple(map(str, range(30))), noise[:, :, None])])
+        picked.append(choice.picked)
+        reported.append(choice.score)
+        told.append(choice.optimism)
+    assert np.mean(picked) > 0.58
+    assert abs(np.mean(reported) - 0.5) < 0.02
+    assert np.mean(told) == pytest.approx(np.mean(picked) - 0.5, abs=0.02)
+
+
+def test_easier_questions_on_one_side_are_no_optimism() -> None:
+    scores = np.tile(np.linspace(0, 1, 20)[:, None], (1, 4))
+    assert optimism(scores, list(map(str, range(20))))[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_choice_is_made_by_the_first_half_alone() -> None:
+    """Two configurations: one better on the half that chooses, the other on the half that reports."""
+    first = np.array([True] * 10 + [False] * 10)
+    scores = np.zeros((20, 2, 2))
+    scores[:10, 0], scores[10:, 1] = 1.0, 1.0
+    scores[10:, 0, 1] = 0.5
+    chooser = Chooser(labels=list(map(str, range(20))), first=first, depths=(1, 5), resamples=100)
+    [choice] = chooser.choices([Candidates("any", ("a", "b"), scores)])
+    assert (choice.configuration, choice.picked, choice.score) == ("a", 1.0, 0.25)
+    assert choice.by_k == {1: 0.0, 5: 0.5}
+    assert (choice.low, choice.high) == (0.25, 0.25)
+
+
+def test_strategies_are_told_apart_on_the_second_half() -> None:
+    draw = np.random.default_rng(0)
+    base = draw.random((80, 1, 1)) / 2
+    good, same, bad = base + 0.3, base + 0.3 + draw.normal(0, 0.2, base.shape), base
+    candidates = [Candidates(name, (name,), each) for name, each in (("bad", bad), ("good", good), ("same", same))]
+    chooser = Chooser(labels=list(map(str, range(80))), first=np.arange(80) % 2 == 0, depths=(5,), resamples=500)
+    choices = chooser.choices(candidates)
+    assert choices[2].strategy == "bad"
+    distinct = {frozenset((gap.a, gap.b)): gap.distinct for gap in chooser.gaps(candidates, choices)}
+    assert distinct == {
+        frozenset(("good", "bad")): True,
+        frozenset(("same", "bad")): True,
+        frozenset(("good", "same")): False,
+    }
+
+
+def test_a_sweep_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Sweep) -> None:
+    benchmark = load_dataset("lochmere")
+    chunkers = [parse_chunker(each.spec) for each in found.configurations]
+    reports = run_chunkers(benchmark, chunkers, FakeEmbedder(), ks=(1, 3, 5))
+    for each, report in zip(found.configurations, reports, strict=True):
+        assert found.reports[each.spec].values("F1@3").tolist() == report.values("F1@3").tolist()
+        means = [report.mean(f"F1@{k}") for k in (1, 3, 5)]
+        assert found.mean(each.spec, "F1") == pytest.approx(np.mean(means))
+    assert sorted(choice.strategy for choice in found.choices) == ["fixed_sentences", "fixed_token", "recursive"]
+    assert {choice.strategy: choice.candidates for choice in found.choices} == {
+        "recursive": 6,
+        "fixed_sentences": 2,
+        "fixed_token": 1,
+    }
+    assert set(found.choosing) | set(found.reporting) == {query.id for query in benchmark.queries}
+    assert not set(found.choosing) & set(found.reporting)
+    rows = [query.id in found.choosing for query in benchmark.queries]
+    for choice in found.choices:
+        mine = [each for each in found.configurations if each.spec.startswith(choice.strategy)]
+        by_choosing = {
+            each.spec: np.mean([found.reports[each.spec].values(f"F1@{k}")[rows].mean() for k in (1, 3, 5)])
+            for each in mine
+        }
+        assert by_choosing[choice.configuration] == pytest.approx(max(by_choosing.values()))
+        assert choice.picked == pytest.approx(max(by_choosing.values()))
+        later = [found.reports[choice.configuration].values(f"F1@{k}")[np.invert(rows)].mean() for k in (1, 3, 5)]
+        assert list(choice.by_k.values()) == pytest.approx(later)
+        assert choice.low <= choice.score <= choice.high
+    assert found.choices[0].optimism >= 0 or found.choices[0].candidates == 1
+
+
+def test_the_same_seed_gives_the_same_sweep_and_each_text_is_embedded_once() -> None:
+    sweeps, texts = [], []
+    for seed in (0, 0, 1):
+        model = FakeEmbedder()
+        sweeps.append(run_sweep(load_dataset("lochmere"), GRIDS[1:], model, ks=(3,), seed=seed, resamples=100))
+        texts.append(model.texts)
+    assert sweeps[0].to_dict() == sweeps[1].to_dict()
+    assert sweeps[0].choosing != sweeps[2].choosing
+    assert len(texts[0]) == len(set(texts[0]))
+
+
+def test_equal_configurations_of_two_grids_are_run_and_counted_once() -> None:
+    grids = ("recursive:size={40,80}", "recursive:size={80,160},overlap=0")
+    found = run_sweep(load_dataset("lochmere"), grids, FakeEmbedder(), ks=(3,), resamples=100)
+    assert len(found.configurations) == 4
+    assert [(choice.strategy, choice.candidates) for choice in found.choices] == [("recursive", 3)]
+    assert found.gaps == ()
+
+
+def test_questions_about_one_document_stay_on_one_side() -> None:
+    benchmark = load_dataset("lochmere")
+    clusters = {query.id: query.evidence[0].document_id for query in benchmark.queries}
+    found = run_sweep(benchmark, GRIDS[2:], FakeEmbedder(), ks=(3,), clusters=clusters, resamples=100)
+    assert not {clusters[each] for each in found.choosing} & {clusters[each] for each in found.reporting}
+
+
+@pytest.mark.parametrize(
+    ("grids", "options", "error"),
+    [
+        ((), {}, OptionError),
+        (GRIDS, {"ks": ()}, OptionError),
+        (GRIDS, {"confidence": 1.5}, OptionError),
+        (GRIDS, {"seed": -1}, OptionError),
+        (GRIDS, {"measure": "nDGC"}, OptionError),
+        (GRIDS, {"clusters": {}}, DataError),
+    ],
+)
+def test_a_sweep_that_cannot_be_is_refused(grids: tuple[str, ...], options: dict[str, object], error: type) -> None:
+    with pytest.raises(error):
+        run_sweep(load_dataset("lochmere"), grids, FakeEmbedder(), **options)
+
+
+def test_one_question_cannot_be_halved() -> None:
+    one = Benchmark("one", [Document("d", "One.")], [Query("q", "?", (Evidence("d", Span(0, 3)),))])
+    with pytest.raises(DataError, match="needs two questions or more, got 1"):
+        run_sweep(one, GRIDS, FakeEmbedder())
+
+
+# --- what is shown
+
+
+def test_the_verdict_says_what_the_other_half_gives(found: Sweep) -> None:
+    first = found.choices[0]
+    assert found.verdict.startswith(
+        f"{first.configuration} has a mean F1 over k = 1, 3, 5 of {100 * first.score:.1f} %"
+    )
+    assert f"on {len(found.reporting)} questions that chose nothing." in found.verdict
+
+
+def test_panels_are_one_an_option_and_a_set_of_the_others(found: Sweep) -> None:
+    told = [(each.option, dict(each.fixed), [one.spec for one in each.configurations]) for each in panels(found)]
+    assert [(option, fixed) for option, fixed, _ in told] == [
+        ("size", {"overlap": "0"}),
+        ("size", {"overlap": "10"}),
+        ("overlap", {"size": "40"}),
+        ("overlap", {"size": "80"}),
+        ("overlap", {"size": "160"}),
+        ("sentences", {}),
+    ]
+    assert told[1][2] == [f"recursive:size={size},overlap=10" for size in (40, 80, 160)]
+
+
+def test_a_plot_has_a_line_a_k_and_every_value_as_a_tip(found: Sweep) -> None:
+    drawn = sweep_svg(found, "Recall", width=860)
+    for k in (1, 3, 5):
+        value = 100 * found.mean("recursive:size=80,overlap=0", "Recall", k)
+        assert f"<title>k = {k}: {value:.1f} % at size=80</title>" in drawn
+    together = sweep_svg(found, width=860)
+    for name in ("Recall", "Precision", "F1"):
+        value = 100 * found.mean("fixed_sentences:sentences=3", name)
+        assert f"<title>{name}: {value:.1f} % at sentences=3</title>" in together
+    assert all(drawn.count(f'width="{width}"') == (1 if width == 860 else 0) for width in (860, 360))
+
+
+def test_where_nothing_varies_there_is_no_plot() -> None:
+    found = run_sweep(load_dataset("lochmere"), GRIDS[2:], FakeEmbedder(), ks=(3,), resamples=100)
+    assert sweep_svg(found, width=860) == ""
+    assert "a line a k" not in sweep_html(found, {})
+
+
+def test_the_files_say_the_same_and_nothing_in_them_can_do_anything(tmp_path: Path) -> None:
+    documents = [Document(f"d{n}", f"{text} The valve is under the lid.") for n, text in enumerate(NASTY)]
+    queries = [Query(f"q{n}", text, (Evidence(f"d{n}", Span(0, 5)),)) for n, text in enumerate(NASTY)]
+    benchmark = Benchmark(NASTY[0], documents, queries)
+    nasty = 'recursive:size={20,40},separators=["<script>alert(1)</script>"," "]'
+    found = run_sweep(benchmark, [nasty, "fixed_token:size=30"], FakeEmbedder(), ks=(1, "min"), resamples=100)
+    page = write_sweep(tmp_path, found, {NASTY[1]: NASTY[2], "Seed": "0"})
+    html = page.read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "").replace(
+        "http://example.invalid", ""
+    )
+    assert "default-src 'none'" in unescape(html)
+    markdown = (tmp_path / "sweep.md").read_text(encoding="utf-8")
+    assert "<script" not in markdown
+    told = json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))
+    assert [each["configuration"] for each in told["configurations"]] == [each.spec for each in found.configurations]
+    assert told["choices"][0]["score"] == pytest.approx(found.choices[0].score)
+    assert told["configurations"][0]["means"]["F1@1"] == pytest.approx(
+        found.mean(told["configurations"][0]["configuration"], "F1", 1)
+    )
+    assert len(told["configurations"][0]["scores"]["F1@min"]) == len(queries)
+
+
+def test_markdown_has_a_row_a_choice_a_pair_and_a_configuration(found: Sweep) -> None:
+    text = sweep_markdown(found, {"Seed": "0"})
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 3 + 3 + 9 + 2 * 3
+    assert f"**{100 * found.choices[0].score:.1f}**" in text
+
+
+# --- the command
+
+
+def test_the_command_prints_choices_and_writes_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunkcore.models.get_embedder", lambda name: FakeEmbedder())
+    call = ["sweep", "-s", "fixed_sentences:sentences={1,2,4}", "-s", "recursive:size=60", "--unit", "part"]
+    call += ["--stitch", "30", "--queries", "40", "--resamples", "100", "-k", "1", "-k", "5", "--no-cache"]
+    assert main([*call, "-o", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    assert "mean F1[part] over k = 1, 5" in told
+    assert "20 questions that chose nothing" in told
+    assert told.splitlines()[-1] == str(tmp_path / "out" / "sweep.html")
+    found = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))
+    assert found["unit"] == "part"
+    assert len(found["configurations"]) == 4
+    assert found["benchmark"] == "lochmere, stitched"
+
+
+def test_a_dry_run_lists_the_configurations_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "-s", "recursive:size={50,100}", "--dry-run"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told == ["recursive:size=50", "recursive:size=100", "2 configurations, 90 questions"]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-s", "recursive:size={50,50}"], "the value 50 twice"),
+        (["-s", "recursive", "-s", "recursive"], "given twice"),
+        (["--unit", "paragraph"], "unknown unit 'paragraph'"),
+        (["--measure", "DCG"], "--measure is a share"),
+        (["--measure", "PrecisionOmega"], "takes no k"),
+        (["-k", "0"], "--k: expected"),
+        (["--by", "page"], "--by is question or document"),
+        (["--questions", "none.jsonl"], "without --docs"),
+        (["--docs", "nowhere"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "Traceback" not in told
+
+
+def test_scores_that_are_not_known_are_null_and_choose_nothing() -> None:
+    scores = np.full((6, 2, 1), math.nan)
+    scores[:, 1] = 0.25
+    chooser = Chooser(labels=list("abcdef"), first=np.arange(6) < 3, depths=("min",), resamples=50)
+    [choice] = chooser.choices([Candidates("any", ("unknown", "known"), scores)])
+    assert (choice.configuration, choice.score) == ("known", 0.25)
