@@ -16,14 +16,18 @@ from chunkcore.generation.generate import (
     generate_benchmark,
 )
 from chunkcore.generation.journal import Budget, Journal
+from chunkcore.generation.validate import Finding, ValidationOptions, validate_benchmark
 
 __all__ = [
     "Budget",
+    "Finding",
     "Generated",
     "GenerationOptions",
     "Journal",
     "Rejection",
     "Thresholds",
+    "ValidationOptions",
     "estimate_generation",
     "generate_benchmark",
+    "validate_benchmark",
 ]

@@ -1,0 +1,241 @@
+"""What is wrong with hand-written questions: each kind found where it is, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import chunkcore.models
+from chunkcore import DataError, Document, MissingExtraError, OptionError, dataset_path
+from chunkcore.cli import main
+from chunkcore.generation import Finding, ValidationOptions, validate_benchmark
+from chunkcore.generation.validate import KINDS
+from tests.fakes import FakeEmbedder
+
+WORDS = ValidationOptions(counter="words", size=12, least=2)
+# Fourteen words, one of them twice; a second document of three.
+STORY = Document("story.txt", "The fox of Arbon naps. The dog of Bregenz runs, and then the dog eats.")
+NOTE = Document("note.txt", "Nobody is here.")
+GOOD = {"id": "good", "question": "Who sleeps?", "evidence": ["The fox of Arbon naps."]}
+
+
+def found(*rows: dict, documents=(STORY,), options=WORDS, embedder=None) -> list[tuple[str, str, str]]:
+    """Kind, place and message of what is wrong, beside the good question."""
+    listed = validate_benchmark(list(documents), [GOOD, *rows], options=options, embedder=embedder)
+    return [(each.kind, each.place, each.message) for each in listed]
+
+
+def row(*evidence, question: str = "What does it do?", **others) -> dict:
+    return {"question": question, "evidence": list(evidence), **others}
+
+
+def test_a_good_question_has_no_finding():
+    assert found() == []
+    assert found(row("The dog of Bregenz runs", "and then")) == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind", "message"),
+    [
+        (row("The cat naps."), "not-found", "the excerpt 'The cat naps.' is not found in 'story.txt'"),
+        (row({"start": 0, "end": 3, "text": "Fox"}), "not-found", "at 0-3 of 'story.txt' stands 'The', not 'Fox'"),
+        (row({"document": "story.txt", "start": 0, "end": 9_000}), "not-found", "evidence ends at 9000"),
+        (row("The fox", document_id="other.txt"), "not-found", "its document 'other.txt' is not among the 1"),
+        (row({"text": "The fox", "occurrence": 2}), "not-found", "occurs once in 'story.txt', not 2 times"),
+        (row("dog"), "ambiguous", "the excerpt 'dog' occurs 2 times ('story.txt' at 27, 'story.txt' at 61)"),
+        (row(" "), "malformed", "an excerpt is blank"),
+        (row(), "malformed", "it has no evidence"),
+        (row({"start": 3, "end": 3}), "malformed", "a span needs 0 <= start < end"),
+        (row("The fox", question=" "), "malformed", "the question is a text that is not blank"),
+        (row("The fox", id="good"), "malformed", "the id was given before, at question 1"),
+        ({"question": "Who?", "evidence": "The fox"}, "malformed", "evidence is a list, got str"),
+        (row("and then", question="who SLEEPS"), "duplicate", "the same words as 'good' at question 1"),
+        (row("Arbon"), "short", "evidence of 1 token: 'Arbon'"),
+        (row(STORY.text), "over-size", "evidence of 15 tokens, over the 12 of a chunk"),
+        (row("The fox of Arbon", "of Arbon naps"), "overlapping", "evidence at 0-16 and 8-21 of 'story.txt'"),
+        (
+            row("The fox of Arbon naps.", question="The dog of Bregenz runs and then the dog?"),
+            "leakage",
+            "the question stands in 'story.txt' at 23-64, word for word",
+        ),
+        (
+            row("The dog of Bregenz runs, and", question="Is it so: the dog of BREGENZ  runs and?"),
+            "leakage",
+            "its evidence stands in the question: 'The dog of Bregenz runs, and'",
+        ),
+        (row("and then", question="Is it of Bregenz?", answer="of Bregenz"), "leakage", "its answer stands in the"),
+        (row("and then", question="Is it Bregenz?", answers=["no", "Bregenz!?"]), None, ""),
+        (row("and then", question="Of Bregenzer?", answers=["of Bregenz"]), None, ""),
+        (row({"document": "story.txt", "start": 0, "end": 4}, {"start": 4, "end": 22}), "short", "'The '"),
+    ],
+)
+def test_each_kind_is_found_at_its_place_and_alone(bad, kind, message):
+    listed = found(bad)
+    if kind is None:
+        assert listed == []
+        return
+    ((seen, place, told),) = listed
+    assert (seen, place) == (kind, "question 2")
+    assert message in told
+
+
+def test_documents_that_are_one_chunk_or_unasked_are_found():
+    listed = found(documents=[STORY, NOTE])
+    assert listed == [
+        ("one-chunk", "note.txt", "3 tokens, and a chunk may have 12"),
+        ("unanswered", "note.txt", "no question has evidence in it"),
+    ]
+    assert found(documents=[STORY], options=ValidationOptions(counter="words", size=15, least=2)) == [
+        ("one-chunk", "story.txt", "15 tokens, and a chunk may have 15")
+    ]
+
+
+def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
+    angles = {"Who sleeps?": 0, "Who is it that sleeps?": 10, "Who naps?": 25, "Why?": 90}
+
+    class Fixed(FakeEmbedder):
+        def embed_documents(self, texts):
+            radians = np.radians([angles[text] for text in texts])
+            return np.column_stack([np.cos(radians), np.sin(radians)]).astype(np.float32) * 2
+
+    rows = [row("and then", question=each) for each in ("Who is it that sleeps?", "who sleeps", "Who naps?", "Why?")]
+    same = ("duplicate", "question 3", "the same words as 'good' at question 1")
+    assert found(*rows) == [same]
+    near = found(*rows, embedder=Fixed(), options=ValidationOptions(counter="words", size=12, least=2, similarity=0.96))
+    told = "nearly the same as {} (cosine {}): {}"
+    assert near == [
+        same,
+        ("duplicate", "question 2", told.format("'good' at question 1", "0.98", "'Who sleeps?'")),
+        ("duplicate", "question 4", told.format("'q2' at question 2", "0.97", "'Who is it that sleeps?'")),
+    ]
+
+
+def test_findings_come_by_kind_and_then_by_place():
+    rows = [row("Arbon", question=f"Number {number}?") for number in range(3)]
+    listed = found(*rows, row("The cat."), row("dog"), documents=[STORY, NOTE])
+    assert [kind for kind, _, _ in listed] == [
+        *("not-found", "ambiguous", "short", "short", "short", "one-chunk", "unanswered")
+    ]
+    assert [place for kind, place, _ in listed if kind == "short"] == ["question 2", "question 3", "question 4"]
+
+
+@given(text=st.text(min_size=1), question=st.text(), evidence=st.lists(st.text(), max_size=3))
+def test_whatever_the_texts_are_every_question_is_good_or_has_a_finding(text, question, evidence):
+    listed = validate_benchmark([Document("d", text)], [{"question": question, "evidence": evidence}])
+    assert all(isinstance(each, Finding) and each.kind in KINDS for each in listed)
+    if not (question.strip() and evidence and all(text.count(each) == 1 and each.strip() for each in evidence)):
+        assert any(each.query_id for each in listed)
+
+
+@pytest.mark.parametrize("rows", [[], None])
+def test_no_questions_are_an_error(rows):
+    with pytest.raises(DataError, match="there are no questions"):
+        validate_benchmark([STORY], rows)
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"least": 0}, {"similarity": 1.1}, {"size": 2.5}, {"counter": "odd"}])
+def test_options_out_of_range_are_errors(wrong):
+    with pytest.raises(OptionError):
+        ValidationOptions(**wrong)
+
+
+# ---- the command line
+
+
+@pytest.fixture(autouse=True)
+def _fake(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+
+
+@pytest.fixture
+def docs(tmp_path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "story.txt").write_text(STORY.text)
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def questions(tmp_path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    rows = [GOOD, row("The cat \x1b[31m."), {}, row("dog"), row("dog", question="Who is it?")]
+    path.write_text("\n\n".join(json.dumps(each) for each in rows))
+    return path
+
+
+def command(docs: Path, questions: Path, *more: str) -> list[str]:
+    return ["validate", "--docs", str(docs), "--questions", str(questions), "--counter", "words", "--size", "12", *more]
+
+
+def test_the_command_counts_kinds_and_names_file_and_line(docs, questions, capsys):
+    assert main(command(docs, questions)) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1 malformed: lines that are no question")
+    assert lines[1].startswith("1 not-found: ")
+    assert lines[2].startswith("2 ambiguous: ")
+    assert lines[3].startswith(f"{questions}, line 5, 'q3': malformed: the question is a text that is not blank")
+    assert lines[4].startswith(f"{questions}, line 3, 'q2': not-found: the excerpt 'The cat \\x1b[31m.' is not found")
+    assert lines[5].startswith(f"{questions}, line 7, 'q4': ambiguous: the excerpt 'dog' occurs 2 times")
+    assert len(lines) == 7
+
+
+def test_findings_can_be_ignored_cut_short_and_read_by_a_program(docs, questions, capsys):
+    ignored = [option for kind in ("malformed", "not-found") for option in ("--ignore", kind)]
+    assert main(command(docs, questions, *ignored, "--limit", "1")) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "and 1 more of ambiguous: --limit 0 lists all"
+    assert main(command(docs, questions, *ignored, "--json")) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["kind"], each["line"], each["query_id"]) for each in findings] == [
+        ("ambiguous", 7, "q4"),
+        ("ambiguous", 9, "q5"),
+    ]
+    assert main(command(docs, questions, *ignored, "--ignore", "ambiguous")) == 0
+    assert capsys.readouterr().out == "nothing is wrong\n"
+    assert main(command(docs, questions, *ignored, "--ignore", "ambiguous", "--json")) == 0
+    assert json.loads(capsys.readouterr().out) == {"findings": []}
+
+
+def test_the_collection_that_ships_is_clean(capsys):
+    assert main(["validate", "--docs", str(dataset_path("lochmere")), "--embedder", "none"]) == 0
+    assert capsys.readouterr().out == "nothing is wrong\n"
+
+
+def test_without_a_model_the_rest_is_looked_for_and_that_is_told(docs, questions, capsys, monkeypatch):
+    def missing(name):
+        raise MissingExtraError.of("openvino", "models", "embed text")
+
+    monkeypatch.setattr(chunkcore.models, "get_embedder", missing)
+    assert main(command(docs, questions)) == 1
+    told = capsys.readouterr()
+    assert "questions in nearly the same words are not looked for: openvino is needed" in told.err
+    assert len(told.out.splitlines()) == 7
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--ignore", "odd"], "--ignore is one of malformed, not-found"),
+        (["--similarity", "2"], "similarity is a cosine"),
+        (["--counter", "odd"], "odd"),
+        (["--questions", "none.jsonl"], "none.jsonl is no file"),
+        (["--docs", "none"], "none does not exist"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(docs, questions, capsys, more, message):
+    assert main(command(docs, questions, *more)) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]\n", "{\n", "\n\n"])
+def test_a_file_without_questions_is_bad_input(docs, tmp_path, capsys, text):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    assert main(command(docs, path)) == 2
+    assert "bad.jsonl" in capsys.readouterr().err
