@@ -14,17 +14,20 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
 
 from chunkadapters._limits import TruncationWarning
+from chunkadapters.langchain.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.langchain.models import as_embedder, as_llm
 from chunkadapters.langchain.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
 
 __all__ = [
     "ChunkcoreTextSplitter",
+    "MergeOverlaps",
     "TruncationWarning",
     "aevaluate_retriever",
     "arun_retriever",
     "as_embedder",
     "as_llm",
     "evaluate_retriever",
+    "merge_overlaps",
     "run_retriever",
 ]

@@ -24,7 +24,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 from chunkcore.tokens import HuggingFaceCounter
 
-__all__ = ["ChunkcoreTextSplitter"]
+__all__ = ["ChunkcoreTextSplitter", "place_of"]
 
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
@@ -160,14 +160,14 @@ class ChunkcoreTextSplitter(TextSplitter):
             for chunk in chunks:
                 own = given.copy() if shallow else copy.deepcopy(given)
                 own |= told(chunk, given, origin)
-                own |= _place(origin.place(chunk.spans))
+                own |= place_of(origin.place(chunk.spans))
                 own["source_id"] = source_id
                 made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
 
 
-def _place(spans: tuple[Span, ...]) -> dict[str, Any]:
-    """Where a chunk stands."""
+def place_of(spans: tuple[Span, ...]) -> dict[str, Any]:
+    """Where a chunk stands, as metadata."""
     if not spans:
         return {"start_index": -1, "end_index": -1}
     if len(spans) == 1:

@@ -13,12 +13,14 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
 
 from chunkadapters._limits import TruncationWarning
+from chunkadapters.llamaindex.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.llamaindex.models import as_embedder, as_llm
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
 from chunkadapters.llamaindex.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 
 __all__ = [
     "ChunkcoreNodeParser",
+    "MergeOverlaps",
     "TruncationWarning",
     "aevaluate_retriever",
     "arun_retriever",
@@ -26,5 +28,6 @@ __all__ = [
     "as_llm",
     "chunk_id_func",
     "evaluate_retriever",
+    "merge_overlaps",
     "run_retriever",
 ]

@@ -1,0 +1,5 @@
+"""Hits that overlap as one, as a Haystack component."""
+
+from haystack_integrations.components.rankers.chunkadapters.merge_overlaps import ChunkcoreMergeOverlaps
+
+__all__ = ["ChunkcoreMergeOverlaps"]
