@@ -22,6 +22,7 @@ HEAVY = (
     "nltk",
     "openai",
     "networkx",
+    "optuna",
     "openvino",
     "rich",
     "rouge_score",

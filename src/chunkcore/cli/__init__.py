@@ -21,6 +21,7 @@ from chunkcore.cli import (
     strategies,
     sweep,
     train_segmenter,
+    tune,
     validate,
 )
 from chunkcore.errors import ChunkcoreError
@@ -62,6 +63,7 @@ app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
 app.command(name="sweep", help=sweep.HELP)(sweep.sweep)
 app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
 app.command(name="validate", help=validate.HELP)(validate.validate)
+app.command(name="tune", help=tune.HELP)(tune.tune)
 
 # What typer raises for a wrong option or argument. Newer versions carry their own copy of click, so the
 # class is reached by way of the one that both export.

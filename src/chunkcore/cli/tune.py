@@ -1,0 +1,176 @@
+"""``chunkcore tune``: documents and questions in, the configuration to use and what to expect of it out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.progress import reporting
+from chunkcore.cli.spending import keeping
+from chunkcore.cli.wording import help_text
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.tuning import Space
+    from chunkcore.tuning.folds import By
+
+__all__ = ["HELP", "tune"]
+
+STUDY = "study.jsonl"
+RESULT = "tune.json"
+WINNER = "winner.yaml"
+
+HELP = help_text(
+    """Search strategies and their options for the configuration that retrieves best on your questions.
+
+Documents and questions are those of compare. Each configuration is run once on all questions. What the winner
+is worth is told by questions that had no part in choosing it: for each of --folds parts of the questions a
+configuration is searched and chosen without them, and scored on them. The choice is compared with --baseline on these
+scores; a difference that chance explains is called that.
+
+Prints the configurations that no other one beats, the winner with its held-out score, and what to paste into
+LangChain, LlamaIndex and Haystack. Writes tune.json, winner.yaml (for compare --config) and study.jsonl into the output
+folder. The same command goes on with a study that was stopped, by Ctrl-C or anything else: nothing is run twice.
+
+Unless --strategy or --space says otherwise, all strategies are searched that need no more than the embedder. A
+strategy that asks a language model is searched where it is named, and --llm-tokens says what it may spend.
+
+  chunkcore tune --docs docs/ --questions questions.jsonl
+
+  chunkcore tune -s recursive -s sentence:minimum=0 --measure Recall@5 --trials 40
+
+  chunkcore tune --space space.yaml --by document --timeout 600
+
+docs/tuning.md tells what is searched, how scores stay honest, and how a space is written.
+"""
+)
+
+
+def tune(
+    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
+    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option("--strategy", "-s", help="Search this one: a name, with options that stay fixed after a colon."),
+    ] = None,
+    space: Annotated[Path | None, typer.Option(help="A YAML file of what to search, beside those given here.")] = None,
+    embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
+    measure: Annotated[str, typer.Option(help="What is to be high, such as Recall@5 or nDCG@10.")] = "Recall@1000tok",
+    trials: Annotated[int, typer.Option(min=1, help="How many configurations to try.")] = 60,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which no new one is begun.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="How many parts the questions are held out in.")] = 5,
+    by: Annotated[
+        str, typer.Option(help="What is held out and resampled: question, or document with all its questions.")
+    ] = "question",
+    baseline: Annotated[str, typer.Option(help="What the choice is compared with.")] = "recursive:size=200",
+    margin: Annotated[
+        float,
+        typer.Option(min=0, help="Points of the measure to give away for fewer retrieved tokens, then cost."),
+    ] = 0.0,
+    llm_tokens: Annotated[
+        int | None, typer.Option(min=0, help="What language models may read and write in all, as estimated.")
+    ] = None,
+    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
+    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of proposals, folds and bootstrap.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
+        "chunkcore-tuning"
+    ),
+) -> None:
+    """Search strategies and their options for the configuration that retrieves best on your questions."""
+    from rich.console import Console
+
+    from chunkcore.evaluation.measures import parse_measure
+    from chunkcore.models import EmbeddingCache, get_embedder
+    from chunkcore.report.files import write_text
+    from chunkcore.report.text import terminal_text
+    from chunkcore.tuning import TuneOptions, snippets
+    from chunkcore.tuning import tune as search
+    from chunkcore.tuning.proposal import require_optuna
+    from chunkcore.tuning.terminal import print_tuning
+
+    require_optuna()
+    wanted = parse_measure(measure)
+    options = TuneOptions(
+        trials=trials,
+        timeout=timeout,
+        seed=seed,
+        folds=folds,
+        by=cast("By", by),
+        measure=wanted,
+        counter=counter,
+        baseline=baseline,
+        margin=margin / 100 if wanted.is_share else margin,
+        resamples=resamples,
+        llm_tokens=llm_tokens,
+    )
+    searched = _space(strategy or [], space)
+    benchmark = _benchmark(docs, questions, dataset, output)
+    answers = None if no_cache else default_answers()
+    store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
+    model = get_embedder(embedder)
+    with reporting(sys.stderr) as progress:
+        found = search(
+            benchmark,
+            searched,
+            model,
+            options=options,
+            study=output / STUDY,
+            cache=store,
+            keeping=lambda chunker: keeping(chunker, answers),
+            progress=progress,
+        )
+    pasted = snippets(found.winner.spec, embedder)
+    data = json.dumps({**found.to_dict(), "snippets": dict(pasted)}, ensure_ascii=True, allow_nan=False, indent=1)
+    result = write_text(output / RESULT, data + "\n")
+    write_text(output / WINNER, pasted["YAML, for compare --config"] + "\n")
+    print_tuning(found, Console(highlight=False))
+    for title, text in pasted.items():
+        typer.echo(f"\n{title}:\n")
+        typer.echo(indent(_printable(text), "    "))
+    typer.echo(f"\n{terminal_text(str(result))}")
+    if found.stopped == "interrupted":
+        raise typer.Exit(130)
+
+
+def _printable(text: str) -> str:
+    """Code as it has to be pasted: white space stays, what could steer a terminal does not."""
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+
+
+def _space(strategies: list[str], path: Path | None) -> Space | None:
+    """What the command line and the file say; None for what is usual.
+
+    Raises:
+        OptionError: a strategy or an option is wrong.
+        DataError: the file cannot be read.
+    """
+    from chunkcore.tuning import Space, known_space
+
+    branches = [branch for spec in strategies for branch in known_space(spec).branches]
+    if path is not None:
+        from chunkcore.tuning.space_file import load_space
+
+        branches += load_space(path).branches
+    return Space(branches=tuple(branches)) if branches else None
+
+
+def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
+    from chunkcore.datasets import load_dataset
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.loading import load_benchmark
+
+    if docs is not None:
+        return load_benchmark(docs, questions, leave_out=[output / name for name in (STUDY, RESULT, WINNER)])
+    if questions is not None:
+        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
+    return load_dataset(dataset)

@@ -1,0 +1,135 @@
+"""A search space in a YAML file. PyYAML is imported with this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped,unused-ignore]
+
+from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.evaluation.textfiles import read_text
+from chunkcore.tuning.space import Branch, Parameter, Range, Space, Values
+
+__all__ = ["load_space"]
+
+_FORM = "size: [100, 200, 400], size: {from: 50, to: 800, log: true} or overlap: {share_of: size, values: [0, 0.25]}"
+
+
+def load_space(path: Path | str) -> Space:
+    """The space that a YAML file describes: strategies, and for each what its options may be.
+
+        recursive:
+          size: [100, 200, 400]
+          overlap: {share_of: size, values: [0, 0.1, 0.25]}
+          keep: end
+        breakpoint:
+          - {threshold: percentile, amount: {from: 50, to: 98}}
+          - {threshold: distance, amount: {from: 0.1, to: 0.7}}
+        sentence:
+
+    A value alone is fixed; a list is chosen from; ``from`` and ``to`` are a range, drawn by order of magnitude with
+    ``log: true``. A list of such mappings searches each of them apart. A strategy with nothing after it is tried as it
+    is. Only plain values are read (PyYAML's safe loader): no tag in a file can run anything.
+
+    Raises:
+        OptionError: not YAML, no such strategy or option, or values that it cannot have; with the line.
+        DataError: the file cannot be read, is empty, or is not UTF-8.
+    """
+    path = Path(path)
+    text = read_text(path)
+    with _told(path):
+        loader = yaml.SafeLoader(text)
+    try:
+        with _told(path):
+            root = loader.get_single_node()
+        if not isinstance(root, yaml.MappingNode) or not root.value:
+            raise OptionError(f"{path} names no strategy: write one a line with its options below, as in {_FORM}")
+        _refuse_twins(path, root)
+        branches: list[Branch] = []
+        for key, node in root.value:
+            with _told(path, key.start_mark.line + 1):
+                branches += _strategy(path, str(key.value), node, loader)
+        return Space(branches=tuple(branches))
+    finally:
+        loader.dispose()
+
+
+@contextmanager
+def _told(path: Path, line: int = 0) -> Iterator[None]:
+    """Whatever is wrong inside is an `OptionError` that says where: on that line, or on the one that YAML found."""
+    try:
+        yield
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else line
+        raise OptionError(f"{path}, line {line}: {error.problem or 'not YAML'}; correct it") from error
+    except yaml.YAMLError as error:  # a character that YAML does not allow
+        raise OptionError(f"{path}: {' '.join(str(error).split())}; take it out") from error
+    except RecursionError as error:
+        raise OptionError(f"{path}: nested too deeply; expected strategies with their options") from error
+    except ChunkcoreError as error:
+        place = "" if str(error).startswith(f"{path}, line ") else f"{path}, line {line}: "
+        raise OptionError(f"{place}{error}") from error
+    except ValueError as error:  # a date that is none
+        raise OptionError(f"{path}, line {line}: {error}; correct it") from error
+
+
+def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -> list[Branch]:
+    """A strategy's branches, each checked on its own so that an error has its line."""
+    if isinstance(node, yaml.ScalarNode) and loader.construct_object(node) is None:
+        parts = [yaml.MappingNode(node.tag, [])]
+    else:
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    branches = []
+    for part in parts:
+        if not isinstance(part, yaml.MappingNode):
+            raise OptionError(f"{name} is followed by its options, as in {_FORM}")
+        _refuse_twins(path, part)
+        loader.flatten_mapping(part)  # YAML's merge keys
+        parameters = {}
+        for key, value in part.value:
+            with _told(path, key.start_mark.line + 1):
+                parameters[str(key.value)] = _parameter(str(key.value), loader.construct_object(value, deep=True))
+        branch = Branch(strategy=name, parameters=parameters)
+        branch.check()
+        branches.append(branch)
+    return branches
+
+
+def _refuse_twins(path: Path, node: yaml.MappingNode) -> None:
+    seen = set()
+    for key, _ in node.value:
+        with _told(path, key.start_mark.line + 1):
+            if not isinstance(key, yaml.ScalarNode):
+                raise OptionError("a strategy or an option has a plain name")
+            if key.value in seen:
+                raise OptionError(f"{key.value} is given twice; keep one, or write a list of its branches")
+            seen.add(key.value)
+
+
+def _parameter(option: str, value: Any) -> Parameter:
+    if isinstance(value, list):
+        return Values(values=tuple(_plain(option, each) for each in value))
+    if not isinstance(value, dict):
+        return Values(values=(_plain(option, value),))
+    share_of = value.get("share_of", "")
+    if not isinstance(share_of, str) or set(value) - {"from", "to", "log", "values", "share_of"}:
+        raise OptionError(f"{option} is one of {_FORM}; got {value!r}")
+    if set(value) <= {"values", "share_of"} and isinstance(value.get("values"), list):
+        return Values(values=tuple(_plain(option, each) for each in value["values"]), share_of=share_of)
+    log = value.get("log", False)
+    if {"from", "to"} <= set(value) and "values" not in value and isinstance(log, bool):
+        return Range(low=value["from"], high=value["to"], log=log, share_of=share_of)
+    raise OptionError(f"{option} is one of {_FORM}; got {value!r}")
+
+
+def _plain(option: str, value: Any) -> Any:
+    """A value that a strategy's string can hold; a list of such is one value, as for separators."""
+    if isinstance(value, list):
+        return [_plain(option, each) for each in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise OptionError(f"{option} may be strings, numbers, true, false, null or lists of these, got {value!r}")
