@@ -1,0 +1,372 @@
+"""Files as strangers write them: broken ones end in one sentence with file and line, large ones are streamed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.loading import load_benchmark, load_documents, load_segmented
+from chunkcore.evaluation.textfiles import csv_rows, json_lines, read_json, read_text, text_lines
+from chunkcore.segmenters.labelled import load_labelled
+from tests.layouts import WRITERS, beir, jsonl, own, write
+
+SECTIONS = ("wiki727k", "choi")
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 40)
+    | st.floats()
+    | st.sampled_from(["", " ", "Foxes", "\ud800", "\x00", "9" * 30, "../x", "FLOAT SELECTED: x"])
+    | st.text(max_size=8)
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+)
+
+
+def load(root: Path, name: str) -> Benchmark | list[Any]:
+    return (
+        load_segmented(root, layout=name)
+        if name in SECTIONS
+        else load_benchmark(root, layout=name, require_evidence=False)
+    )
+
+
+def told(root: Path, name: str) -> str:
+    """What is said of a collection, where something is: never a traceback, and one line."""
+    try:
+        load(root, name)
+    except ChunkcoreError as error:
+        said = str(error)
+    else:
+        said = ""
+    assert "\n" not in said
+    return said
+
+
+def changed(value: Any, draw: random.Random, other: Any) -> Any:
+    """The value with one of its parts, at any depth, replaced or taken away."""
+    if isinstance(value, dict) and value and draw.random() < 0.9:
+        key = draw.choice(list(value))
+        if draw.random() < 0.15:
+            return {each: value[each] for each in value if each != key}
+        return {**value, key: changed(value[key], draw, other)}
+    if isinstance(value, list) and value and draw.random() < 0.9:
+        place = draw.randrange(len(value))
+        return [*value[:place], changed(value[place], draw, other), *value[place + 1 :]]
+    return other
+
+
+def files_of(name: str) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = WRITERS[name](Path(folder))
+        return sorted(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
+
+
+# But for the split of BEIR that is not read where there is a test split.
+FILES = [(name, file) for name in WRITERS for file in files_of(name) if file != "qrels/dev.tsv"]
+
+
+@given(
+    st.sampled_from(FILES),
+    st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")),
+)
+@example(("qmsum", "ES1.json"), b'{"topic_list": 1, "specific_query_list": 2}')
+@example(("beir", "qrels/test.tsv"), b"a\tb\tc\td\n")
+@example(("ragbench", "covidqa/test.jsonl"), b'{"documents_sentences": 1, "all_relevant_sentence_keys": 2}')
+def test_any_bytes_in_any_file_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
+    name, file = place
+    with tempfile.TemporaryDirectory() as folder:
+        root = WRITERS[name](Path(folder))
+        (root / file).write_bytes(content)
+        told(root, name)
+
+
+@given(st.sampled_from([each for each in FILES if ".json" in each[1] or ".dev" in each[1]]), st.randoms(), VALUES)
+def test_any_value_anywhere_in_a_json_file_ends_in_a_sentence(
+    place: tuple[str, str], draw: random.Random, other: Any
+) -> None:
+    name, file = place
+    with tempfile.TemporaryDirectory() as folder:
+        root = WRITERS[name](Path(folder))
+        text = (root / file).read_text("utf-8")
+        lines = [text] if file.endswith(".json") else text.splitlines()
+        number = draw.randrange(len(lines))
+        lines[number] = json.dumps(changed(json.loads(lines[number]), draw, other))
+        write(root / file, "\n".join(lines))
+        told(root, name)
+
+
+@given(
+    st.sampled_from([each for each in FILES if each[1].endswith((".csv", ".tsv"))]), st.randoms(), st.text(max_size=9)
+)
+def test_any_value_anywhere_in_a_table_ends_in_a_sentence(
+    place: tuple[str, str], draw: random.Random, other: str
+) -> None:
+    name, file = place
+    with tempfile.TemporaryDirectory() as folder:
+        root = WRITERS[name](Path(folder))
+        text = (root / file).read_text("utf-8")
+        start = draw.randrange(len(text))
+        changed_text = text[:start] + other + text[min(len(text), start + draw.randrange(9)) :]
+        (root / file).write_bytes(changed_text.encode("utf-8", "surrogatepass"))
+        told(root, name)
+
+
+@pytest.mark.parametrize(("name", "file"), FILES)
+def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name: str, file: str) -> None:
+    root = WRITERS[name](tmp_path)
+    content = (root / file).read_bytes()
+    first, feed, rest = content.partition(b"\n")
+    (root / file).write_bytes(first + b"\xe9" + feed + rest)
+    said = told(root, name)
+    assert file.rpartition("/")[2] in said
+    assert " is not UTF-8 text (byte " in said
+    assert f"(byte {len(first)} is 0xe9) on line 1" in said
+
+
+@pytest.mark.parametrize(("name", "file"), FILES)
+def test_an_empty_file_is_named(tmp_path: Path, name: str, file: str) -> None:
+    root = WRITERS[name](tmp_path)
+    (root / file).write_bytes(b"")
+    said = told(root, name)
+    assert f"{file} is empty" in said or "it lacks" in said, said
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "column"),
+    [
+        ("chroma", "questions_df.csv", "references"),
+        ("narrativeqa", "qaps.csv", "answer2"),
+        ("narrativeqa", "third_party/wikipedia/summaries.csv", "summary"),
+        ("evidence_inference", "annotations/annotations_merged.csv", "Valid Reasoning"),
+        ("evidence_inference", "annotations/prompts_merged.csv", "Comparator"),
+    ],
+)
+def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: str, file: str, column: str) -> None:
+    root = WRITERS[name](tmp_path)
+    text = (root / file).read_text("utf-8")
+    (root / file).write_text(text.replace(column, "Other", 1), "utf-8")
+    assert f"{file} lacks the column {column}: expected " in told(root, name)
+    assert "Other" in told(root, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new", "message"),
+    [
+        (
+            "squad",
+            "dev-v2.0.json",
+            '"answer_start": 11',
+            '"answer_start": "11"',
+            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got a string",
+        ),
+        (
+            "squad",
+            "dev-v2.0.json",
+            '"context"',
+            '"text"',
+            "data[0].paragraphs[0]: there is no 'context', but 'text', 'qas'",
+        ),
+        (
+            "qasper",
+            "qasper-dev-v0.3.json",
+            '"paragraphs": ["The end."]',
+            '"paragraphs": [7]',
+            "full_text[2]: expected 'paragraph' to be a string, got a whole number",
+        ),
+        (
+            "quality",
+            "QuALITY.v1.0.1.dev",
+            '"gold_label": 2',
+            '"gold_label": 5',
+            "line 1, questions[0]: expected 'gold_label' from 1 to 4, the number of options, got 5",
+        ),
+        (
+            "qmsum",
+            "ES1.json",
+            '"relevant_text_span": [["1", "2"]]}]',
+            '"relevant_text_span": [["1", "7"]]}]',
+            "topic_list[0]: the turns 1 to 7 are not all among the meeting's 4",
+        ),
+        (
+            "qmsum",
+            "ES1.json",
+            '[["3", "9"]]',
+            '[["3", "x"]]',
+            "specific_query_list[2]: expected 'relevant_text_span' to be pairs of turns, got ['3', 'x']",
+        ),
+        (
+            "ragbench",
+            "covidqa/test.jsonl",
+            '["1a", "Owls hunt."]',
+            '["1a"]',
+            "line 1: expected 'documents_sentences' to be lists of [key, sentence] a document",
+        ),
+        (
+            "legalbench_rag",
+            "benchmarks/cuad.json",
+            "[10, 24]",
+            "[10]",
+            "tests[0].snippets[0]: expected 'span' to be [start, end], got 1 values",
+        ),
+        (
+            "beir",
+            "corpus.jsonl",
+            '"_id": "MED-14"',
+            '"id": "MED-14"',
+            "corpus.jsonl, line 2: there is no '_id', but 'id', 'title', 'text'",
+        ),
+        (
+            "beir",
+            "qrels/test.tsv",
+            "MED-10\t2",
+            "MED-10 2",
+            "test.tsv, line 2: expected query-id, corpus-id and a whole number, parted by tabs, got 'PLAIN-2\\tM",
+        ),
+        ("beir", "corpus.jsonl", '"_id": "MED-14"', '"_id": "MED-10"', "line 2: the id 'MED-10' was given before, at "),
+        (
+            "chroma",
+            "questions_df.csv",
+            ",cats",
+            ",cats,dogs",
+            "questions_df.csv, line 2: 4 values, but the header names 3 columns",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    tmp_path: Path, name: str, file: str, old: str, new: str, message: str
+) -> None:
+    root = WRITERS[name](tmp_path)
+    text = (root / file).read_text("utf-8")
+    assert old in text
+    write(root / file, text.replace(old, new, 1))
+    assert message in told(root, name)
+
+
+# --- large files -------------------------------------------------------------------------------------
+
+SIZE = 24 * 1024**2
+MB = 1024**2
+
+
+def peak(run: Callable[[], Any]) -> int:
+    """The most bytes that were in memory at once."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def filled(path: Path, line: Callable[[int], str], *, head: str = "") -> Path:
+    """A file of lines until it has SIZE bytes."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(head)
+        number, size = 0, 0
+        while size < SIZE:
+            size += file.write(line(number))
+            number += 1
+    return path
+
+
+def drained(rows: Iterator[Any]) -> int:
+    return sum(1 for _ in rows)
+
+
+def test_lines_and_rows_are_streamed(tmp_path: Path) -> None:
+    """However large the file is, one line of it is in memory."""
+    text = "words " * 2000
+    lines = filled(tmp_path / "a.jsonl", lambda n: json.dumps({"id": n, "text": text}) + "\n")
+    table = filled(tmp_path / "a.csv", lambda n: f'{n},"{text}"\r\n', head="id,text\r\n")
+    for read in (text_lines(lines), json_lines(lines), csv_rows(table, ("id", "text"))):
+        assert peak(lambda read=read: drained(read)) < 1 * MB  # type: ignore[misc]
+
+
+def test_a_large_collection_takes_little_more_memory_than_its_texts(tmp_path: Path) -> None:
+    text = "words " * 2000
+    beir(tmp_path)
+    filled(tmp_path / "corpus.jsonl", lambda n: json.dumps({"_id": f"MED-{n}", "title": "", "text": text}) + "\n")
+    assert peak(lambda: load_benchmark(tmp_path)) < 1.3 * SIZE
+    filled(tmp_path / "documents.jsonl", lambda n: json.dumps({"id": n, "text": text}) + "\n")
+    assert peak(lambda: load_documents(tmp_path)) < 1.3 * SIZE
+
+
+def test_a_json_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "large.json"
+    with file.open("wb") as opened:
+        opened.truncate(700 * MB)  # sparse: it takes no room on the disk
+    with pytest.raises(DataError, match=r"large\.json has 700 MB; a JSON file is read whole, and may have 512 MB"):
+        read_json(file)
+
+
+def test_an_error_far_into_a_file_names_its_line(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "a.jsonl", *({"id": number} for number in range(5000)))
+    with file.open("ab") as opened:
+        opened.write(b'{"id": \xff}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl is not UTF-8 text \(byte \d+ is 0xff\) on line 5001"):
+        drained(json_lines(file))
+    position = file.read_bytes().index(b"\xff")
+    with pytest.raises(DataError, match=rf"byte {position} is"):
+        drained(json_lines(file))
+    with pytest.raises(DataError, match=rf"\(byte {position} is 0xff\) on line 5001"):
+        read_text(file)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=6),
+            min_size=2,
+            max_size=2,
+        )
+    )
+)
+def test_rows_are_what_the_csv_module_wrote(rows: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.csv"
+        with file.open("w", encoding="utf-8", newline="") as opened:
+            csv.writer(opened).writerows([["one", "two"], *rows])
+        assert [list(row.values()) for _, row in csv_rows(file, ("one", "two"))] == rows
+
+
+def test_labelled_texts_are_told_of_like_other_files(tmp_path: Path) -> None:
+    write(tmp_path / "documents.jsonl", '{"id": "a", "text": "b c", "boundaries": [9]}')
+    with pytest.raises(DataError, match=r"documents\.jsonl, line 1: expected .boundaries. to be ascending offsets"):
+        load_labelled(tmp_path)
+
+
+def test_whole_documents_and_questions_without_evidence_in_our_own_lines(tmp_path: Path) -> None:
+    root = own(tmp_path)
+    jsonl(
+        root / "questions.jsonl",
+        {"id": "whole", "question": "?", "evidence": [{"document": "cat", "whole": True}]},
+        {"id": "which", "question": "?", "evidence": [{"whole": True}]},
+        {"id": "none", "question": "?", "document_id": "cat", "without_evidence": True, "answers": ["x"]},
+        {"id": "both", "question": "?", "evidence": ["A cat"], "without_evidence": True},
+        {"id": "left", "question": "?", "evidence": ["A cat"], "left_out": "it is silly"},
+    )
+    jsonl(root / "documents.jsonl", {"id": "cat", "text": "A cat purrs."}, {"id": "dog", "text": ""})
+    loaded = load_benchmark(root)
+    assert [(query.id, len(query.evidence[0].span)) for query in loaded.queries] == [("whole", 12)]
+    assert [(query.id, query.evidence, query.metadata["answers"]) for query in loaded.without_evidence] == [
+        ("none", (), ["x"])
+    ]
+    assert {problem.query_id: problem.reason for problem in loaded.problems} == {
+        "which": "line 2: a whole document as evidence must be named, and this names none",
+        "both": "line 4: it has evidence, and says that it is without_evidence: take one of them out",
+        "left": "line 5: it is silly",
+    }
