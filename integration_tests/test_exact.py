@@ -31,6 +31,7 @@ from langchain_text_splitters import (
 from llama_index.core import Document as LlamaDocument
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSplitter
+from llama_index.core.utils import globals_helper
 
 from chunkadapters.exact import Aligned, exact, exact_chunker
 from chunkcore import Chunk, Document, OptionError
@@ -285,6 +286,12 @@ def test_another_node_parser_is_aligned() -> None:
 def haystack_texts(splitter: Any, text: str) -> list[str]:
     splitter.warm_up()
     return [each.content for each in splitter.run(documents=[HaystackDocument(content=text)])["documents"]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _punkt() -> None:
+    """nltk's sentences, which Haystack would download, ship with LlamaIndex; asking it for them tells nltk where."""
+    assert globals_helper.punkt_tokenizer
 
 
 HAYSTACK: list[Callable[[], Any]] = [

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Literal
 
 from haystack import Document as HaystackDocument
@@ -25,6 +24,8 @@ __all__ = ["HaystackRecursive", "HaystackUnits", "exact"]
 Piece = tuple[int, int]
 Unit = Literal["page", "passage", "period", "word", "line", "sentence", "token"]
 
+# What the lengths of chunks are told in, which one pass over the text counts.
+_COUNTERS = {"word": "words", "char": "characters"}
 _SEPARATORS = {"page": "\f", "passage": "\n\n", "period": ".", "word": " ", "line": "\n"}
 
 
@@ -46,7 +47,9 @@ def _equivalent(splitter: Any) -> Chunker:
             language=splitter.language,
             use_split_rules=splitter.use_split_rules,
             extend_abbreviations=splitter.extend_abbreviations,
-            counter=splitter.tokenizer_encoding,
+            counter=splitter.tokenizer_encoding
+            if splitter.split_by == "token"
+            else _COUNTERS.get(splitter.split_by, "words"),
         )
     if type(splitter) is RecursiveDocumentSplitter:
         return HaystackRecursive(
@@ -55,7 +58,7 @@ def _equivalent(splitter: Any) -> Chunker:
             overlap=splitter.split_overlap,
             separators=tuple(splitter.separators),
             **_sentence_options(splitter.sentence_splitter_params),
-            counter="o200k_base",
+            counter=_COUNTERS.get(splitter.split_units, "o200k_base"),
         )
     return Aligned(split=lambda text: _texts(splitter, text))
 
@@ -133,37 +136,41 @@ class HaystackUnits(Joined):
     def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         if not source.text:
             return []
-        units = self._units(source)
-        rows = self._whole(source.text, units) if self.whole_sentences else self._windows(units)
-        found = [joined(source.text, units[first:last], "", strip=False) for first, last in rows]
+        if self.whole_sentences or self.unit == "sentence":
+            return self._of_sentences(source.text)
+        edges = self._edges(source)
+        rows = self._windows(len(edges) - 1, lambda first, last: edges[first] == edges[last])
+        spans = ((edges[first], edges[last]) for first, last in rows)
+        return [Draft((Span(start, end),)) for start, end in spans if start < end]
+
+    def _edges(self, source: TokenizedText) -> list[int]:
+        """Where units begin, and the text's end: each unit goes on until the next begins."""
+        if self.unit == "token":
+            return [*source.boundaries.tolist(), len(source.text)]
+        ends = (match.end() for match in re.finditer(re.escape(_SEPARATORS[self.unit]), source.text))
+        return [0, *ends, len(source.text)]
+
+    def _of_sentences(self, text: str) -> list[Draft]:
+        splitter = _sentence_splitter(self.language, self.use_split_rules, self.extend_abbreviations, True)
+        sentences = [(each["start"], each["end"]) for each in splitter.split_sentences(text)]
+        rows = self._whole(text, sentences) if self.whole_sentences else self._windows(len(sentences))
+        found = (joined(text, sentences[first:last], "", strip=False) for first, last in rows)
         return [draft for draft in found if draft]
 
-    def _units(self, source: TokenizedText) -> list[Piece]:
-        text = source.text
-        if self.whole_sentences or self.unit == "sentence":
-            splitter = _sentence_splitter(self.language, self.use_split_rules, self.extend_abbreviations, True)
-            return [(each["start"], each["end"]) for each in splitter.split_sentences(text)]
-        if self.unit == "token":
-            edges = [*source.boundaries.tolist(), len(text)]
-        else:
-            edges = [0, *(match.end() for match in re.finditer(re.escape(_SEPARATORS[self.unit]), text)), len(text)]
-        return list(pairwise(edges))
-
-    def _windows(self, units: Sequence[Piece]) -> list[Piece]:
-        """The windows, as the first unit of each and the one after its last."""
+    def _windows(self, units: int, empty: Callable[[int, int], bool] = lambda first, last: False) -> list[Piece]:
+        """The windows, as the first unit of each and the one after its last; `empty` units are no news."""
         found: list[Piece] = []
         reached = 0
-        for first in range(0, len(units), self.size - self.overlap):
-            last = min(first + self.size, len(units))
-            new = units[max(first, reached) : last]
-            if self.overlap and found and not any(start < end for start, end in new):
+        for first in range(0, units, self.size - self.overlap):
+            last = min(first + self.size, units)
+            if self.overlap and found and empty(max(first, reached), last):
                 continue
             reached = last
             if last - first < self.threshold and found:
                 found[-1] = (found[-1][0], last)
             else:
                 found.append((first, last))
-            if last == len(units):
+            if last == units:
                 break
         return found
 
