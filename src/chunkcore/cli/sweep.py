@@ -247,6 +247,16 @@ def _check_output(output: Path) -> None:
         raise OSError(code, os.strerror(code), str(place))
 
 
+# Of the page's table what a terminal has room for, with titles in two lines.
+_TITLES = {
+    "Chosen": "Best configuration",
+    "Of": "Of",
+    "Mean": "Mean",
+    "Mean where chosen": "Where\nchosen",
+    "Choosing flatters by": "Choosing\nflatters by",
+}
+
+
 def _rich(table: Table) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
@@ -255,8 +265,14 @@ def _rich(table: Table) -> RichTable:
     from chunkcore.report.text import terminal_text
 
     made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for column in table.columns:
-        made.add_column(Text(column.title), justify="right" if column.kind == "number" else "left")
+    kept = [number for number, column in enumerate(table.columns) if column.title in _TITLES]
+    for number in kept:
+        column = table.columns[number]
+        words = column.kind == "text"
+        made.add_column(
+            Text(_TITLES[column.title]), justify="left" if words else "right", no_wrap=not words, overflow="fold"
+        )
     for row in table.rows:
-        made.add_row(*(Text("\n".join(map(terminal_text, (cell.text, *cell.details)))) for cell in row))
+        cells = [row[number] for number in kept]
+        made.add_row(*(Text("\n".join(map(terminal_text, (cell.text, *cell.details)))) for cell in cells))
     return made

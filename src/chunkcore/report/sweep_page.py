@@ -11,7 +11,7 @@ from chunkcore.evaluation.sweep import SHOWN, Sweep
 from chunkcore.report.files import write_text
 from chunkcore.report.markdown import markdown_table
 from chunkcore.report.page import WIDTHS, _asset, _markup, _policy, _sentences, _template, _version, require_jinja2
-from chunkcore.report.sweep_plots import sweep_svg
+from chunkcore.report.sweep_plots import panels, plot_title, sweep_svg
 from chunkcore.report.sweep_tables import choice_table, configuration_table, gap_table
 from chunkcore.report.text import markdown_cell
 
@@ -79,11 +79,13 @@ def sweep_html(sweep: Sweep, settings: Mapping[str, str]) -> str:
 
 def _plots(sweep: Sweep) -> list[tuple[str, dict[str, object]]]:
     """All measures together, then each with a line a k; none where nothing was varied."""
-    titles: dict[MeasureName | None, str] = {None: "Recall (R), precision (P) and F1 (F), averaged over k"}
-    titles |= {name: f"{name}, a line a k" for name in dict.fromkeys([*SHOWN, sweep.measure])}
-    found = []
-    for measure, title in titles.items():
-        drawn = {kind: _markup(sweep_svg(sweep, measure, width=width)) for kind, width in WIDTHS}
-        if drawn[WIDTHS[0][0]]:
-            found.append((title, drawn))
-    return found
+    if not panels(sweep):
+        return []
+    wanted: list[MeasureName | None] = [None, *dict.fromkeys([*SHOWN, sweep.measure])]
+    return [
+        (
+            plot_title(sweep, measure),
+            {kind: _markup(sweep_svg(sweep, measure, width=width)) for kind, width in WIDTHS},
+        )
+        for measure in wanted
+    ]

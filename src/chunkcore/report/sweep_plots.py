@@ -17,7 +17,7 @@ from chunkcore.evaluation.measures import MeasureName
 from chunkcore.evaluation.sweep import SHOWN, Sweep
 from chunkcore.report.plots import _axes, _figure, _line, _safe, _Scale, _text, shorten, ticks
 
-__all__ = ["Panel", "panels", "sweep_svg"]
+__all__ = ["Panel", "panels", "plot_title", "sweep_svg"]
 
 _LEAST = 250  # pixels that a panel is wide, at least
 _HEIGHT = 210
@@ -74,7 +74,7 @@ def sweep_svg(sweep: Sweep, measure: MeasureName | None = None, *, width: int) -
     parts: list[str] = []
     at = 0.0
     for option_panels in _rows(found):
-        heading = f"{option_panels[0][1].option} of {option_panels[0][1].grid.spec}: {_axis(measure, sweep)}"
+        heading = f"{option_panels[0][1].option} of {option_panels[0][1].grid.spec}"
         parts.append(_text(4, at + 20, shorten(heading, int(width / 7.5)), "name"))
         for place, (number, panel) in enumerate(option_panels):
             row, column = divmod(place, columns)
@@ -82,8 +82,15 @@ def sweep_svg(sweep: Sweep, measure: MeasureName | None = None, *, width: int) -
             drawn = _draw(panel, lines[number], size, top)
             parts.append(f'<g transform="translate({shift[0]:.1f} {shift[1]:.1f})">{drawn}</g>')
         at += _TITLE - 18 + _HEIGHT * math.ceil(len(option_panels) / columns)
-    what = measure or "Recall, precision and F1"
-    return _figure(width, round(at), f"{what} against each option that was varied", parts)
+    return _figure(width, round(at), f"{plot_title(sweep, measure)}, against each option that was varied", parts)
+
+
+def plot_title(sweep: Sweep, measure: MeasureName | None) -> str:
+    """What `sweep_svg` draws, in words."""
+    unit = "" if sweep.unit == "token" else f" of {sweep.unit}s"
+    if measure:
+        return f"{measure}{unit} in percent, a line a k"
+    return f"Recall (R), precision (P) and F1 (F){unit} in percent, averaged over k"
 
 
 def _rows(found: Sequence[Panel]) -> list[list[tuple[int, Panel]]]:
@@ -92,11 +99,6 @@ def _rows(found: Sequence[Panel]) -> list[list[tuple[int, Panel]]]:
     for number, panel in enumerate(found):
         rows.setdefault((panel.grid.spec, panel.option), []).append((number, panel))
     return list(rows.values())
-
-
-def _axis(measure: MeasureName | None, sweep: Sweep) -> str:
-    unit = "" if sweep.unit == "token" else f" of {sweep.unit}s"
-    return f"{measure}{unit}, %" if measure else f"mean over k{unit}, %"
 
 
 @dataclass(frozen=True, slots=True)
