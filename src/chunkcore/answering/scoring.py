@@ -23,7 +23,7 @@ from chunkcore.models.llm import LLM, Question, ask, get_llm
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.models.token_embedder import get_token_embedder
 
-__all__ = ["DEFAULT_MEASURES", "JUDGED", "references_of", "score_answers"]
+__all__ = ["DEFAULT_MEASURES", "JUDGED", "check_measures", "references_of", "score_answers"]
 
 Progress = Callable[[str, int, int], None]
 
@@ -89,7 +89,8 @@ def score_answers(
     >>> round(report.mean("SquadF1@5"), 3), report.mean("ExactMatch@5")
     (0.667, 0.0)
     """
-    names = _checked(measures, judge)
+    bert_model = embedder if bert_model is None else bert_model
+    names = check_measures(benchmark, measures, bert_model=bert_model, judge=judge)
     cases = _cases(benchmark, answered)
     report = progress or (lambda name, done, total: None)
     scores: dict[Measure, Scores] = {}
@@ -99,7 +100,7 @@ def score_answers(
         elif name == "Accuracy":
             values = [_accuracy(case) for case in cases]
         elif name == "BertScore":
-            values = _bert(cases, embedder if bert_model is None else bert_model)
+            values = _bert(cases, bert_model)
         elif name == "AnswerCosine":
             texts = [case.answer.text for case in cases]
             values = answer_cosines(get_embedder(embedder), [case.query.text for case in cases], texts)
@@ -107,11 +108,7 @@ def score_answers(
             assert judge is not None
             values = _judged(name, cases, get_llm(judge), retries, partial(report, name))
         report(name, len(cases), len(cases))
-        column = np.array(values, dtype=np.float64)
-        if np.isnan(column).all() and name not in JUDGED:
-            needed = '"choices" and "correct"' if name == "Accuracy" else '"answers"'
-            raise DataError(f"no question of {benchmark.name!r} has {needed} in its metadata, which {name} needs")
-        scores[Measure(name, answered.k)] = column
+        scores[Measure(name, answered.k)] = np.array(values, dtype=np.float64)
     return Report(
         name=answered.name,
         benchmark=benchmark.name,
@@ -120,6 +117,35 @@ def score_answers(
         scores=scores,
         unanswered=tuple(case.query.id for case in cases if case.answer.failure),
     )
+
+
+def check_measures(
+    benchmark: Benchmark,
+    measures: Iterable[MeasureName],
+    *,
+    bert_model: Embedder | str = DEFAULT_MODEL,
+    judge: LLM | str | None = None,
+) -> list[MeasureName]:
+    """The measures, each once, after seeing that answers to this benchmark can be scored by all of them.
+
+    Whoever pays for answers looks here first. Arguments and errors are those of `score_answers`.
+    """
+    names = list(dict.fromkeys(measures))
+    for name in names:
+        if name not in ANSWER_MEASURES:
+            raise OptionError(f"{name!r} is no measure of answers: expected some of {', '.join(ANSWER_MEASURES)}")
+        if name in JUDGED and judge is None:
+            raise OptionError(f"{name} is judged by a language model: give one as judge")
+        if name in _BY_WORDS:
+            _BY_WORDS[name]("word", ["word"])  # whose package may be missing
+    if "Accuracy" in names and not any(_right_choice(query) is not None for query in benchmark.queries):
+        raise DataError(f'no question of {benchmark.name!r} has "choices" and "correct", which Accuracy needs')
+    worded = next((name for name in names if name in _BY_WORDS or name == "BertScore"), None)
+    if worded and not any(map(references_of, benchmark.queries)):
+        raise DataError(f'no question of {benchmark.name!r} has right "answers", which {worded} needs')
+    if "BertScore" in names:
+        get_token_embedder(bert_model)
+    return names
 
 
 def references_of(query: Query) -> tuple[str, ...]:
@@ -149,16 +175,6 @@ class _Case:
     references: tuple[str, ...]
 
 
-def _checked(measures: Iterable[MeasureName], judge: LLM | str | None) -> list[MeasureName]:
-    names = list(dict.fromkeys(measures))
-    for name in names:
-        if name not in ANSWER_MEASURES:
-            raise OptionError(f"{name!r} is no measure of answers: expected some of {', '.join(ANSWER_MEASURES)}")
-        if name in JUDGED and judge is None:
-            raise OptionError(f"{name} is judged by a language model: give one as judge")
-    return names
-
-
 def _cases(benchmark: Benchmark, answered: AnswerRun) -> list[_Case]:
     known = {query.id for query in benchmark.queries}
     if answered.answers and not known & answered.answers.keys():
@@ -177,10 +193,15 @@ def _worded(measure: Callable[[str, Sequence[str]], float], case: _Case) -> floa
 
 
 def _accuracy(case: _Case) -> float:
-    choices = choices_of(case.query)
-    if choices is None or choices.correct is None:
+    right = _right_choice(case.query)
+    if right is None:
         return math.nan
-    return float(not case.answer.failure and case.answer.choice == choices.correct)
+    return float(not case.answer.failure and case.answer.choice == right)
+
+
+def _right_choice(query: Query) -> int | None:
+    choices = choices_of(query)
+    return None if choices is None else choices.correct
 
 
 def _bert(cases: Sequence[_Case], model: Embedder | str) -> list[float]:

@@ -102,6 +102,7 @@ def answer(
     from rich.text import Text
 
     from chunkcore.answering.retrieving import answerable, retrieve
+    from chunkcore.answering.scoring import check_measures
     from chunkcore.evaluation.comparison import compare
     from chunkcore.evaluation.measures import Measure, parse_depth
     from chunkcore.models import EmbeddingCache, get_embedder
@@ -118,14 +119,13 @@ def answer(
     verdict_by = Measure(names[0], depth)
     clusters = _clusters(asked, by)
     model = get_embedder(embedder)
+    check_measures(asked, names, bert_model=bert_model or model, judge=models.judging)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     chunkers = build_chunkers(specs, model)
     if dry_run and _asks(chunkers):
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
             typer.echo(terminal_text(line))
-        typer.echo(
-            "What answers take is known once these have cut the documents: leave them out to see the others'."
-        )
+        typer.echo("What answers take is known once these have cut the documents: leave them out to see the others'.")
         return
     if not dry_run:
         output.mkdir(parents=True, exist_ok=True)  # where that cannot be, before anything is paid for
