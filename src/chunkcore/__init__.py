@@ -40,6 +40,7 @@ from chunkcore.chunkers import (
     register,
     strategies,
 )
+from chunkcore.chunkers.grids import Grid, parse_grid
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.datasets import dataset_path, list_datasets, load_dataset
 from chunkcore.document import Chunk, Document, Mark, Span
@@ -54,15 +55,18 @@ from chunkcore.errors import (
 )
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.choices import Choice, Gap
 from chunkcore.evaluation.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
 from chunkcore.evaluation.loading import load_benchmark, load_segmented
 from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.parts import Part, parts_of
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.evaluation.segmentation import BoundaryScores, boundary_scores, boundary_similarity, pk, window_diff
+from chunkcore.evaluation.sweep import Sweep, run_sweep
 from chunkcore.index import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.models import (
     CachedEmbedder,
@@ -74,6 +78,7 @@ from chunkcore.models import (
     get_embedder,
 )
 from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
+from chunkcore.protocols import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
@@ -91,6 +96,7 @@ __all__ = [
     "CachedLLM",
     "CallableLLM",
     "Check",
+    "Choice",
     "Chunk",
     "ChunkStatistics",
     "ChunkcoreError",
@@ -112,6 +118,8 @@ __all__ = [
     "Evidence",
     "FixedSentences",
     "FixedToken",
+    "Gap",
+    "Grid",
     "Hierarchical",
     "Html",
     "Kamradt",
@@ -129,6 +137,7 @@ __all__ = [
     "MultiVectorIndex",
     "NoAnswerError",
     "OptionError",
+    "Part",
     "Prices",
     "Problem",
     "Propositions",
@@ -144,6 +153,7 @@ __all__ = [
     "SingleLinkage",
     "SizeError",
     "Span",
+    "Sweep",
     "Tagger",
     "TextTiling",
     "TokenCounter",
@@ -169,12 +179,19 @@ __all__ = [
     "load_dataset",
     "load_segmented",
     "parse_chunker",
+    "parse_grid",
     "parse_measure",
+    "parts_of",
     "pk",
     "plan_update",
     "register",
     "run_chunkers",
+    "run_sweep",
+    "sample_queries",
+    "stitch",
     "strategies",
     "top_k",
+    "whole_sentences",
     "window_diff",
+    "write_benchmark",
 ]
