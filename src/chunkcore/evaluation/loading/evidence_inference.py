@@ -85,7 +85,7 @@ def _evidence(rows: list[dict[str, str | None]], text: str) -> list[dict[str, An
 
 
 def _is_one(value: str | None) -> bool:
-    return (value or "").strip() in ("1", "1.0", "True")
+    return (value or "").strip().lower() in ("1", "1.0", "true")
 
 
 def _whole(value: str | None) -> int:
