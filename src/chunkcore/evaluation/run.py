@@ -27,6 +27,7 @@ class Retrieved:
             places that are equally good, and one of them was taken.
         certainty: how sure the place is, 0 to 1: how much of what was found matches, divided by the number of
             places that are equally good.
+        id: what the system calls it, such as a chunk's id; "" where that is not known.
     """
 
     document_id: str
@@ -35,6 +36,7 @@ class Retrieved:
     text: str = ""
     how: How = "spans"
     certainty: float = 1.0
+    id: str = ""
 
 
 @runtime_checkable

@@ -32,7 +32,7 @@ def answer_all(
         scorer: its benchmark's queries are asked.
         measures: what will be scored.
     """
-    pieces = [Retrieved(each.document_id, each.spans, 0.0, each.text) for each in pool.chunks]
+    pieces = [Retrieved(each.document_id, each.spans, 0.0, each.text, id=each.id) for each in pool.chunks]
     depth = _depth(scorer, pieces, measures)
     budget = max([0, *(budget_of(measure.k) or 0 for measure in measures if measure.k is not None)])
     sizes = scorer.token_counts(pieces) if budget else np.empty(0, dtype=np.int64)
@@ -68,4 +68,4 @@ def _wants_more(found: Ranked, depth: int, sizes: np.ndarray[tuple[int], np.dtyp
 
 def _scored(piece: Retrieved, score: float) -> Retrieved:
     # dataclasses.replace would be several times slower, which a million pieces notice.
-    return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how)
+    return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how, piece.certainty, piece.id)

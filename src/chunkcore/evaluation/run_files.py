@@ -1,0 +1,291 @@
+"""`read_run` and `write_run`: runs as files, TREC's six columns or JSON lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chunkcore.document import Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.alignment import Aligner
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.pool_files import json_line, plain_spans, read_pool, read_spans
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.textfiles import json_lines, text_lines
+
+__all__ = ["read_run", "write_run"]
+
+
+def read_run(
+    path: Path | str,
+    benchmark: Benchmark,
+    *,
+    chunks: Path | str | None = None,
+    name: str = "",
+    aligner: Aligner | None = None,
+) -> Run:
+    """What a system retrieved, from a file.
+
+    A ``.jsonl`` file has a hit a line, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or a query a
+    line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans, pairs of offsets in code points; by
+    its text, which is sought (`Aligner`); by the "id" of one of the chunks; else it is its whole document. Rank and
+    score may be left out: hits stand in the order of their ranks.
+
+    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id is that of a chunk or, for
+    document-level runs, of a document.
+
+    The hits of a query stand best first. Files are read line by line; memory grows with the hits.
+
+    Args:
+        path: the file.
+        benchmark: whose queries were asked.
+        chunks: the file of chunks that ids are of (see `read_pool`): they are the run's pool, which k = "min" and
+            PrecisionOmega need.
+        name: the run's; by default that of the file, without its ending.
+        aligner: of the benchmark's documents, to share its index between runs.
+
+    Raises:
+        DataError: a line is malformed, a query or a document is unknown, a score is no finite number, a hit comes
+            twice in a query, or a rank or a score after a better one; with file and line. Or there are no hits.
+    """
+    place = Path(path)
+    pool = read_pool(chunks, benchmark) if chunks is not None else {}
+    hits = _Hits(place, benchmark, pool, aligner)
+    lines = _json_hits(place) if place.suffix.lower() in (".jsonl", ".ndjson") else _trec_hits(place)
+    for line, query, hit in lines:
+        hits.add(line, query, hit)
+    if not hits.results:
+        raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
+    return Run(name or place.name.removesuffix(place.suffix), hits.results, list(pool.values()) if pool else None)
+
+
+def write_run(run: Run, path: Path | str) -> Path:
+    """Write a run's results, whole or not at all: ``.jsonl`` as JSON lines, a hit a line; others as TREC's columns.
+
+    Where a query's scores do not fall, or some are no finite number, minus the rank is written in their place. JSON
+    lines hold places; texts only of pieces that have none. TREC's columns hold the ids of pieces, or of
+    documents where pieces have none, and need the chunks (`write_pool`) to be read again. TREC's tools sort by
+    score: one that is not below the score before it is written as the next lower number.
+
+    Raises:
+        DataError: for TREC's columns, an id that is empty or holds white space, or two pieces of a query with one id.
+        OSError: the file cannot be written.
+    """
+    from chunkcore.report.files import write_parts
+
+    place = Path(path)
+    return write_parts(place, _json_run(run) if place.suffix.lower() in (".jsonl", ".ndjson") else _trec_run(run))
+
+
+class _Hit(NamedTuple):
+    """A hit as a file tells it; the score and the rank are None where it does not."""
+
+    id: str = ""
+    document_id: str = ""
+    spans: Any = None
+    text: str = ""
+    score: float | None = None
+    rank: float | None = None
+
+
+class _Hits:
+    """Results by query, each hit checked when it comes."""
+
+    def __init__(
+        self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
+    ) -> None:
+        self.results: dict[str, list[Retrieved]] = {}
+        self._path = path
+        self._benchmark = benchmark
+        self._pool = pool
+        self._given = aligner
+        self._queries = {query.id for query in benchmark.queries}
+        self._documents = {document.id: document for document in benchmark.documents}
+        self._seen: dict[str, dict[object, int]] = {}
+        self._last: dict[str, _Hit] = {}
+
+    @cached_property
+    def _aligner(self) -> Aligner:
+        return self._given or Aligner(self._benchmark.documents)
+
+    def add(self, line: int, query: str, hit: _Hit | None) -> None:
+        """Take a hit of a line, or only note that the query was asked.
+
+        Raises:
+            DataError: see `read_run`.
+        """
+        where = f"{self._path}, line {line}"
+        if query not in self._queries:
+            raise DataError(
+                f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
+                f"as {min(self._queries, default='')!r}: give the questions that were asked"
+            )
+        own = self.results.setdefault(query, [])
+        if hit is None:
+            return
+        self._check_order(where, query, hit)
+        piece = self._placed(where, hit)
+        # Of a text alone it is not known whether it is the same passage again or another one that reads the same.
+        key = hit.id or (piece.document_id, piece.spans) if hit.id or hit.spans is not None or not hit.text else None
+        seen = self._seen.setdefault(query, {})
+        if key in seen:
+            raise DataError(
+                f"{where}: the query {query!r} has this hit already, in line {seen[key]}: a hit counts once, keep "
+                "the best"
+            )
+        if key is not None:
+            seen[key] = line
+        own.append(piece)
+
+    def _check_order(self, where: str, query: str, hit: _Hit) -> None:
+        last = self._last.get(query)
+        self._last[query] = hit
+        if last is None:
+            return
+        if hit.rank is not None and last.rank is not None and hit.rank <= last.rank:
+            raise DataError(
+                f"{where}: rank {hit.rank:g} of the query {query!r} comes after rank {last.rank:g}: sort its hits by "
+                "rank, each rank once"
+            )
+        if hit.score is not None and last.score is not None and hit.score > last.score:
+            raise DataError(
+                f"{where}: the score {hit.score:g} of the query {query!r} comes after {last.score:g}, which is lower: "
+                "sort its hits, best first, higher scores being better"
+            )
+
+    def _placed(self, where: str, hit: _Hit) -> Retrieved:
+        """The hit as a piece of the benchmark's documents."""
+        score = 0.0 if hit.score is None else hit.score
+        document = self._documents.get(hit.document_id)
+        if hit.text:
+            spans = read_spans(hit.spans, document, where) if hit.spans is not None and document is not None else ()
+            found = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
+            return found if not hit.id else _named(found, hit.id)
+        if hit.spans is not None:
+            if document is None:
+                raise DataError(f"{where}: {self._unknown(hit.document_id)}")
+            return Retrieved(document.id, read_spans(hit.spans, document, where), score, id=hit.id)
+        if hit.id in self._pool:
+            piece = self._pool[hit.id]
+            return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how, piece.certainty, hit.id)
+        name = hit.document_id or hit.id
+        whole = self._documents.get(name)
+        if whole is None or (self._pool and not hit.document_id):
+            raise DataError(f"{where}: {self._unknown(name)}")
+        return Retrieved(whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=hit.id)
+
+    def _unknown(self, name: str) -> str:
+        if self._pool:
+            return f"{name!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
+        return (
+            f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
+            "documents that were searched or, for a run of chunks, the file of chunks"
+        )
+
+
+def _named(piece: Retrieved, name: str) -> Retrieved:
+    return Retrieved(piece.document_id, piece.spans, piece.score, piece.text, piece.how, piece.certainty, name)
+
+
+def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:
+    for line, text in text_lines(path):
+        columns = text.split()
+        if not columns:
+            continue
+        where = f"{path}, line {line}"
+        if len(columns) != 6:
+            raise DataError(
+                f"{where}: expected TREC's six columns, query_id Q0 id rank score tag, got {len(columns)}: "
+                f"{text.strip()[:60]!r} (a file of JSON lines is named .jsonl)"
+            )
+        query, _, name, rank, score, _ = columns
+        yield line, query, _Hit(name, rank=_number(rank, "rank", where), score=_number(score, "score", where))
+
+
+def _json_hits(path: Path) -> Iterator[tuple[int, str, _Hit | None]]:
+    for line, row in json_lines(path):
+        where = f"{path}, line {line}"
+        query = row.get("query_id")
+        if not isinstance(query, str):
+            raise DataError(f'{where}: expected a "query_id" that is a string, got {query!r:.60}')
+        if "results" not in row:
+            yield line, query, _json_hit(row, where)
+            continue
+        results = row["results"]
+        if not isinstance(results, list):
+            raise DataError(f'{where}: "results" is a list of hits, got {type(results).__name__}')
+        yield line, query, None
+        for each in results:
+            yield line, query, _json_hit(each, where)
+
+
+def _json_hit(row: Any, where: str) -> _Hit:
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: a hit is a JSON object, got {type(row).__name__}")
+    texts = {key: row.get(key) if row.get(key) is not None else "" for key in ("id", "document_id", "text")}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
+    if not any(texts.values()):
+        raise DataError(f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk; it has none')
+    return _Hit(
+        **texts,
+        spans=row.get("spans"),
+        score=None if row.get("score") is None else _number(row["score"], "score", where),
+        rank=None if row.get("rank") is None else _number(row["rank"], "rank", where),
+    )
+
+
+def _number(value: Any, what: str, where: str) -> float:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except (ValueError, OverflowError):
+            found = math.nan
+        if math.isfinite(found):
+            return found
+    raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
+
+
+def _json_run(run: Run) -> Iterator[bytes]:
+    for query, pieces in run.results.items():
+        if not pieces:
+            yield json_line({"query_id": query, "results": []})
+        for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
+            told: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
+            if piece.id:
+                told["id"] = piece.id
+            told["document_id"] = piece.document_id
+            told |= {"spans": plain_spans(piece)} if piece.spans else {"text": piece.text}
+            yield json_line(told)
+
+
+def _trec_run(run: Run) -> Iterator[bytes]:
+    tag = "_".join(run.name.split()) or "run"
+    for query, pieces in run.results.items():
+        seen: set[str] = set()
+        last = math.inf
+        for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
+            name = piece.id or piece.document_id
+            for each in (query, name):
+                if each.split() != [each] or not each.isprintable():
+                    raise DataError(f"TREC's columns are parted by spaces, and {each!r} is no column: write .jsonl")
+            if name in seen:
+                raise DataError(
+                    f"two pieces that the query {query!r} is answered with are both called {name!r}, which TREC's "
+                    "columns cannot tell apart: write .jsonl"
+                )
+            seen.add(name)
+            last = min(score, math.nextafter(last, -math.inf))
+            yield f"{query} Q0 {name} {rank} {last!r} {tag}\n".encode()
+
+
+def _scores(pieces: Sequence[Retrieved]) -> list[float]:
+    """The pieces' scores where they are finite and fall, as those of a file must; else numbers that do."""
+    scores = [float(piece.score) for piece in pieces]
+    if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
+        return scores
+    return [-float(rank) for rank in range(1, len(pieces) + 1)]
