@@ -12,7 +12,6 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,60 +51,13 @@ from chunkcore.generation.page import filter_page
 from chunkcore.generation.prompts import MODES, prompt_version, question_about
 from chunkcore.generation.samples import Sample, Schedule, draw_sample
 from chunkcore.models.llm import Reply
+from tests.fake_writers import SENTENCES, earlier, honest, lines_of, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
 
-SENTENCES = [
-    f"The {animal} of {town} {deed} on day {day}."
-    for day, (animal, town, deed) in enumerate(
-        (animal, town, deed)
-        for animal in ("fox", "dog", "owl", "eel", "ram")
-        for town in ("Arbon", "Bregenz", "Chur", "Davos", "Elm", "Flims")
-        for deed in ("slept", "sang", "swam")
-    )
-]
 STORY = Document("story.txt", "\n".join(SENTENCES))
 SHORT = Document("short.txt", "The lamp is green. The vent is shut.")
 BLANK = Document("blank.txt", " \n… —\n")
-
-
-def passage(messages) -> str:
-    """What stands between the two lines of marks."""
-    asked = messages[1]["content"]
-    mark = asked.partition("\n")[0]
-    return asked.split(f"{mark}\n")[1].removesuffix("\n")
-
-
-def earlier(messages) -> list[str]:
-    listed = messages[1]["content"].rpartition("Asked before:\n")[2].split("\n")
-    return [each.removeprefix("- ") for each in listed if each != "- none"]
-
-
-def reply(question: str, *excerpts: str) -> str:
-    return json.dumps({"oath": "I will not.", "question": question, "excerpts": list(excerpts)})
-
-
-def lines_of(text: str) -> list[str]:
-    """The whole sentences of a passage."""
-    return [each for each in text.split("\n") if each in SENTENCES] or [text.split(". ")[0] + "."]
-
-
-def honest(messages, schema) -> str:
-    """The first sentence of the passage that was not asked about, copied."""
-    for line in lines_of(passage(messages)):
-        question = f"What is told of this: {' '.join(line.split()[::-1])}"
-        if question not in earlier(messages):
-            return reply(question, line)
-    return reply("Is there anything else at all?", "nothing")
-
-
-def mixed(messages, schema) -> str:
-    """By chance a right excerpt, one with other white space, a changed one, an invented one, or no answer at all."""
-    lines = lines_of(passage(messages))
-    line = lines[len(earlier(messages)) % len(lines)]
-    turn = blake2b(json.dumps(list(messages)).encode(), digest_size=1).digest()[0] % 5
-    excerpt = [line, line.replace(" ", " \n\t"), line.replace("The", "Thy"), "Foxes fly at night.", ""][turn]
-    return reply(f"Number {turn}: {' '.join(line.split()[::-1])} ({len(earlier(messages))})", excerpt)
 
 
 def fake(function, **settings) -> CallableLLM:
