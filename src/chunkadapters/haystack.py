@@ -14,11 +14,15 @@ except ImportError as error:
 
 from chunkadapters._haystack.models import as_embedder, as_llm
 from chunkadapters._haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
-from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
+from haystack_integrations.components.preprocessors.chunkadapters import (
+    ChunkcoreDocumentSplitter,
+    ChunkcoreIndexUpdater,
+)
 from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps
 
 __all__ = [
     "ChunkcoreDocumentSplitter",
+    "ChunkcoreIndexUpdater",
     "ChunkcoreMergeOverlaps",
     "aevaluate_retriever",
     "arun_retriever",

@@ -14,12 +14,15 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
 
 from chunkadapters._limits import TruncationWarning
+from chunkadapters.langchain.embeddings import ChunkcoreEmbeddings
+from chunkadapters.langchain.indexing import content_key
 from chunkadapters.langchain.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.langchain.models import as_embedder, as_llm
 from chunkadapters.langchain.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
 
 __all__ = [
+    "ChunkcoreEmbeddings",
     "ChunkcoreTextSplitter",
     "MergeOverlaps",
     "TruncationWarning",
@@ -27,6 +30,7 @@ __all__ = [
     "arun_retriever",
     "as_embedder",
     "as_llm",
+    "content_key",
     "evaluate_retriever",
     "merge_overlaps",
     "run_retriever",

@@ -13,13 +13,17 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
 
 from chunkadapters._limits import TruncationWarning
+from chunkadapters.llamaindex.embedding import ChunkcoreEmbedding
 from chunkadapters.llamaindex.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.llamaindex.models import as_embedder, as_llm
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
 from chunkadapters.llamaindex.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from chunkadapters.llamaindex.updating import IndexUpdate, update_index
 
 __all__ = [
+    "ChunkcoreEmbedding",
     "ChunkcoreNodeParser",
+    "IndexUpdate",
     "MergeOverlaps",
     "TruncationWarning",
     "aevaluate_retriever",
@@ -30,4 +34,5 @@ __all__ = [
     "evaluate_retriever",
     "merge_overlaps",
     "run_retriever",
+    "update_index",
 ]

@@ -1,5 +1,6 @@
-"""chunkcore's chunkers as a Haystack component."""
+"""chunkcore's chunkers as a Haystack component, and what of an index they change."""
 
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
+from haystack_integrations.components.preprocessors.chunkadapters.index_updater import ChunkcoreIndexUpdater
 
-__all__ = ["ChunkcoreDocumentSplitter"]
+__all__ = ["ChunkcoreDocumentSplitter", "ChunkcoreIndexUpdater"]

@@ -1,0 +1,324 @@
+"""After an edit in one place only the chunks that it touched are embedded and written again, and stale ones deleted.
+
+Run with ``-s``, it prints the counts.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from chunkcore.models import CachedEmbedder
+from tests.fakes import FakeEmbedder
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
+
+SENTENCES = [
+    f"Sentence {i} of the {name} tells of tea.\n\n" for name in ("first", "second", "third") for i in range(10)
+]
+TEXTS = {name: "".join(SENTENCES[at : at + 10]) for name, at in (("a", 0), ("b", 10), ("c", 20))}
+SIZES = {"size": 12, "overlap": 0}
+# One sentence says something else, of the same length; and a sentence is put before all others.
+EDITED = {
+    **TEXTS,
+    "b": TEXTS["b"].replace("Sentence 4 of the second tells of tea", "Sentence 4 of the second tells of sea"),
+}
+SHIFTED = {**TEXTS, "b": "This sentence is a new one.\n\n" + TEXTS["b"]}
+
+
+def test_the_texts_are_what_the_counts_say() -> None:
+    assert EDITED["b"] != TEXTS["b"]
+    assert len(EDITED["b"]) == len(TEXTS["b"])
+
+
+def show(what: str, counts: Any) -> None:
+    print(f"{what}: {counts}")
+
+
+# LangChain
+
+
+class LangChain:
+    """A collection that is indexed by LangChain's own ``index()``, and the texts that the model was given."""
+
+    def __init__(self, key_encoder: Any) -> None:
+        pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+        from langchain_core.indexing import InMemoryRecordManager
+        from langchain_core.vectorstores import InMemoryVectorStore
+
+        from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
+
+        self.model = FakeEmbedder()
+        self.store = InMemoryVectorStore(ChunkcoreEmbeddings(CachedEmbedder(self.model)))
+        self.records = InMemoryRecordManager("tea")
+        self.records.create_schema()
+        self.splitter = ChunkcoreTextSplitter(strategy="recursive", **SIZES)
+        self.key_encoder = key_encoder
+
+    def index(self, texts: dict[str, str], cleanup: str = "incremental") -> dict[str, int]:
+        from langchain_core.documents import Document
+        from langchain_core.indexing import index
+
+        before = len(self.model.texts)
+        documents = [Document(page_content=text, metadata={"source": name}) for name, text in texts.items()]
+        counts = index(
+            self.splitter.split_documents(documents),
+            self.records,
+            self.store,
+            cleanup=cleanup,
+            source_id_key="source_id",
+            key_encoder=self.key_encoder,
+        )
+        return {**counts, "embedded": len(self.model.texts) - before}
+
+    def held(self) -> dict[str, set[tuple[str, int]]]:
+        found: dict[str, set[tuple[str, int]]] = {}
+        for each in self.store.store.values():
+            metadata = each["metadata"]
+            found.setdefault(metadata["source_id"], set()).add((each["text"], metadata["start_index"]))
+        return found
+
+
+def counts(added: int, skipped: int, deleted: int, embedded: int) -> dict[str, int]:
+    return {
+        "num_added": added,
+        "num_updated": 0,
+        "num_skipped": skipped,
+        "num_deleted": deleted,
+        "embedded": embedded,
+    }
+
+
+def test_langchain_an_edit_in_one_place():
+    collection = LangChain("sha256")
+    assert collection.index(TEXTS) == counts(added=30, skipped=0, deleted=0, embedded=30)
+    assert collection.index(TEXTS) == counts(added=0, skipped=30, deleted=0, embedded=0)
+    found = collection.index(EDITED)
+    show("LangChain, one sentence edited", found)
+    assert found == counts(added=1, skipped=29, deleted=1, embedded=1)
+    assert all(
+        EDITED[name][start:].startswith(text) for name, each in collection.held().items() for text, start in each
+    )
+
+
+def test_langchain_a_sentence_before_all_others_moves_them_and_embeds_only_itself():
+    collection = LangChain("sha256")
+    collection.index(TEXTS)
+    found = collection.index(SHIFTED)
+    show("LangChain, one sentence put before ten, key_encoder='sha256'", found)
+    assert found == counts(added=11, skipped=20, deleted=10, embedded=1)
+    assert all(
+        SHIFTED[name][start:].startswith(text) for name, each in collection.held().items() for text, start in each
+    )
+
+
+def test_langchain_by_content_what_has_moved_is_left_alone():
+    from chunkadapters.langchain import content_key
+
+    collection = LangChain(content_key)
+    collection.index(TEXTS)
+    found = collection.index(SHIFTED)
+    show("LangChain, one sentence put before ten, key_encoder=content_key", found)
+    assert found == counts(added=1, skipped=30, deleted=0, embedded=1)
+    assert {text for text, _ in collection.held()["b"]} == {part for part in SHIFTED["b"].split("\n\n") if part}
+    found = collection.index(EDITED)
+    assert (found["num_added"], found["num_deleted"], found["embedded"]) == (1, 2, 1)
+
+
+def test_langchain_by_content_the_evaluation_still_finds_what_has_moved():
+    from chunkadapters.langchain import content_key, evaluate_retriever
+    from chunkcore import Benchmark, Document, Query
+    from integration_tests.toys import evidence
+
+    collection = LangChain(content_key)
+    collection.index(TEXTS)
+    collection.index(SHIFTED)
+    asked = Query("q", "Sentence 7 of the second", (evidence(SHIFTED, "b", "Sentence 7 of the second tells of tea."),))
+    benchmark = Benchmark("tea", [Document(name, text) for name, text in SHIFTED.items()], [asked])
+    report = evaluate_retriever(collection.store.as_retriever(search_kwargs={"k": 3}), benchmark, k=3)
+    assert report.mean("Recall@3") == 1
+
+
+def test_langchain_a_document_that_is_gone_is_deleted():
+    collection = LangChain("sha256")
+    collection.index(TEXTS)
+    found = collection.index({"a": TEXTS["a"], "c": TEXTS["c"]}, cleanup="full")
+    assert found == counts(added=0, skipped=20, deleted=10, embedded=0)
+
+
+# LlamaIndex
+
+
+def llamaindex_documents(texts: dict[str, str]) -> list[Any]:
+    schema = pytest.importorskip("llama_index.core.schema", reason="llama-index-core is not installed")
+    return [schema.Document(id_=name, text=text) for name, text in texts.items()]
+
+
+def test_llamaindex_update_index():
+    documents = llamaindex_documents(TEXTS)
+    from llama_index.core import VectorStoreIndex
+
+    from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, IndexUpdate, update_index
+
+    model = FakeEmbedder()
+    parser = ChunkcoreNodeParser(strategy="recursive", **SIZES)
+    index = VectorStoreIndex([], embed_model=ChunkcoreEmbedding(model))
+    assert update_index(index, documents, parser) == IndexUpdate(new=30)
+    assert update_index(index, documents, parser) == IndexUpdate(kept=30)
+    assert len(model.texts) == 30
+
+    found = update_index(index, llamaindex_documents(EDITED), parser)
+    show("LlamaIndex, one sentence edited", found)
+    assert found == IndexUpdate(kept=29, new=1)
+    assert len(model.texts) == 31
+
+    found = update_index(index, llamaindex_documents({"b": SHIFTED["b"]}), parser)
+    show("LlamaIndex, one sentence put before ten", found)
+    assert found == IndexUpdate(moved=9, new=2, deleted=10)  # the sentence that was edited is as it was again
+    assert len(model.texts) == 33
+
+    held = index.docstore.docs.values()
+    assert all(SHIFTED[node.ref_doc_id][node.start_char_idx : node.end_char_idx] == node.text for node in held)
+    assert set(index.vector_store.data.embedding_dict) == {node.node_id for node in held}
+    ids = {node.node_id for node in held}
+    assert all(related.node_id in ids for node in held for related in (node.prev_node, node.next_node) if related)
+    by_text = {node.text: index.vector_store.get(node.node_id) for node in held}
+    assert all(by_text[text] == pytest.approx(model.embed_documents([text])[0].tolist()) for text in by_text)
+
+    assert update_index(index, llamaindex_documents({"b": ""}), parser) == IndexUpdate(deleted=11)
+    assert len(index.docstore.docs) == 20
+
+
+def test_llamaindex_an_index_that_cannot_be_told_says_so():
+    documents = llamaindex_documents(TEXTS)
+    from llama_index.core import MockEmbedding, VectorStoreIndex
+    from llama_index.core.vector_stores.simple import SimpleVectorStore
+
+    from chunkadapters.llamaindex import ChunkcoreNodeParser, update_index
+
+    class Full(SimpleVectorStore):
+        stores_text: bool = True
+
+    index = VectorStoreIndex.from_vector_store(Full(), embed_model=MockEmbedding(embed_dim=2))
+    with pytest.raises(ValueError, match="store_nodes_override=True"):
+        update_index(index, documents, ChunkcoreNodeParser(strategy="recursive", **SIZES))
+
+
+def test_llamaindex_a_pipelines_upserts():
+    """LlamaIndex's own way: by the document. Its unchanged documents are skipped, stale nodes deleted, texts cached."""
+    documents = llamaindex_documents(TEXTS)
+    from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+    from llama_index.core.storage.docstore import SimpleDocumentStore
+    from llama_index.core.vector_stores.simple import SimpleVectorStore
+
+    from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser
+
+    model = FakeEmbedder()
+    store = SimpleVectorStore()
+    pipeline = IngestionPipeline(
+        transformations=[
+            ChunkcoreNodeParser(strategy="recursive", **SIZES),
+            ChunkcoreEmbedding(CachedEmbedder(model)),
+        ],
+        docstore=SimpleDocumentStore(),
+        docstore_strategy=DocstoreStrategy.UPSERTS,
+        vector_store=store,
+    )
+    for texts, written, embedded in ((TEXTS, 30, 30), (TEXTS, 0, 0), (EDITED, 10, 1), (SHIFTED, 11, 1)):
+        before = len(model.texts)
+        nodes = pipeline.run(documents=llamaindex_documents(texts))
+        found = {"written": len(nodes), "embedded": len(model.texts) - before}
+        show("LlamaIndex, IngestionPipeline with upserts", found)
+        assert found == {"written": written, "embedded": embedded}
+    assert len(documents) == 3
+    assert len(store.data.embedding_dict) == 31
+
+
+# Haystack
+
+
+def test_haystack_a_pipeline_with_an_updater():
+    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack import Pipeline
+    from haystack.components.embedders import MockDocumentEmbedder
+    from haystack.components.writers import DocumentWriter
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+    from haystack.document_stores.types import DuplicatePolicy
+
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreIndexUpdater
+
+    model = FakeEmbedder()
+
+    store = InMemoryDocumentStore()
+    pipeline = Pipeline()
+    pipeline.add_component("splitter", ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES))
+    pipeline.add_component("updater", ChunkcoreIndexUpdater(store))
+    embedder = MockDocumentEmbedder(embedding_fn=lambda text: model.embed_documents([text])[0].tolist())
+    pipeline.add_component("embedder", embedder)
+    pipeline.add_component("writer", DocumentWriter(store, policy=DuplicatePolicy.OVERWRITE))
+    pipeline.add_component("mover", DocumentWriter(store, policy=DuplicatePolicy.OVERWRITE))
+    pipeline.connect("splitter", "updater")
+    pipeline.connect("updater.documents", "embedder")
+    pipeline.connect("embedder", "writer")
+    pipeline.connect("updater.moved", "mover")
+
+    def index(texts: dict[str, str], **more: Any) -> dict[str, int]:
+        before = len(model.texts)
+        documents = [haystack.Document(id=name, content=text) for name, text in texts.items()]
+        told = pipeline.run({"splitter": {"documents": documents}, "updater": more})
+        return {
+            "embedded": len(model.texts) - before,
+            "moved": told["mover"]["documents_written"],
+            "unchanged": told["updater"]["unchanged"],
+            "deleted": told["updater"]["deleted"],
+        }
+
+    assert index(TEXTS) == {"embedded": 30, "moved": 0, "unchanged": 0, "deleted": 0}
+    assert index(TEXTS) == {"embedded": 0, "moved": 0, "unchanged": 30, "deleted": 0}
+    found = index(EDITED)
+    show("Haystack, one sentence edited", found)
+    assert found == {"embedded": 1, "moved": 0, "unchanged": 29, "deleted": 1}
+    index(TEXTS)
+    found = index(SHIFTED)
+    show("Haystack, one sentence put before ten", found)
+    assert found == {"embedded": 1, "moved": 10, "unchanged": 20, "deleted": 10}
+    for each in store.filter_documents():
+        meta = each.meta
+        assert SHIFTED[meta["source_id"]][meta["split_idx_start"] : meta["split_idx_end"]] == each.content
+        assert each.embedding == pytest.approx(model.embed_documents([each.content])[0].tolist())
+    gone = {key: TEXTS[key] for key in ("a", "c")}
+    assert index(gone, source_ids=["b"]) == {"embedded": 0, "moved": 0, "unchanged": 20, "deleted": 11}
+    again = Pipeline.loads(pipeline_of_updater(store).dumps())
+    assert again.get_component("updater").document_store is not None
+
+
+def pipeline_of_updater(store: Any) -> Any:
+    from haystack import Pipeline
+
+    from chunkadapters.haystack import ChunkcoreIndexUpdater
+
+    found = Pipeline()
+    found.add_component("updater", ChunkcoreIndexUpdater(store))
+    return found
+
+
+def test_haystack_other_metadata_are_embedded_again_and_bad_input_is_refused():
+    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    from chunkadapters.haystack import ChunkcoreIndexUpdater
+
+    store = InMemoryDocumentStore()
+    updater = ChunkcoreIndexUpdater(store)
+    meta = {"source_id": "a", "split_idx_start": 0, "title": "Tea"}
+    store.write_documents([haystack.Document(id="1", content="tea", meta=meta, embedding=[1.0])])
+    found = updater.run([haystack.Document(id="1", content="tea", meta={**meta, "title": "Sea"})])
+    assert [each.id for each in found["documents"]] == ["1"]
+    found = updater.run([haystack.Document(id="1", content="tea", meta={**meta, "split_idx_start": 3})])
+    assert [each.embedding for each in found["moved"]] == [[1.0]]
+    with pytest.raises(TypeError, match="list of Documents"):
+        updater.run("tea")
+    with pytest.raises(ValueError, match="has no source_id"):
+        updater.run([haystack.Document(content="tea")])

@@ -1,0 +1,125 @@
+"""An index after its documents have changed: only the nodes that the change touched are embedded and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
+from llama_index.core.vector_stores.simple import SimpleVectorStore
+
+from chunkcore.errors import DataError
+
+__all__ = ["IndexUpdate", "update_index"]
+
+_NEIGHBOURS = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
+
+
+@dataclass(frozen=True)
+class IndexUpdate:
+    """What `update_index` did, as nodes.
+
+    Attributes:
+        kept: those that were right already.
+        moved: those whose text was there, at another place or with other neighbours or metadata: written again with
+            the vector that the index has for the text.
+        new: those whose text was not there: embedded and written.
+        deleted: those whose place is no longer a node's.
+    """
+
+    kept: int = 0
+    moved: int = 0
+    new: int = 0
+    deleted: int = 0
+
+
+def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser: NodeParser) -> IndexUpdate:
+    """Make an index hold the documents' nodes as they are now, and nothing else of these documents.
+
+    Nodes are compared by id, which `ChunkcoreNodeParser` makes of document, options and place, by what is embedded of
+    them, and by their neighbours. A document without text is one
+    whose nodes all go. Documents that are not given stay.
+
+    The vectors of what has moved come from LlamaIndex's own vector store, which can be asked for them; with any other
+    the model is asked again: put a cache before it (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's own
+    ``embeddings_cache``).
+
+    Args:
+        index: which keeps its nodes in a docstore: over LlamaIndex's own vector store it does, over another one with
+            ``VectorStoreIndex(..., store_nodes_override=True)``.
+        documents: with ids of their own (``Document(id_=...)``), as they are now.
+        parser: which gives a node the same id each time.
+
+    Raises:
+        DataError: the index keeps no nodes of a docstore.
+
+    >>> from llama_index.core import MockEmbedding
+    >>> from chunkadapters.llamaindex import ChunkcoreNodeParser
+    >>> parser = ChunkcoreNodeParser(strategy="recursive", size=4, counter="words")
+    >>> index = VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=2))
+    >>> update_index(index, [Document(id_="a", text="The tea is hot. The sea is deep.")], parser).new
+    2
+    >>> update_index(index, [Document(id_="a", text="The tea is hot. The sea is cold.")], parser)
+    IndexUpdate(kept=1, moved=0, new=1, deleted=0)
+    """
+    if index.vector_store.stores_text and not getattr(index, "_store_nodes_override", False):
+        raise DataError(
+            f"the index keeps no nodes beside its {type(index.vector_store).__name__}, so that it cannot be told what "
+            "is in it: build it with store_nodes_override=True"
+        )
+    old = _indexed(index, [document.node_id for document in documents])
+    now = {node.node_id: node for node in parser.get_nodes_from_documents([each for each in documents if each.text])}
+    kept = [key for key, node in now.items() if key in old and _same(old[key], node)]
+    written = [node for key, node in now.items() if key not in set(kept)]
+    vectors = _vectors(index, old.values())
+    for node in written:
+        node.embedding = vectors.get(_read(node))
+    before = {_read(node) for node in old.values()}
+    moved = sum(_read(node) in before for node in written)
+    replaced = [key for key in now if key in old and key not in set(kept)]
+    if replaced:
+        index.delete_nodes(replaced, delete_from_docstore=True)
+    index.insert_nodes(written)
+    gone = [key for key in old if key not in now]
+    if gone:
+        index.delete_nodes(gone, delete_from_docstore=True)
+    return IndexUpdate(kept=len(kept), moved=moved, new=len(written) - moved, deleted=len(gone))
+
+
+def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, BaseNode]:
+    """The nodes of the documents that the index has."""
+    found: dict[str, BaseNode] = {}
+    for document_id in document_ids:
+        known = index.docstore.get_ref_doc_info(document_id)
+        nodes = index.docstore.get_nodes(known.node_ids, raise_error=False) if known else []
+        found.update((node.node_id, node) for node in nodes if node is not None)
+    return found
+
+
+def _read(node: BaseNode) -> str:
+    """What a model reads of it when it is embedded."""
+    return node.get_content(metadata_mode=MetadataMode.EMBED)
+
+
+def _same(old: BaseNode, new: BaseNode) -> bool:
+    return (
+        _read(old) == _read(new)
+        and old.metadata == new.metadata
+        and all(_neighbour(old, each) == _neighbour(new, each) for each in _NEIGHBOURS)
+    )
+
+
+def _neighbour(node: BaseNode, which: NodeRelationship) -> str:
+    related = node.relationships.get(which)
+    return getattr(related, "node_id", "")
+
+
+def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:
+    """The vectors that the store can be asked for, by what was embedded."""
+    store = index.vector_store
+    if not isinstance(store, SimpleVectorStore):
+        return {}
+    known = store.data.embedding_dict
+    return {_read(node): known[node.node_id] for node in nodes if node.node_id in known}
