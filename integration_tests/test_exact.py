@@ -47,6 +47,14 @@ texts = hard_text() | prose() | hard_text(max_parts=120)
 SPECIAL = re.compile(r"<\|(?:endoftext|endofprompt|fim_\w+)\|>")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _files_at_hand() -> None:
+    """What the originals would download: nltk's sentences, which ship with LlamaIndex, and tiktoken's encodings."""
+    assert globals_helper.punkt_tokenizer  # asking for it tells nltk where it is
+    for encoding in ("cl100k_base", "o200k_base"):
+        TiktokenCounter(encoding).count("")
+
+
 def plain(text: str) -> str:
     """Without what the originals can't read: unpaired surrogates, and look-alikes of special tokens."""
     return SPECIAL.sub("", "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text))
@@ -143,8 +151,6 @@ def test_langchain_recursive_and_what_is_made_of_it(cls: type[RecursiveCharacter
 def test_langchain_splitters_by_tokens() -> None:
     from langchain_core.documents import Document as LangChainDocument
 
-    for encoding in ("cl100k_base", "o200k_base"):
-        TiktokenCounter(encoding).count("")  # tiktoken knows it from here on, with its files
     for splitter in (
         RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=100, chunk_overlap=20),
         CharacterTextSplitter.from_tiktoken_encoder("o200k_base", chunk_size=80, chunk_overlap=0, separator="\n"),
@@ -286,12 +292,6 @@ def test_another_node_parser_is_aligned() -> None:
 def haystack_texts(splitter: Any, text: str) -> list[str]:
     splitter.warm_up()
     return [each.content for each in splitter.run(documents=[HaystackDocument(content=text)])["documents"]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _punkt() -> None:
-    """nltk's sentences, which Haystack would download, ship with LlamaIndex; asking it for them tells nltk where."""
-    assert globals_helper.punkt_tokenizer
 
 
 HAYSTACK: list[Callable[[], Any]] = [
