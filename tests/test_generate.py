@@ -36,10 +36,10 @@ from chunkcore import (
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.generation import (
-    Budget,
+    CallBudget,
+    FilterThresholds,
     GenerationOptions,
     Journal,
-    Thresholds,
     estimate_generation,
     generate_benchmark,
 )
@@ -551,12 +551,12 @@ def test_a_cap_on_calls_stops_cleanly_and_a_higher_one_goes_on(tmp_path, concurr
     llm = fake(honest, concurrency=concurrency)
     options = quick(12, concurrency=concurrency)
     for cap in (0, 5, 5, 9):
-        made = generate_benchmark([STORY], llm, options, journal=path, budget=Budget(max_calls=cap))
+        made = generate_benchmark([STORY], llm, options, journal=path, budget=CallBudget(max_calls=cap))
         assert made.unfinished
         assert made.stopped == f"the cap of {cap} calls is reached"
         assert llm.usage.calls == made.usage.calls == cap
         assert len(made.rows) == cap
-    made = generate_benchmark([STORY], llm, options, journal=path, budget=Budget(max_calls=100))
+    made = generate_benchmark([STORY], llm, options, journal=path, budget=CallBudget(max_calls=100))
     assert not made.stopped
     assert llm.usage.calls == 12
     assert made.rows == generate_benchmark([STORY], fake(honest), options).rows
@@ -568,7 +568,7 @@ def test_a_cap_on_cost_counts_the_next_call_and_the_earlier_runs(tmp_path):
 
     prices = Prices(input=1, output=10)  # 0.002 a call once it is answered
     llm = fake(priced)
-    budget = Budget(max_cost=0.0101, prices=prices)
+    budget = CallBudget(max_cost=0.0101, prices=prices)
     options = quick(12, concurrency=1)
     for _ in range(2):
         made = generate_benchmark([STORY], llm, options, journal=tmp_path / "j.jsonl", budget=budget)
@@ -583,11 +583,11 @@ def test_budgets_out_of_range_are_errors(wrong):
     if "prices" in wrong:
         wrong["prices"] = Prices(input=1, output=1)
     with pytest.raises(OptionError, match="max_"):
-        Budget(**wrong)
+        CallBudget(**wrong)
 
 
 def test_a_cap_is_no_model_failure_that_is_tried_again():
-    llm = JournaledLLM(fake(honest), Journal(), Budget(max_calls=0))
+    llm = JournaledLLM(fake(honest), Journal(), CallBudget(max_calls=0))
     with pytest.raises(BudgetError):
         llm.complete(question_about("The fox naps.", [], "factual", 5, 1).messages)
     assert llm.journal.usage.calls == 0
@@ -630,13 +630,13 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     evidence = [*places(3), [Evidence("d", Span(50, 55)), Evidence("d", Span(60, 65))]]
     excerpts = [["a"], ["b"], ["c"], ["c", "far"]]
     questions = ["q1", "q2", "q3", "q4"]
-    done = filter_questions(questions, evidence, excerpts, model, Thresholds(duplicate=0.9, relevance=0.5))
+    done = filter_questions(questions, evidence, excerpts, model, FilterThresholds(duplicate=0.9, relevance=0.5))
     assert [(each.index, each.stage) for each in done.dropped] == [(1, "duplicate"), (3, "relevance")]
     assert "cosine 0.985, over 0.900, with the question 'q1'" in done.dropped[0].reason
     assert "cosine 0.000" in done.dropped[1].reason.replace("-0.000", "0.000")
     assert done.similarities.least == pytest.approx([np.cos(np.radians(20))] * 3 + [0], abs=1e-6)
     assert done.similarities.pairs[0] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
-    none = filter_questions(questions, evidence, excerpts, model, Thresholds(duplicate=None, relevance=None))
+    none = filter_questions(questions, evidence, excerpts, model, FilterThresholds(duplicate=None, relevance=None))
     assert not none.dropped
 
 
@@ -644,7 +644,7 @@ def test_a_question_that_was_dropped_takes_no_other_with_it():
     # q2 is like q1 and q3 is like q2, but q1 and q3 are not alike: with q2 gone q3 stays.
     model = Fixed({"q1": 0, "q2": 25, "q3": 50, "e": 25})
     done = filter_questions(
-        ["q1", "q2", "q3"], places(3), [["e"]] * 3, model, Thresholds(duplicate=0.9, relevance=None)
+        ["q1", "q2", "q3"], places(3), [["e"]] * 3, model, FilterThresholds(duplicate=0.9, relevance=None)
     )
     assert [each.index for each in done.dropped] == [1]
 
@@ -667,7 +667,7 @@ def test_proposed_thresholds_follow_their_stated_rules():
     evidence[1] = evidence[0]  # these two share their evidence, so they say nothing of different questions
     vectors[1] = vectors[0]
     questions, excerpts = [str(each) for each in range(count)], [[str(count + each)] for each in range(count)]
-    done = filter_questions(questions, evidence, excerpts, Random(), Thresholds())
+    done = filter_questions(questions, evidence, excerpts, Random(), FilterThresholds())
     unit = vectors.astype(np.float32).astype(float)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     pairs = unit[:count] @ unit[:count].T
@@ -693,7 +693,7 @@ def test_filtered_questions_are_rejections_in_the_order_in_which_they_were_asked
         fake(mixed),
         quick(20, patience=60, retries=0),
         embedder=FakeEmbedder(),
-        thresholds=Thresholds(duplicate=0.6),
+        thresholds=FilterThresholds(duplicate=0.6),
     )
     stages = {each.stage for each in made.rejections}
     assert {"excerpts", "duplicate"} <= stages
@@ -708,7 +708,7 @@ def test_filtered_questions_are_rejections_in_the_order_in_which_they_were_asked
 @pytest.mark.parametrize("wrong", [1.5, float("nan"), "guess", True])
 def test_thresholds_are_cosines(wrong):
     with pytest.raises(OptionError, match="relevance threshold"):
-        Thresholds(relevance=wrong)
+        FilterThresholds(relevance=wrong)
 
 
 def test_the_page_shows_both_distributions_and_no_text_in_it_can_do_anything():
@@ -838,6 +838,13 @@ def test_what_cannot_be_is_one_sentence(docs, tmp_path, capsys, more, message, m
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("chunkcore: ")]
     assert len(told) == 1
     assert message in told[0]
+
+
+def test_the_example_of_the_page_does_what_it_says(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "generate.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == "[{'start': 0, 'end': 30, 'text': 'The fox of Arbon naps at noon.'}] [] 1\n"
 
 
 # ---- killed at any moment

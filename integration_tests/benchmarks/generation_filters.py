@@ -18,15 +18,15 @@ from pathlib import Path
 
 from chunkcore import Benchmark, CachedEmbedder, EmbeddingCache, Evidence, Query, get_embedder, load_benchmark
 from chunkcore.cli.caching import default_cache
-from chunkcore.generation import Thresholds
+from chunkcore.generation import FilterThresholds
 from chunkcore.generation.filters import Filtered, filter_questions
 from chunkcore.generation.samples import draw_sample
 from chunkcore.models import Embedder
 
 _EVERY = 5
-PROPOSED = Thresholds()
+PROPOSED = FilterThresholds()
 # The second is what `chunkcore validate` goes by.
-WAYS = {"proposed": Thresholds(relevance=None), "at 0.90": Thresholds(duplicate=0.9, relevance=None)}
+WAYS = {"proposed": FilterThresholds(relevance=None), "at 0.90": FilterThresholds(duplicate=0.9, relevance=None)}
 
 REWORDINGS: dict[str, Callable[[str], str]] = {
     "small letters, no signs": lambda text: " ".join(re.findall(r"\w+", text.lower())),
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _filtered(
-    benchmark: Benchmark, queries: Sequence[Query], model: Embedder, thresholds: Thresholds = PROPOSED
+    benchmark: Benchmark, queries: Sequence[Query], model: Embedder, thresholds: FilterThresholds = PROPOSED
 ) -> Filtered:
     excerpts = [
         [each.span.slice(benchmark.document(each.document_id).text) for each in query.evidence] for query in queries

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chunkcore.document import Document
     from chunkcore.generation import Generated
     from chunkcore.generation.files import GenerationFiles
-    from chunkcore.generation.filters import Threshold, Thresholds
+    from chunkcore.generation.filters import FilterThresholds, Threshold
     from chunkcore.generation.prompts import Mode
     from chunkcore.models import Embedder
     from chunkcore.models.llm import Prices
@@ -94,13 +94,13 @@ def generate(
 ) -> None:
     """Write questions about documents, each with the excerpts that answer it, by a language model."""
     from chunkcore.evaluation.loading import load_documents
-    from chunkcore.generation import Budget, GenerationOptions, Journal, estimate_generation, generate_benchmark
+    from chunkcore.generation import CallBudget, GenerationOptions, Journal, estimate_generation, generate_benchmark
     from chunkcore.generation.files import files_beside, write_generated
     from chunkcore.models.llm import get_llm
     from chunkcore.report.text import terminal_text
 
     prices = read_prices(input_price, output_price)
-    budget = Budget(max_calls=max_calls, max_cost=max_cost, prices=prices)
+    budget = CallBudget(max_calls=max_calls, max_cost=max_cost, prices=prices)
     thresholds = _thresholds(duplicate, relevance)
     options = GenerationOptions(
         questions=questions,
@@ -142,10 +142,12 @@ def generate(
         raise typer.Exit(1)
 
 
-def _thresholds(duplicate: str, relevance: str) -> Thresholds:
-    from chunkcore.generation import Thresholds
+def _thresholds(duplicate: str, relevance: str) -> FilterThresholds:
+    from chunkcore.generation import FilterThresholds
 
-    return Thresholds(duplicate=_threshold("--duplicate", duplicate), relevance=_threshold("--relevance", relevance))
+    return FilterThresholds(
+        duplicate=_threshold("--duplicate", duplicate), relevance=_threshold("--relevance", relevance)
+    )
 
 
 def _threshold(name: str, text: str) -> Threshold:

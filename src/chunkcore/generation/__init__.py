@@ -7,7 +7,7 @@ page.py      the distributions, as plots         files.py     what is written
 validate.py  what is wrong with questions, whoever wrote them
 """
 
-from chunkcore.generation.filters import Thresholds
+from chunkcore.generation.filters import FilterThresholds
 from chunkcore.generation.generate import (
     Generated,
     GenerationOptions,
@@ -15,17 +15,17 @@ from chunkcore.generation.generate import (
     estimate_generation,
     generate_benchmark,
 )
-from chunkcore.generation.journal import Budget, Journal
+from chunkcore.generation.journal import CallBudget, Journal
 from chunkcore.generation.validate import Finding, ValidationOptions, validate_benchmark
 
 __all__ = [
-    "Budget",
+    "CallBudget",
+    "FilterThresholds",
     "Finding",
     "Generated",
     "GenerationOptions",
     "Journal",
     "Rejection",
-    "Thresholds",
     "ValidationOptions",
     "estimate_generation",
     "generate_benchmark",

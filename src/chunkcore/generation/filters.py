@@ -18,7 +18,7 @@ from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmark import Evidence
 from chunkcore.models import Embedder, embed
 
-__all__ = ["Dropped", "Filtered", "Similarities", "Threshold", "Thresholds", "filter_questions"]
+__all__ = ["Dropped", "FilterThresholds", "Filtered", "Similarities", "Threshold", "filter_questions"]
 
 Floats = NDArray[np.float64]
 Threshold = float | Literal["propose"] | None
@@ -28,7 +28,7 @@ _NEAREST = 95  # percentile
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thresholds:
+class FilterThresholds:
     """Cosines; "propose" takes them from the data, None leaves a filter out.
 
     Attributes:
@@ -146,7 +146,7 @@ def filter_questions(
     evidence: Sequence[Sequence[Evidence]],
     excerpts: Sequence[Sequence[str]],
     embedder: Embedder,
-    thresholds: Thresholds,
+    thresholds: FilterThresholds,
 ) -> Filtered:
     """Which questions to drop: first those with an excerpt that has nothing to do with them, then duplicates.
 

@@ -18,8 +18,8 @@ from chunkcore.evaluation.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.text_forms import fold
 from chunkcore.generation.excerpts import NotVerbatimError, locate_excerpts
-from chunkcore.generation.filters import Filtered, Thresholds, filter_questions
-from chunkcore.generation.journal import Budget, BudgetError, Journal, JournaledLLM
+from chunkcore.generation.filters import Filtered, FilterThresholds, filter_questions
+from chunkcore.generation.journal import BudgetError, CallBudget, Journal, JournaledLLM
 from chunkcore.generation.prompts import MODES, Mode, Written, prompt_version, question_about
 from chunkcore.generation.samples import Sample, Schedule
 from chunkcore.models import Embedder
@@ -136,9 +136,9 @@ def generate_benchmark(
     options: GenerationOptions | None = None,
     *,
     journal: Journal | Path | str | None = None,
-    budget: Budget | None = None,
+    budget: CallBudget | None = None,
     embedder: Embedder | None = None,
-    thresholds: Thresholds | None = None,
+    thresholds: FilterThresholds | None = None,
     progress: Progress | None = None,
 ) -> Generated:
     """Questions that a language model writes about passages of the documents, with the excerpts that answer them.
@@ -212,7 +212,7 @@ def generate_benchmark(
             [question.evidence for question in made.kept],
             [question.excerpts for question in made.kept],
             embedder,
-            thresholds or Thresholds(),
+            thresholds or FilterThresholds(),
         )
         rows, made.rejections = _without(made, rows, filtered)
     return Generated(

@@ -31,7 +31,7 @@ try:
 except ImportError:  # Windows: two runs at one journal are not told there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Budget", "BudgetError", "Journal", "JournaledLLM"]
+__all__ = ["BudgetError", "CallBudget", "Journal", "JournaledLLM"]
 
 _HEADER = b'{"journal": "chunkcore generate", "version": 1}\n'
 _FINISHES = ("stop", "length", "refusal")
@@ -43,7 +43,7 @@ class BudgetError(ModelError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class CallBudget:
     """What may be spent, on all calls of a journal together, those of earlier runs included.
 
     Attributes:
@@ -118,7 +118,7 @@ class Journal:
         """The answer that was written down; None where there is none."""
         return self._replies.get(key)
 
-    def ask(self, key: str, input_tokens: int, budget: Budget | None = None) -> None:
+    def ask(self, key: str, input_tokens: int, budget: CallBudget | None = None) -> None:
         """Write down that a call is about to be made; it is on disk when this returns.
 
         Raises:
@@ -316,7 +316,7 @@ class JournaledLLM:
         replayed: how many answers came from the journal.
     """
 
-    def __init__(self, llm: LLM, journal: Journal, budget: Budget | None = None) -> None:
+    def __init__(self, llm: LLM, journal: Journal, budget: CallBudget | None = None) -> None:
         self.llm = llm
         self.journal = journal
         self.budget = budget
