@@ -19,7 +19,7 @@ from chunkcore.evaluation.scoring import evaluate
 from chunkcore.report import Study, html_report
 from chunkcore.report.text import page_text
 from integration_tests.browser import CHROMIUM, Browser, browser
-from tests.report_data import NASTY, study
+from tests.report_data import NASTY, large, study
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
 
@@ -267,6 +267,40 @@ def test_thousands_of_questions_are_listed_a_page_at_a_time(tab, tmp_path):
     assert texts(tab, "#count") == ["30 of 3,000 questions shown."]
     assert count(tab, "#list > li") == 30
     assert count(tab, ".view:not([hidden])") == 3  # the table and the two plots at the verdict’s depth
+
+
+def test_a_thousand_questions_and_twelve_strategies_open_filter_and_show_in_one_page(tab, tmp_path):
+    made = large()
+    source = html_report(made)
+    assert len(source.encode()) < 25_000_000
+    assert [query.id for query in made.benchmark.queries[-1:]] == ["q999"]
+    show(tab, source, tmp_path)
+    # Nothing is unpacked, and next to nothing drawn, before somebody asks for it.
+    assert tab.ask("unpacked.size") == 0
+    assert tab.ask("document.querySelectorAll('*').length") < 12_000
+    assert texts(tab, "#count") == ["30 of 1,000 questions shown."]
+    tab.ask("document.getElementById('search').focus()")
+    tab.write("question 777:")
+    tab.wait("document.querySelectorAll('#list > li').length === 1")
+    assert texts(tab, "#count") == ["1 of 1 fitting questions shown, out of 1,000."]
+    tab.ask("document.querySelector('#list summary').click()")
+    tab.wait("document.querySelectorAll('#list button.small').length === 2")
+    tab.ask("document.querySelectorAll('#list button.small')[1].click()")
+    tab.wait("document.querySelector('#v-rows mark')")
+    query = made.benchmark.queries[777]
+    evidence = query.evidence[1]
+    assert texts(tab, "#v-asked") == [query.text]
+    assert texts(tab, "#v-title") == [evidence.document_id]
+    marked = "".join(texts(tab, "#v-rows mark"))
+    assert "".join(evidence.span.slice(text_of(made, evidence.document_id)).split()) in "".join(marked.split())
+    first = made.reports[0].run.results["q777"]
+    assert texts(tab, "#v-hits .score")[0] == f"score {first[0].score:.4g}".rstrip("0")
+    # Of the documents one shelf was unpacked for the text, a few more for what was retrieved; of the systems one.
+    assert tab.ask("[...unpacked.keys()].filter((name) => name.startsWith('answers')).length") == 1
+    assert tab.ask("document.querySelectorAll('#v-rows > li').length") <= 200
+    choose(tab, "system", 11)
+    assert texts(tab, "#v-hits-title") == [f"Retrieved by {made.reports[11].name}"]
+    assert tab.errors == []
 
 
 # ---- layout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from chunkcore.document import Document, Span
@@ -61,6 +63,54 @@ def study(
     return Study(comparison, benchmark, settings={"Embedder": "all-MiniLM-L6-v2"}, written="2026-11-21")
 
 
+class Prose:
+    """Words that come up about as unevenly as those of a language, in lines."""
+
+    def __init__(self, draw: np.random.Generator, words: int = 12_000) -> None:
+        letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
+        weights = 1 / np.arange(2, 28)
+        drawn = draw.choice(letters, (words, 10), p=weights / weights.sum())
+        lengths = draw.integers(2, 11, words)
+        self.words = np.array(["".join(row[:size]) for row, size in zip(drawn, lengths, strict=True)])
+        self.ends = np.array([" ", " ", " ", " ", ", ", ". ", "\n"])
+        self.reach = np.cumsum(1 / np.arange(3, words + 3))
+        self.draw = draw
+
+    def text(self, size: int) -> str:
+        """So many characters."""
+        count = size // 4
+        words = np.searchsorted(self.reach, self.draw.random(count) * self.reach[-1])
+        ends = self.draw.integers(0, len(self.ends), count)
+        return "".join(np.char.add(self.words[words], self.ends[ends]).tolist())[:size]
+
+
+def large(questions: int = 1000, systems: int = 12, documents: int = 60, size: int = 60_000, depth: int = 20) -> Study:
+    """A study of the size that the page is made for: drawn scores, prose that packs about as well as English."""
+    draw = np.random.default_rng(5)
+    prose = Prose(draw)
+    made = tuple(Document(f"handbook/{number:03}.md", prose.text(size)) for number in range(documents))
+    queries = []
+    for number in range(questions):
+        document, start = made[number % documents], int(draw.integers(0, size - 400))
+        evidence = [
+            Evidence(document.id, Span(start, start + int(draw.integers(60, 400)))) for _ in range(1 + number % 2)
+        ]
+        queries.append(
+            Query(f"q{number}", f"Question {number}: {prose.text(90)}?", tuple(evidence), f"part {number % 5}")
+        )
+    benchmark = Benchmark("large", made, queries)
+    hardness = draw.beta(2.2, 0.9, questions)
+    reports = [
+        _report(f"recursive:size={100 * (1 + index)}", benchmark, index, hardness, (5,), draw, None)
+        for index in range(systems)
+    ]
+    reports = [
+        replace(report, run=_run(report.name, benchmark, 500 + 300 * index, 100 * (index % 2), draw, depth))
+        for index, report in enumerate(reports)
+    ]
+    return Study(compare(reports, "Recall@5", resamples=200), benchmark)
+
+
 def _report(
     name: str,
     benchmark: Benchmark,
@@ -117,8 +167,8 @@ def _cost(index: int, price: float | None) -> Cost:
     )
 
 
-def _run(name: str, benchmark: Benchmark, size: int, overlap: int, draw: np.random.Generator) -> Run:
-    """Chunks of so many characters, ten drawn ones for each question, and one text that stands nowhere."""
+def _run(name: str, benchmark: Benchmark, size: int, overlap: int, draw: np.random.Generator, depth: int = 10) -> Run:
+    """Chunks of so many characters, drawn ones for each question, and one text that stands nowhere."""
     pool = [
         Retrieved(document.id, (Span(start, min(start + size + overlap, len(document.text))),))
         for document in benchmark.documents
@@ -126,7 +176,7 @@ def _run(name: str, benchmark: Benchmark, size: int, overlap: int, draw: np.rand
     ]
     results = {}
     for query in benchmark.queries:
-        found = draw.choice(len(pool), min(10, len(pool)), replace=False)
+        found = list(dict.fromkeys(draw.integers(0, len(pool), depth).tolist()))
         scores = np.sort(draw.random(len(found)))[::-1]
         pieces = [Retrieved(pool[i].document_id, pool[i].spans, float(s)) for i, s in zip(found, scores, strict=True)]
         lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", "unlocated", 0.0)
