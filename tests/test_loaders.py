@@ -137,6 +137,24 @@ def test_squad_and_those_who_share_its_layout(tmp_path: Path, name: str) -> None
     }
 
 
+def test_what_is_marked_impossible_is_unanswerable_whatever_else_is_said(tmp_path: Path) -> None:
+    file = layouts.squad(tmp_path) / "dev-v2.0.json"
+    text = file.read_text("utf-8").replace(
+        '"is_impossible": true, "answers": []',
+        '"is_impossible": true, "answers": [{"text": "Foxes", "answer_start": 0}]',
+    )
+    file.write_text(text, "utf-8")
+    assert list(without(load_benchmark(tmp_path))) == ["a2"]
+
+
+def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
+    file = layouts.squad(tmp_path) / "dev-v2.0.json"
+    data = json.loads(file.read_text("utf-8"))
+    data["data"].append({"title": "Animals", "paragraphs": [{"context": "Cats purr.", "qas": []}]})
+    write(file, json.dumps(data))
+    assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals", "Animals-2"]
+
+
 def test_an_article_without_title_is_named_by_its_document_id(tmp_path: Path) -> None:
     loaded = load_benchmark(layouts.covid_qa(tmp_path))
     assert (loaded.documents[0].id, said(loaded, "262")) == ("630", ["Masks"])
@@ -163,7 +181,8 @@ def test_qasper_whole_paragraphs(tmp_path: Path) -> None:
     assert said(loaded, "q-nap") == ["Foxes nap. They nap a lot.", "We sat. We watched."]
     assert loaded.queries[0].metadata["answers"] == ["nap, a lot", "They nap."]
     assert said(loaded, "q-table") == ["Table 1: Naps by day."]
-    assert without(loaded)["q-none"].metadata["answers"] == ["Unanswerable"]
+    told = without(loaded)["q-none"].metadata
+    assert (told["answers"], told["unanswerable"]) == (["Unanswerable"], True)
     found = reasons(loaded)
     assert set(found) == {"q-twice", "q-gone", "q-float"}
     assert "occurs 2 times" in found["q-twice"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacking
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, member
 from chunkcore.evaluation.textfiles import json_lines, text_lines
 
 __all__ = ["BEIR"]
@@ -16,7 +16,7 @@ __all__ = ["BEIR"]
 _SPLITS = ("test.tsv", "dev.tsv", "train.tsv")
 
 
-def _read(root: Path, judged: Path | None) -> Collection:
+def _read(root: Path, judged: Path | None) -> Contents:
     """A document's text is its title, a line feed and its text. Evidence is whole documents.
 
     The queries are those that the judgements of one split name: of ``qrels/test.tsv``, else ``dev.tsv``, else
@@ -24,7 +24,7 @@ def _read(root: Path, judged: Path | None) -> Collection:
     stand in ``metadata["grades"]``.
     """
     documents = documents_of(_documents(root / "corpus.jsonl"))
-    return Collection(documents, list(_questions(root / "queries.jsonl", judged or _split(root / "qrels"))))
+    return Contents(documents, list(_questions(root / "queries.jsonl", judged or _split(root / "qrels"))))
 
 
 def _documents(corpus: Path) -> Iterator[Row]:

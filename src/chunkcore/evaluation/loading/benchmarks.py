@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as Paths
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chunkcore.document import Document
@@ -14,7 +13,7 @@ from chunkcore.evaluation.loading.chroma import CHROMA
 from chunkcore.evaluation.loading.layouts import named, recognised
 from chunkcore.evaluation.loading.own import CHUNKCORE, Questions, question_rows, read_own
 from chunkcore.evaluation.loading.questions import QuestionReader, read_questions
-from chunkcore.evaluation.loading.rows import Collection, Layout
+from chunkcore.evaluation.loading.rows import Contents, Layout
 
 __all__ = ["load_benchmark"]
 
@@ -25,7 +24,7 @@ def load_benchmark(
     *,
     name: str = "",
     layout: str = "auto",
-    leave_out: Paths[Path] = (),
+    leave_out: Collection[Path] = (),
     require_evidence: bool = True,
 ) -> Benchmark:
     """A benchmark from files.
@@ -61,28 +60,28 @@ def load_benchmark(
     if isinstance(documents, str | Path):
         root = Path(documents)
         name = name or (root.resolve().name if root.is_dir() else root.stem)
-        collection = _read(root, questions, layout, leave_out)
+        contents = _read(root, questions, layout, leave_out)
     elif layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {layout!r}, or give a path")
     else:
         name = name or "benchmark"
-        collection = _given(list(documents), questions, name)
-    reader = read_questions(collection.questions, collection.documents)
+        contents = _given(list(documents), questions, name)
+    reader = read_questions(contents.questions, contents.documents)
     source = "the questions" if questions is not None else str(documents)
     _require_some(reader, str(questions) if isinstance(questions, str | Path) else source, require_evidence)
-    return Benchmark(name, collection.documents, reader.queries, tuple(reader.problems), tuple(reader.without_evidence))
+    return Benchmark(name, contents.documents, reader.queries, tuple(reader.problems), tuple(reader.without_evidence))
 
 
-def _given(documents: list[Document], questions: Questions | None, name: str) -> Collection:
+def _given(documents: list[Document], questions: Questions | None, name: str) -> Contents:
     if questions is None:
         raise DataError(
             f"there are {len(documents)} documents in {name!r}, and no questions: "
             "give the path of a questions.jsonl, or its lines"
         )
-    return Collection(documents, question_rows(questions))
+    return Contents(documents, question_rows(questions))
 
 
-def _read(root: Path, questions: Questions | None, layout: str, leave_out: Paths[Path]) -> Collection:
+def _read(root: Path, questions: Questions | None, layout: str, leave_out: Collection[Path]) -> Contents:
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
     chosen = _chosen(root, questions) if layout == "auto" else _named(root, questions, layout)

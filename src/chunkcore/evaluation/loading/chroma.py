@@ -12,7 +12,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Problem, Query
 from chunkcore.evaluation.loading.files import lacking
 from chunkcore.evaluation.loading.questions import read_questions
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row
 from chunkcore.evaluation.textfiles import csv_rows, read_text
 
 __all__ = ["CHROMA", "chroma_rows", "load_chroma_corpora", "load_chroma_questions"]
@@ -84,8 +84,8 @@ def _entry(reference: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read(root: Path, questions: Path | None) -> Collection:
-    return Collection(load_chroma_corpora(root / "corpora"), chroma_rows(questions or root / _QUESTIONS))
+def _read(root: Path, questions: Path | None) -> Contents:
+    return Contents(load_chroma_corpora(root / "corpora"), chroma_rows(questions or root / _QUESTIONS))
 
 
 CHROMA = Layout(

@@ -9,7 +9,7 @@ from typing import Any
 
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacking
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row
 from chunkcore.evaluation.textfiles import csv_rows, read_text
 
 __all__ = ["EVIDENCE_INFERENCE"]
@@ -30,7 +30,7 @@ _MARKED = (
 )
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """A document is an article of ``txt_files``; a question is a prompt, in the words of the collection's paper.
 
     Evidence is each passage that a verifier accepted. Some offsets are a few characters off: where the passage is not
@@ -40,7 +40,7 @@ def _read(root: Path, _: Path | None) -> Collection:
     folder = _folder(root)
     texts = {file.stem: _text(file) for file in sorted((folder / "txt_files").glob("PMC*.txt"))}
     documents = documents_of((f"{name}.txt", {"id": name, "text": text}) for name, text in texts.items())
-    return Collection(documents, list(_questions(folder, texts)))
+    return Contents(documents, list(_questions(folder, texts)))
 
 
 def _folder(root: Path) -> Path:

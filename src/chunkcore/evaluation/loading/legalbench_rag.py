@@ -9,19 +9,19 @@ from typing import Any
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacking, regular_files
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, member
 from chunkcore.evaluation.textfiles import read_json, read_text
 
 __all__ = ["LEGALBENCH_RAG"]
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``.
 
     Texts are read as the collection's own program reads them, whose offsets these are: each end of line as a line feed.
     """
     documents = documents_of(_documents(root / "corpus"))
-    return Collection(documents, [row for file in sorted((root / "benchmarks").glob("*.json")) for row in _tests(file)])
+    return Contents(documents, [row for file in sorted((root / "benchmarks").glob("*.json")) for row in _tests(file)])
 
 
 def _documents(corpus: Path) -> Iterator[Row]:

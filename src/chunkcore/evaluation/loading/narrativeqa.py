@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacking
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row
 from chunkcore.evaluation.textfiles import csv_rows, read_text
 
 __all__ = ["NARRATIVEQA"]
@@ -17,7 +17,7 @@ _SUMMARIES = "third_party/wikipedia/summaries.csv"
 _TOLD = ("set", "kind", "wiki_title", "wiki_url", "story_url")
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """The stories, where there is a folder ``tmp``; else the summaries. No evidence is marked.
 
     ``metadata["answers"]`` are the two answers. A question whose story was not downloaded is left out.
@@ -26,7 +26,7 @@ def _read(root: Path, _: Path | None) -> Collection:
     rows = _stories(root, stories) if stories.is_dir() else _summaries(root)
     documents = documents_of(rows)
     known = {document.id for document in documents}
-    return Collection(documents, list(_questions(root / "qaps.csv", known)))
+    return Contents(documents, list(_questions(root / "qaps.csv", known)))
 
 
 def _stories(root: Path, folder: Path) -> Iterator[Row]:

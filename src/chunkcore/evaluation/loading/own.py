@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as Paths
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from chunkcore.evaluation.loading.chroma import chroma_rows
 from chunkcore.evaluation.loading.documents import load_documents
 from chunkcore.evaluation.loading.files import lacking
 from chunkcore.evaluation.loading.questions import question_lines
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row
 from chunkcore.evaluation.textfiles import json_lines
 
 __all__ = ["CHUNKCORE", "Questions", "question_rows", "read_own", "section_rows"]
@@ -19,13 +18,13 @@ __all__ = ["CHUNKCORE", "Questions", "question_rows", "read_own", "section_rows"
 Questions = str | Path | Iterable[Mapping[str, Any]]
 
 
-def read_own(root: Path, questions: Questions | None, leave_out: Paths[Path] = ()) -> Collection:
+def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
     """The documents, but for the files that are none, and the questions: those given, or the folder's own."""
     own = root / "questions.jsonl"
     given = own if questions is None else questions
     left_out = [own, *leave_out, *([Path(given)] if isinstance(given, str | Path) else [])]
     folder = root / "documents" if own.is_file() and (root / "documents").is_dir() else root
-    return Collection(load_documents(folder, leave_out=left_out), question_rows(given))
+    return Contents(load_documents(folder, leave_out=left_out), question_rows(given))
 
 
 def question_rows(questions: Questions) -> Iterable[tuple[str, Mapping[str, Any]]]:

@@ -12,7 +12,7 @@ from chunkcore.document import Span
 from chunkcore.evaluation.loading.building import TextBuilder
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacks_keys, with_keys
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, brief, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
 from chunkcore.evaluation.textfiles import read_json
 
 __all__ = ["QASPER", "QASPER_HIGHLIGHTED"]
@@ -66,7 +66,7 @@ class _Paper:
         return sorted(found)
 
 
-def _read(root: Path, _: Path | None, *, highlighted: bool) -> Collection:
+def _read(root: Path, _: Path | None, *, highlighted: bool) -> Contents:
     """A paper's text is its title, abstract, sections under their names, and captions, with blank lines between.
 
     Evidence is what any annotator marked: paragraphs, or in ``qasper_highlighted`` the sentences that they highlighted
@@ -84,7 +84,7 @@ def _read(root: Path, _: Path | None, *, highlighted: bool) -> Collection:
             documents.append((place, {"id": identity, "text": paper.text, "sections": paper.sections}))
             found = _questions(entry, paper, place, highlighted)
             questions += [(brief(here, file), row) for here, row in found]
-    return Collection(documents_of(documents), questions)
+    return Contents(documents_of(documents), questions)
 
 
 def _sections_are_objects(entry: dict[str, Any], place: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.building import TextBuilder
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacks_keys, with_keys
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, member
 from chunkcore.evaluation.textfiles import json_lines, read_json
 
 __all__ = ["QMSUM"]
@@ -20,7 +20,7 @@ _KEYS = ("specific_query_list", "topic_list")
 _SUFFIXES = (".json", ".jsonl")
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """A meeting's text has ``speaker: content`` for each turn, on a line of its own where it has no line feeds.
 
     Evidence of a specific question is its turns, from the first to the last of each range. General questions (about
@@ -33,7 +33,7 @@ def _read(root: Path, _: Path | None) -> Collection:
         for place, told, turns, meeting in meetings
         for here, row in _questions(meeting, told, turns, place)
     ]
-    return Collection(documents, questions)
+    return Contents(documents, questions)
 
 
 def _boundaries(root: Path) -> Iterator[Row]:

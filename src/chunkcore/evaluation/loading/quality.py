@@ -8,7 +8,7 @@ from typing import Any
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacks_keys, with_keys
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, brief, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
 from chunkcore.evaluation.textfiles import json_lines
 
 __all__ = ["QUALITY"]
@@ -17,7 +17,7 @@ _KEYS = ("article_id", "article", "set_unique_id", "questions")
 _TOLD = ("title", "author", "source", "topic", "url", "license", "year")
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """A document is an article as it stands in the file: HTML, or text in the files named ``htmlstripped``.
 
     No evidence is marked. ``metadata["choices"]`` has the options; ``metadata["correct"]`` the number of the right one,
@@ -37,7 +37,7 @@ def _read(root: Path, _: Path | None) -> Collection:
             for n, question in enumerate(member(row, "questions", list, place)):
                 here = f"{place}, questions[{n}]"
                 questions.append((brief(here, file), _question(question, identity, f"{told_by}-{n + 1}", here)))
-    return Collection(documents_of(documents.values()), questions)
+    return Contents(documents_of(documents.values()), questions)
 
 
 def _question(question: Any, document: str, otherwise: str, place: str) -> dict[str, Any]:

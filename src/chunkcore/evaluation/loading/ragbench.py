@@ -10,7 +10,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import data_files, with_keys
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, brief, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
 from chunkcore.evaluation.textfiles import json_lines
 
 __all__ = ["RAGBENCH"]
@@ -21,7 +21,7 @@ _COLUMNS = (*_NEEDED, "response", "dataset_name")
 _AT_ONCE = 256  # rows of a Parquet file in memory
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """Each text that was retrieved for any question is a document, once. Evidence is the relevant sentences.
 
     They are found in their document one after another; where they are not all there, with nothing but white space
@@ -42,12 +42,13 @@ def _read(root: Path, _: Path | None) -> Collection:
                     ids[text] = f"{name}/{row.get('id')}-{number}@{len(ids)}"
                     documents.append((place, {"id": ids[text], "text": text, "collection": name}))
             questions.append((brief(place, file), _question(row, texts, ids, name, place)))
-    return Collection(documents_of(documents), questions)
+    return Contents(documents_of(documents), questions)
 
 
 def _files(root: Path) -> list[Path]:
     """Lines or Parquet, in the folder or in one of its folders, as the collection's parts have one each."""
-    folders = [root, *sorted(each for each in root.iterdir() if each.is_dir())] if root.is_dir() else [root]
+    inner = sorted(root.iterdir()) if root.is_dir() else []
+    folders = [root, *(each for each in inner if each.is_dir() and not each.name.startswith("."))]
     return [
         file
         for folder in folders
@@ -96,23 +97,27 @@ def _question(
         "documents": [ids[text] for text in texts if text in ids],
     }
     keys = [str(key) for key in member(row, "all_relevant_sentence_keys", list, place)]
-    if not keys:
-        return told | {"without_evidence": True}
     sentences = _sentences(member(row, "documents_sentences", list, place), place)
     unknown = [key for key in keys if key not in sentences]
+    if not keys:
+        return told | {"without_evidence": True}
     if unknown:
         return told | {"left_out": f"its relevant sentence {unknown[0]!r} is none of its documents'"}
-    entries = []
+    if any(number >= len(texts) or texts[number] not in ids for number, _ in map(sentences.__getitem__, keys)):
+        return told | {"left_out": "its relevant sentences are of a document that documents does not have"}
+    return told | {"evidence": list(_evidence(keys, sentences, texts, ids))}
+
+
+def _evidence(
+    keys: Sequence[str], sentences: dict[str, tuple[int, str]], texts: Sequence[str], ids: dict[str, str]
+) -> Iterator[dict[str, Any]]:
     for number in sorted({sentences[key][0] for key in keys}):
-        if number >= len(texts) or texts[number] not in ids:
-            return told | {"left_out": f"its documents_sentences have a document {number}, which documents does not"}
         listed = [key for key, (document, _) in sentences.items() if document == number]
-        spans = _located(texts[number], [sentences[key][1] for key in listed])
-        for key, span in zip(listed, spans or [None] * len(listed), strict=True):
+        spans = _located(texts[number], [sentences[key][1] for key in listed]) or [None] * len(listed)
+        for key, span in zip(listed, spans, strict=True):
             if key in keys:
-                place_of = {"start": span.start, "end": span.end} if span else {"text": sentences[key][1].strip()}
-                entries.append({"document": ids[texts[number]], **place_of})
-    return told | {"evidence": entries}
+                found = {"start": span.start, "end": span.end} if span else {"text": sentences[key][1].strip()}
+                yield {"document": ids[texts[number]], **found}
 
 
 def _sentences(listed: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 
-__all__ = ["Collection", "Holds", "Layout", "Row", "brief", "member", "shown_type"]
+__all__ = ["Contents", "Holds", "Layout", "Row", "brief", "member", "shown_type"]
 
 Row = tuple[str, Mapping[str, Any]]
 Holds = Literal["evidence", "answers", "boundaries"]
@@ -27,7 +27,7 @@ _KINDS = {
 }
 
 
-class Collection(NamedTuple):
+class Contents(NamedTuple):
     """Documents, and rows of questions about them, which `QuestionReader` reads."""
 
     documents: list[Document]
@@ -53,7 +53,7 @@ class Layout:
     files: str
     holds: Holds
     lacks: Callable[[Path], str]
-    read: Callable[[Path, Path | None], Collection]
+    read: Callable[[Path, Path | None], Contents]
     boundaries: Callable[[Path], Iterable[Row]] | None = None
     takes_questions: bool = False
 

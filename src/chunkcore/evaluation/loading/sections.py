@@ -10,7 +10,7 @@ from typing import Any
 from chunkcore.evaluation.loading.building import TextBuilder
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import begins_with, regular_files
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row
 from chunkcore.evaluation.textfiles import text_lines
 
 __all__ = ["CHOI", "WIKI727K"]
@@ -70,8 +70,8 @@ def _named(root: Path, suffix: str = "") -> Iterator[tuple[str, Path]]:
             yield (file.name if file == root else file.relative_to(root).as_posix()), file
 
 
-def _texts(rows: Iterable[Row]) -> Collection:
-    return Collection(documents_of(rows))
+def _texts(rows: Iterable[Row]) -> Contents:
+    return Contents(documents_of(rows))
 
 
 WIKI727K = Layout(

@@ -9,7 +9,7 @@ from typing import Any
 
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacks_keys, with_keys
-from chunkcore.evaluation.loading.rows import Collection, Layout, Row, brief, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
 from chunkcore.evaluation.textfiles import read_json
 
 __all__ = ["COVID_QA", "CUAD", "SQUAD"]
@@ -19,7 +19,7 @@ _SUFFIXES = (".json",)
 _BETWEEN = "\n\n"
 
 
-def _read(root: Path, _: Path | None) -> Collection:
+def _read(root: Path, _: Path | None) -> Contents:
     """An article is one document: its contexts with a blank line between.
 
     Its id is its title, or its first paragraph's ``document_id``. Evidence is every answer's place, verified against
@@ -43,7 +43,7 @@ def _read(root: Path, _: Path | None) -> Collection:
                 found = _questions(paragraph, f"{place}.paragraphs[{n}]", identity, start)
                 questions += [(brief(here, file), row) for here, row in found]
                 start += len(context) + len(_BETWEEN)
-    return Collection(documents_of(documents), questions)
+    return Contents(documents_of(documents), questions)
 
 
 def _name(article: dict[str, Any], paragraphs: list[Any], otherwise: str) -> str:
