@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -29,6 +30,15 @@ from chunkcore.evaluation.segments import (
 from chunkcore.segmenters.labelled import LabelledText
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "segmentation.md"
+
+
+def test_the_examples_of_the_page_hold() -> None:
+    found = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert found.attempted >= 5
+    assert found.failed == 0
+
 
 # --- Boundary precision, recall and F1 --------------------------------------------------------------------------
 
