@@ -16,6 +16,7 @@ from chunkcore.cli import (
     compare,
     datasets,
     generate,
+    score,
     score_segments,
     stitch,
     strategies,
@@ -58,6 +59,7 @@ app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.add_typer(datasets.app, name="datasets")
 app.command(name="generate", help=generate.HELP)(generate.generate)
 app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
+app.command(name="score", help=score.HELP)(score.score)
 app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
 app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
 app.command(name="sweep", help=sweep.HELP)(sweep.sweep)

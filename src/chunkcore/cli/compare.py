@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import errno
-import os
+import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -16,14 +14,15 @@ import typer
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.gate import read_gate
+from chunkcore.cli.inputs import check_folder, check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
+from chunkcore.cli.saving import save_runs
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.models import Embedder
 
@@ -66,6 +65,8 @@ language models are kept in {default_answers()}; --dry-run tells beforehand what
 
   chunkcore compare --config strategies.yaml
 
+  chunkcore compare -s recursive:size=100 -s recursive:size=400 -r dense -r bm25 -r hybrid --save-runs runs/
+
   chunkcore compare -s recursive:size=200 --require "HitRate@5>=0.70" --baseline earlier/report.json
 
 With --require or --baseline the exit code is 1 where, and only where, the questions support that a score is below
@@ -83,7 +84,22 @@ def compare(
         list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file of strategies, beside those given here.")] = None,
-    embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
+    embedder: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--embedder",
+            "-e",
+            help="A sentence-transformers model, by name or path; once a model. Default: all-MiniLM-L6-v2.",
+        ),
+    ] = None,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever",
+            "-r",
+            help="dense, bm25, hybrid, late, or one of them and +rerank; once a retriever. Default: dense.",
+        ),
+    ] = None,
     k: Annotated[
         list[str] | None,
         typer.Option(
@@ -117,6 +133,13 @@ def compare(
         float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
     ] = None,
     output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
+    embed_price: Annotated[
+        float | None, typer.Option(help="Of a million tokens that the embedder reads; 0 for one of your own.")
+    ] = None,
+    save_runs_to: Annotated[
+        Path | None,
+        typer.Option("--save-runs", help="A folder for what was retrieved: JSON lines, and TREC's columns."),
+    ] = None,
     margin: Annotated[
         float, typer.Option(min=0, help="The least difference that matters, in points; smaller ones count as equal.")
     ] = 2.0,
@@ -143,79 +166,79 @@ def compare(
     from chunkcore.report.terminal import print_study
     from chunkcore.report.text import terminal_text
 
-    ks, verdict_by = _depths(k or [], measure)
+    ks, verdict_by = depths_and_measure(k or [], measure)
     gate = read_gate(require or [], baseline)
     prices = read_prices(input_price, output_price)
-    _check_output(output)
-    benchmark = _benchmark(docs, questions, dataset, output, layout)
-    clusters = _clusters(benchmark, by)
+    check_output(output)
+    if save_runs_to is not None:
+        check_folder(save_runs_to)
+    retrievers = _retrievers(retriever or [], late)
+    benchmark = read_benchmark(docs, questions, dataset, output, layout)
+    clusters = clusters_by(benchmark, by)
     given = _specs(strategy or [], config)
     store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
-    model = get_embedder(embedder)
-    specs = [sized_spec(each, model) for each in given]
+    models = [get_embedder(each) for each in embedder or ["all-MiniLM-L6-v2"]]
+    # With several models a size is for the one that reads least, so that strategies stay the same.
+    least = min(models, key=lambda model: model.max_tokens or math.inf)
+    specs = [sized_spec(each, least) for each in given]
     if late:
-        get_token_embedder(model)  # which says so if it cannot, before the long work
-    # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
-    names = [*specs, *(f"{spec} (late)" for spec in specs if late)]
-    gate.check_names(names)
-    chunkers = build_chunkers(specs, model)
+        get_token_embedder(models[0])  # which says so if it cannot, before the long work
+    if len(models) == len(retrievers) == 1:
+        # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
+        gate.check_names([*specs, *(f"{spec} (late)" for spec in specs if late)])
+    chunkers = build_chunkers(specs, models[0])
     if dry_run:
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
             typer.echo(terminal_text(line))
         return
     answers = None if no_cache else default_answers()
-    chunkers = [keeping(chunker, answers) for chunker in chunkers]
+    made: list[Chunker] = []
+
+    def strategies(model: Embedder) -> list[Chunker]:
+        own = [keeping(chunker, answers) for chunker in build_chunkers(specs, model)]
+        made.extend(own)
+        return own
+
     with reporting(sys.stderr) as progress:
         reports = []
         for lately in (False, True) if late else (False,):
             reports += run_chunkers(
                 benchmark,
-                chunkers,
-                model,
+                strategies,
+                models,
                 ks=tuple(dict.fromkeys([*ks, *gate.ks])),
                 measures=[verdict_by, *gate.measures],
                 counter=counter,
                 min_rule=cast("MinRule", min_rule),
                 cache=store,
+                retrievers=retrievers,
                 late=lately,
+                names=specs,
+                embed_price=embed_price,
+                llm_prices=prices,
                 progress=progress,
             )
-        reports = [replace(report, name=name) for report, name in zip(reports, names, strict=True)]
         progress("compare", 0, 1)
         comparison = compare_reports(
             reports, verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters
         )
-        settings = _settings(benchmark, docs, questions, model, dict(zip(specs, chunkers, strict=True)), counter)
+        described = dict(zip(specs, chunkers, strict=True))
+        settings = _settings(benchmark, docs, questions, models, retrievers, described, counter)
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         study = Study(comparison, benchmark, settings, today)
         files = write_reports(output, study)
+        if save_runs_to is not None:
+            save_runs(reports, benchmark, save_runs_to)
         checks = gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
         progress("compare", 1, 1)
     print_study(study, Console(highlight=False))
-    for line in used(chunkers, prices):
+    for line in used(made, prices):
         typer.echo(f"\n{terminal_text(line)}")
     for check in checks:
         typer.echo(f"\n{terminal_text(check.sentence)}")
     typer.echo(f"\n{files.html}")
     if any(check.failed for check in checks):
         raise typer.Exit(1)
-
-
-def _clusters(benchmark: Benchmark, by: str) -> dict[str, str] | None:
-    """What each question is resampled together with.
-
-    Raises:
-        OptionError: `by` is neither question nor document, or there is only one document.
-    """
-    from chunkcore.errors import OptionError
-    from chunkcore.evaluation.clusters import question_documents
-
-    if by not in ("question", "document"):
-        raise OptionError(f"--by is question or document, got {by!r}")
-    clusters = question_documents(benchmark)
-    if by == "document" and len(set(clusters.values())) < 2:
-        raise OptionError("--by document needs questions about two documents or more: resample by question")
-    return clusters if by == "document" else None
 
 
 def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:
@@ -233,75 +256,42 @@ def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:
     return given or list(DEFAULT_STRATEGIES)
 
 
-def _depths(texts: Sequence[str], measure: str) -> tuple[tuple[Depth, ...], Measure]:
-    """The depths asked for and the verdict's measure, whose own depth is added where it is missing.
+def _retrievers(specs: Sequence[str], late: bool) -> list[str]:
+    """The ways of searching that are asked for.
 
     Raises:
-        OptionError: a k or the measure is malformed.
+        OptionError: one is malformed, or --late is given beside them.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import Measure, parse_depth, parse_measure
+    from chunkcore.retrieval import parse_search
 
-    ks: list[Depth] = []
-    for text in texts or ("5", "10", "min"):
-        try:
-            ks.append(parse_depth(text))
-        except OptionError as error:
-            raise OptionError(f"--k: {error}") from None
-    wanted = parse_measure(measure) if measure else Measure("Recall", ks[0])
-    if wanted.k is not None:
-        ks.append(wanted.k)
-    return tuple(dict.fromkeys(ks)), wanted
-
-
-def _check_output(output: Path) -> None:
-    """Find out before the long work whether its result can be written.
-
-    Raises:
-        OSError: there is a file where a folder is needed, or the folder cannot be written to.
-        MissingExtraError: jinja2 is not installed.
-    """
-    from chunkcore.report.page import require_jinja2
-
-    require_jinja2()
-    place = next(each for each in (output.absolute(), *output.absolute().parents) if each.exists())
-    code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
-    if code:
-        raise OSError(code, os.strerror(code), str(place))
-
-
-def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path, layout: str) -> Benchmark:
-    from chunkcore.datasets import load_dataset
-    from chunkcore.errors import OptionError
-    from chunkcore.evaluation.loading import load_benchmark
-    from chunkcore.report import REPORT_NAMES
-
-    if docs is not None:
-        # The report of an earlier run quotes the evidence: read as a document it would make it ambiguous.
-        return load_benchmark(docs, questions, layout=layout, leave_out=[output / name for name in REPORT_NAMES])
-    if questions is not None:
-        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
-    if layout != "auto":
-        raise OptionError(f"--layout {layout} was given without --docs: give the collection's folder or file")
-    return load_dataset(dataset)
+    if specs and late:
+        raise OptionError("--late and --retriever were both given: name late among the retrievers, --retriever late")
+    return [parse_search(spec).name for spec in specs] or ["dense"]
 
 
 def _settings(
     benchmark: Benchmark,
     docs: Path | None,
     questions: Path | None,
-    model: Embedder,
+    models: Sequence[Embedder],
+    retrievers: Sequence[str],
     chunkers: Mapping[str, Chunker],
     counter: str,
 ) -> dict[str, str]:
     """What the report's footer tells, so that somebody else can do the same."""
     from chunkcore.chunkers import format_chunker
 
-    read = f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts"
+    read = [
+        f"{model.name}, which reads "
+        + (f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts")
+        for model in models
+    ]
     given = {
         "Documents": str(docs) if docs else f"shipped: {benchmark.name}",
         "Questions": str(questions) if questions else "",
-        "Embedder": f"{model.name}, which reads {read}",
+        "Embedder": "; ".join(read),
+        "Retrievers": ", ".join(retrievers) if retrievers != ["dense"] else "",
         "Scores count tokens of": counter,
     }
     full = {spec: format_chunker(chunker) for spec, chunker in chunkers.items()}

@@ -121,7 +121,12 @@ def _lines(pool: Sequence[Retrieved], documents: Mapping[str, Document]) -> Iter
                 f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}: give every "
                 "`Retrieved` an id, a document of the benchmark and spans"
             )
-        told = {"document_id": piece.document_id, "id": piece.id, "spans": plain_spans(piece), "text": piece.text}
+        told: dict[str, Any] = {
+            "document_id": piece.document_id,
+            "id": piece.id,
+            "spans": plain_spans(piece),
+            "text": piece.text,
+        }
         if not _stands(piece.text, piece.spans, documents[piece.document_id]):
             told["derived"] = True
         yield json_line(told)

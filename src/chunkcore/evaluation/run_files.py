@@ -225,7 +225,7 @@ def _json_hits(path: Path) -> Iterator[tuple[int, str, _Hit | None]]:
 def _json_hit(row: Any, where: str) -> _Hit:
     if not isinstance(row, dict):
         raise DataError(f"{where}: a hit is a JSON object, got {type(row).__name__}")
-    texts = {key: row.get(key) if row.get(key) is not None else "" for key in ("id", "document_id", "text")}
+    texts: dict[str, Any] = {key: "" if row.get(key) is None else row[key] for key in ("id", "document_id", "text")}
     for key, value in texts.items():
         if not isinstance(value, str):
             raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')

@@ -1,0 +1,43 @@
+"""``--save-runs``: what each system retrieved, for other programs and for ``chunkcore score``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.results import Report
+
+__all__ = ["save_runs"]
+
+_NO_FILE_NAME = re.compile(r"[^\w.=-]+")
+
+
+def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:
+    """Write each report's run as JSON lines and in TREC's columns, and the chunks that they name.
+
+    A system's files have one stem, its number and its name, and the endings ``.jsonl``, ``.trec`` and
+    ``.chunks.jsonl``.
+
+    Raises:
+        DataError: a query's id has white space, which TREC's columns cannot hold.
+        OSError: the folder cannot be written to.
+    """
+    from chunkcore.evaluation.pool_files import write_pool
+    from chunkcore.evaluation.run_files import write_run
+
+    digits = len(str(len(reports)))
+    written = []
+    for number, report in enumerate(reports, start=1):
+        if report.run is None or report.run.pool is None:
+            continue
+        stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
+        written += [
+            write_run(report.run, folder / f"{stem}.jsonl"),
+            write_run(report.run, folder / f"{stem}.trec"),
+            write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark),
+        ]
+    return written

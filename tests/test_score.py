@@ -1,0 +1,185 @@
+"""``chunkcore score`` and what ``chunkcore compare`` does with several retrievers and embedders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chunkcore.models
+from chunkcore.cli import main
+from chunkcore.report import read_reports
+from tests.fakes import FakeEmbedder
+
+DOG = "# Dog\n\nThe dog is brown. " + "It barks at the postman. " * 20 + "It sleeps in the barn."
+FOX = "The fox naps under the lid. " + "Nothing happens. " * 30 + "At noon the fox wakes."
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "fox.txt").write_text(FOX)
+    (folder / "dog.md").write_text(DOG)
+    return folder
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    rows = [
+        {"id": "brown", "question": "Which colour is the dog?", "evidence": ["The dog is brown."]},
+        {"id": "barn", "question": "Where does it sleep? In the barn?", "evidence": ["It sleeps in the barn."]},
+        {"id": "naps", "question": "Who naps under the lid?", "evidence": ["The fox naps under the lid."]},
+        {"id": "wakes", "question": "When does the fox wake?", "evidence": ["At noon the fox wakes."]},
+    ]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.fixture
+def given(docs: Path, questions: Path) -> list[str]:
+    return ["--docs", str(docs), "--questions", str(questions), "--resamples", "100"]
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeEmbedder]:
+    found = {name: FakeEmbedder(size, name=name) for name, size in (("small", 4), ("large", 64))}
+    found["all-MiniLM-L6-v2"] = found["large"]
+    monkeypatch.setattr(chunkcore.models, "get_embedder", found.__getitem__)
+    return found
+
+
+def compared(given: list[str], output: Path, *more: str) -> dict[str, Any]:
+    """The reports of a comparison by name."""
+    assert main(["compare", *given, "--no-cache", "-o", str(output), *more]) == 0
+    return {report.name: report for report in read_reports(output / "report.json")}
+
+
+def scored(given: list[str], output: Path, *more: str) -> dict[str, Any]:
+    assert main(["score", *given, "-o", str(output), *more]) == 0
+    return {report.name: report for report in read_reports(output / "report.json")}
+
+
+def error_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main([*arguments]) == 2
+    err = capfd.readouterr().err
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("chunkcore: ")
+    return err.splitlines()[-1]
+
+
+def test_retrievers_are_compared_with_each_other(given, tmp_path, capfd, models) -> None:
+    found = compared(given, tmp_path / "out", "-s", "recursive:size=20", "-r", "dense", "-r", "bm25", "-r", "hybrid")
+    names = [f"recursive:size=20 · {each}" for each in ("dense", "bm25", "hybrid")]
+    assert {*found} == {*names}
+    out = capfd.readouterr().out
+    assert all(name.split(" · ")[1] in out for name in names)
+    assert found[names[1]].cost.embedded_texts == 0
+    assert found[names[0]].cost.embedded_tokens > 0
+
+
+def test_one_retriever_leaves_the_names_as_they_are(given, tmp_path, models) -> None:
+    assert [*compared(given, tmp_path / "out", "-s", "recursive:size=20", "-r", "bm25")] == ["recursive:size=20"]
+    assert models["large"].calls == 0
+
+
+def test_embedders_are_compared_with_each_other(given, tmp_path, models) -> None:
+    found = compared(
+        given, tmp_path / "out", "-e", "small", "-e", "large", "-s", "recursive:size=20", "-s", "cluster_semantic"
+    )
+    specs = ["recursive:size=20", "cluster_semantic"]
+    assert {*found} == {f"{spec} · {model}" for model in ("small", "large") for spec in specs}
+    assert models["small"].calls > 0
+    assert models["large"].calls > 0
+
+
+def test_money_is_in_the_json_where_a_price_is_given(given, tmp_path, models) -> None:
+    found = compared(given, tmp_path / "out", "-s", "recursive:size=20", "--embed-price", "0.02")
+    cost = found["recursive:size=20"].cost
+    assert cost.money == pytest.approx(0.02 * cost.embedded_tokens / 1e6)
+
+
+@pytest.mark.parametrize("ending", [".trec", ".jsonl"])
+def test_saved_runs_score_what_they_scored(given, tmp_path, models, ending) -> None:
+    runs = tmp_path / "runs"
+    retrievers = ["-r", "dense", "-r", "bm25"]
+    before = compared(given, tmp_path / "out", "-s", "recursive:size=20", *retrievers, "--save-runs", str(runs))
+    stems = ["1-recursive_size=20_dense", "2-recursive_size=20_bm25"]
+    assert sorted(path.name for path in runs.iterdir()) == sorted(
+        f"{stem}{each}" for stem in stems for each in (".trec", ".jsonl", ".chunks.jsonl")
+    )
+    chunks = [argument for stem in stems for argument in ("--chunks", str(runs / f"{stem}.chunks.jsonl"))]
+    paths = [argument for stem in stems for argument in ("--run", str(runs / f"{stem}{ending}"))]
+    after = scored(given, tmp_path / "again", *paths, *chunks, "-k", "5", "-k", "10", "-k", "min")
+    for stem, retriever in zip(stems, ("dense", "bm25"), strict=True):
+        one, other = before[f"recursive:size=20 · {retriever}"], after[stem]
+        assert {str(m): v.tolist() for m, v in one.scores.items()} == {
+            str(m): v.tolist() for m, v in other.scores.items()
+        }
+
+
+def test_chunks_that_the_command_cut_name_those_of_a_run(given, docs, tmp_path, models) -> None:
+    """The way of somebody who has a retriever of their own: cut, retrieve chunk ids, score."""
+    chunks = tmp_path / "chunks.jsonl"
+    assert main(["chunk", str(docs), "-s", "recursive:size=20", "-o", str(chunks)]) == 0
+    rows = [json.loads(line) for line in chunks.read_text().splitlines()]
+    brown = next(row["id"] for row in rows if "brown" in row["text"])
+    run = tmp_path / "mine.trec"
+    run.write_text(f"brown Q0 {brown} 1 0.9 mine\nnaps Q0 {brown} 1 0.9 mine\n")
+    (report,) = scored(given, tmp_path / "out", "--run", str(run), "--chunks", str(chunks)).values()
+    assert report.name == "mine"
+    assert report.values("Recall@5").tolist() == [1, 0, 0, 0]
+    assert report.unanswered == ("barn", "wakes")
+    assert report.chunks.count == len(rows)
+
+
+def test_runs_of_whole_documents_need_no_chunks(given, tmp_path, capfd) -> None:
+    run = tmp_path / "docs.trec"
+    run.write_text("brown Q0 dog.md 1 2 x\nbrown Q0 fox.txt 2 1 x\nnaps Q0 dog.md 1 2 x\nnaps Q0 fox.txt 2 1 x\n")
+    found = scored(given, tmp_path / "out", "--run", str(run), "--measure", "MRR@10[document]")
+    assert found["docs"].values("MRR@10[document]").tolist() == [1, 0, 0.5, 0]
+    assert "PrecisionOmega" not in {measure.name for measure in found["docs"].scores}
+    assert "docs" in capfd.readouterr().out
+
+
+def test_a_requirement_that_fails_is_exit_code_1(docs, tmp_path, capfd) -> None:
+    places = [{"document": "dog.md", "start": start, "end": start + 9} for start in range(0, 200, 10)]
+    questions = tmp_path / "many.jsonl"
+    questions.write_text("\n".join(json.dumps({"question": f"{n}?", "evidence": [p]}) for n, p in enumerate(places)))
+    run = tmp_path / "none.jsonl"
+    run.write_text(json.dumps({"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 5]]}))
+    given = ["--docs", str(docs), "--questions", str(questions), "--resamples", "100", "-o", str(tmp_path / "out")]
+    assert main(["score", *given, "--run", str(run), "--require", "HitRate@5>=0.9"]) == 1
+    assert "HitRate@5" in capfd.readouterr().out
+
+
+def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
+    run = tmp_path / "run.trec"
+    run.write_text("brown Q0 dog.md 1 nan x\n")
+    score = ["score", *given, "-o", str(tmp_path / "out")]
+    assert f"{run}, line 1: the score is a finite number" in error_of(capfd, *score, "--run", str(run))
+    assert "is given twice" in error_of(capfd, *score, "--run", str(run), "--run", str(run))
+    assert "cannot be read" in error_of(capfd, *score, "--run", str(tmp_path / "no.trec"))
+    run.write_text("brown Q0 dog.md 1 1 x\n")
+    other = tmp_path / "other.trec"
+    other.write_text("brown Q0 dog.md 1 1 x\n")
+    pools = [argument for _ in range(3) for argument in ("--chunks", str(run))]
+    assert "2 runs and 3 --chunks" in error_of(capfd, *score, "--run", str(run), "--run", str(other), *pools)
+    assert not (tmp_path / "out").exists()
+    compare = ["compare", *given, "-o", str(tmp_path / "out"), "--no-cache", "-s", "recursive:size=20"]
+    assert "unknown retriever 'bm52'" in error_of(capfd, *compare, "-r", "bm52")
+    assert "bm25 is given twice" in error_of(capfd, *compare, "-r", "bm25", "-r", "bm25")
+    assert "--late and --retriever were both given" in error_of(capfd, *compare, "-r", "bm25", "--late")
+    assert "embed_price is at least 0" in error_of(capfd, *compare, "--embed-price", "-1")
+    assert "the embedder small is given twice" in error_of(capfd, *compare, "-e", "small", "-e", "small")
+
+
+def test_runs_of_one_name_are_told_apart_by_their_paths(given, tmp_path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "run.trec").write_text("brown Q0 dog.md 1 1 x\n")
+    paths = [str(tmp_path / folder / "run.trec") for folder in ("a", "b")]
+    assert [*scored(given, tmp_path / "out", "--run", paths[0], "--run", paths[1])] == paths
