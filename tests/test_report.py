@@ -293,9 +293,9 @@ def test_an_empty_chunk_pool_is_no_obstacle(plain):
 
 
 def test_without_jinja2_the_page_says_what_to_install(plain, monkeypatch):
-    from chunkcore.report import page
+    from chunkcore.report import rendering
 
-    page._template.cache_clear()
+    rendering._environment.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"jinja2 is needed to write the HTML report.*chunkadapters\[report\]"):
         html_report(plain)

@@ -1,4 +1,4 @@
-"""What a report says of cost, of chunkers beside retrievers, and of collections, is what was measured."""
+"""What a report says of cost, chunkers beside retrievers, collections and a sweep is what was measured."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.sweep import run_sweep
 from chunkcore.report import Study, html_report, markdown_report, plots
 from chunkcore.report.cost_tables import cost_axis, cost_table
 from chunkcore.report.cross_table import cross_table
+from chunkcore.report.sweep_plots import sweep_svg
 from chunkcore.report.tables import Table, collection_score_tables, score_table
+from tests.fakes import FakeEmbedder
 from tests.report_data import study
 
 
@@ -173,3 +177,20 @@ def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot()
     source = html_report(Study(compare(reports, "Recall@5", resamples=100)))
     (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every strategy.*?</svg>', source)
     assert drawn.count('class="estimate') == 1
+
+
+# ---- a sweep
+
+
+def test_a_sweep_is_shown_with_its_plots_and_choices_where_there_is_one():
+    swept = run_sweep(load_dataset("lochmere"), ("recursive:size={80,160}",), FakeEmbedder(), ks=(1, 3), resamples=50)
+    made = replace(study(), sweep=swept)
+    source = html_report(made)
+    for width in (860, 360):
+        assert sweep_svg(swept, width=width) in source
+        assert sweep_svg(swept, "F1", width=width) in source
+    assert 'href="#sweep"' in source
+    assert "Each strategy's best configuration" in markdown_report(made)
+    bare = html_report(study())
+    assert "#sweep" not in bare
+    assert "best configuration" not in bare

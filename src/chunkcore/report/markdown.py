@@ -10,6 +10,7 @@ from chunkcore.report.cost_tables import GROUPS, cost_table
 from chunkcore.report.cross_table import cross_table
 from chunkcore.report.notes import located_table, warnings
 from chunkcore.report.study import Study
+from chunkcore.report.sweep_tables import choice_table, configuration_table, gap_table
 from chunkcore.report.tables import (
     Cell,
     Table,
@@ -43,7 +44,9 @@ def markdown_report(study: Study) -> str:
     parts += _titled(cross_table(study), "Bold are the highest and those that the questions can't tell from it.")
     parts += _titled(difference_table(study), f"Row minus column, in points; {pairs_note(study)}.")
     parts += _titled(measure_table(study))
-    for table in (chunk_table(study), problem_table(study), located_table(study)):
+    swept = study.sweep
+    sweeps = (choice_table(swept), gap_table(swept), configuration_table(swept)) if swept else ()
+    for table in (*sweeps, chunk_table(study), problem_table(study), located_table(study)):
         parts += _titled(table)
     parts += ["## How this was made", "\n".join(_settings(study))]
     return "\n\n".join(parts) + "\n"

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
-import re
-from collections.abc import Sequence
-from functools import lru_cache
-from html import escape
-from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
-from itertools import groupby
 from typing import Any
 
-from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of
 from chunkcore.report import plots
 from chunkcore.report.cost_tables import CostAxis, cost_axis, cost_table
 from chunkcore.report.cross_table import cross_table
 from chunkcore.report.notes import located_table, warnings
 from chunkcore.report.questions import questions
+from chunkcore.report.rendering import (
+    WIDTHS,
+    assets,
+    markup,
+    package_version,
+    policy,
+    require_jinja2,
+    sentences,
+    template,
+)
 from chunkcore.report.study import Study, mean
+from chunkcore.report.sweep_page import sweep_section
 from chunkcore.report.tables import (
-    Column,
     amount,
     chunk_table,
     collection_score_tables,
@@ -35,14 +35,13 @@ from chunkcore.report.tables import (
     problem_table,
     score_table,
 )
-from chunkcore.report.text import page_text, script_json
+from chunkcore.report.text import script_json
 from chunkcore.report.viewer import viewer
 
 __all__ = ["html_report", "require_jinja2"]
 
 STYLES = ("page.css", "viewer.css")
 SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each uses what the ones before it define
-WIDTHS = (("wide", 860), ("narrow", 360))
 
 
 def html_report(study: Study) -> str:
@@ -54,30 +53,29 @@ def html_report(study: Study) -> str:
     Raises:
         MissingExtraError: jinja2 is not installed.
     """
-    require_jinja2()
-    style, script = _assets(STYLES), _assets(SCRIPTS)
+    style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(study)
     axis = cost_axis(study)
     data = questions(study, shown.documents if shown else {}) | {"documents": shown and shown.index}
     return str(
-        _template().render(
-            policy=_policy(style, script),
-            style=_markup(style),
-            script=_markup(script),
-            data=_markup(script_json(data)),
-            packs=[(pack.name, _markup(pack.text)) for pack in shown.packs] if shown else [],
+        template("page.html.jinja").render(
+            policy=policy(style, script),
+            style=markup(style),
+            script=markup(script),
+            data=markup(script_json(data)),
+            packs=[(pack.name, markup(pack.text)) for pack in shown.packs] if shown else [],
             viewer_notes=shown.notes if shown else [],
             study=study,
-            version=_version(),
-            lead_and_rest=_sentences(study.comparison.verdict),
+            version=package_version(),
+            lead_and_rest=sentences(study.comparison.verdict),
             facts=_facts(study),
             warnings=warnings(study),
             views=[_view(study, k, unit, axis) for unit in study.units for k in study.ks],
             axis=axis,
             costs=cost_table(study),
             cross=cross_table(study),
-            means={kind: _markup(_means(study, width)) for kind, width in WIDTHS},
-            forest={kind: _markup(_forest(study, width)) for kind, width in WIDTHS},
+            means={kind: markup(_means(study, width)) for kind, width in WIDTHS},
+            forest={kind: markup(_forest(study, width)) for kind, width in WIDTHS},
             differences=difference_table(study),
             pairs_note=pairs_note(study),
             measures=measure_table(study),
@@ -86,6 +84,7 @@ def html_report(study: Study) -> str:
             histograms=_histograms(study),
             problems=problem_table(study),
             located=located_table(study),
+            sweep=sweep_section(study.sweep) if study.sweep else None,
         )
     )
 
@@ -111,16 +110,6 @@ def _meanings(study: Study) -> list[tuple[str, str]]:
     return found
 
 
-def _policy(style: str, script: str) -> str:
-    def digest(text: str) -> str:
-        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 def _view(study: Study, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str, Any]:
     """What the switches change: the scores, the plots and the collections at one k in one unit."""
     return {
@@ -130,8 +119,8 @@ def _view(study: Study, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str
         "scores": score_table(study, k, unit),
         "collections": collection_table(study, k, unit),
         "collection_scores": collection_score_tables(study, k, unit),
-        "plot": {kind: _markup(_scatter(study, k, unit, _tokens(study, k), width)) for kind, width in WIDTHS},
-        "cost_plot": axis and {kind: _markup(_scatter(study, k, unit, axis, width)) for kind, width in WIDTHS},
+        "plot": {kind: markup(_scatter(study, k, unit, _tokens(study, k), width)) for kind, width in WIDTHS},
+        "cost_plot": axis and {kind: markup(_scatter(study, k, unit, axis, width)) for kind, width in WIDTHS},
     }
 
 
@@ -202,7 +191,7 @@ def _histograms(study: Study) -> list[dict[str, Any]]:
             "count": amount(report.chunks.count),
             "median": amount(report.chunks.median),
             "maximum": amount(report.chunks.maximum),
-            "plot": _markup(
+            "plot": markup(
                 plots.histogram(
                     report.chunks.tokens.tolist(), limit=limit, title=f"Chunk lengths of {report.name}, in tokens"
                 )
@@ -220,71 +209,3 @@ def _facts(study: Study) -> list[tuple[str, str]]:
         facts.append(("Documents", amount(len(benchmark.documents))))
     facts.append(("Questions", amount(len(study.reports[0].query_ids))))
     return [*facts, ("Strategies", amount(len(study.reports))), ("Verdict by", str(study.comparison.measure))]
-
-
-def _sentences(text: str) -> tuple[str, str]:
-    """The first sentence, and the rest."""
-    first, *rest = re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)
-    return first, rest[0] if rest else ""
-
-
-def _version() -> str:
-    """The installed package's."""
-    try:
-        return version("chunkadapters")
-    except PackageNotFoundError:
-        return "of a source tree"
-
-
-def _asset(name: str) -> str:
-    return files("chunkcore.report").joinpath(name).read_text("utf-8")
-
-
-def _assets(names: Sequence[str]) -> str:
-    return "\n".join(map(_asset, names))
-
-
-def require_jinja2() -> None:
-    """Tell before any work is done whether the page can be made.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
-
-
-@lru_cache(maxsize=1)
-def _template() -> Any:
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
-    )
-    environment.filters["headings"] = _headings
-    environment.filters["breakable"] = _breakable
-    return environment.from_string(_asset("page.html.jinja"))
-
-
-def _headings(columns: Sequence[Column]) -> list[tuple[str, int]]:
-    """Each group of neighbouring columns, with how many it spans."""
-    return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
-
-
-def _breakable(name: str) -> Any:
-    """A name that may be broken after a colon or a comma."""
-    return _markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
-
-
-def _finalize(value: Any) -> Any:
-    """Every value on its way into the page; what is marked as markup was made here."""
-    return page_text(value) if type(value) is str else value
-
-
-def _markup(text: str) -> Any:
-    """Text that is HTML already: ours, escaped where it was made."""
-    from markupsafe import Markup
-
-    return Markup(text)  # noqa: S704

@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit, budget_of
 from chunkcore.evaluation.results import Report
+
+if TYPE_CHECKING:  # what runs a sweep is not needed to show a comparison
+    from chunkcore.evaluation.sweep import Sweep
 
 __all__ = ["RANKED", "Study"]
 
@@ -28,12 +31,14 @@ class Study:
         benchmark: what they were scored on; its questions and excerpts are shown where it is given.
         settings: how it was made, as names and values to show.
         written: the date, as it should be shown; "" shows none.
+        sweep: of the strategies' options, whose plots and choices are shown too.
     """
 
     comparison: Comparison
     benchmark: Benchmark | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
+    sweep: Sweep | None = None
 
     @cached_property
     def reports(self) -> tuple[Report, ...]:

@@ -10,12 +10,12 @@ from chunkcore.evaluation.measures import MeasureName
 from chunkcore.evaluation.sweep import SHOWN, Sweep
 from chunkcore.report.files import write_text
 from chunkcore.report.markdown import markdown_table
-from chunkcore.report.page import WIDTHS, _asset, _markup, _policy, _sentences, _template, _version, require_jinja2
+from chunkcore.report.rendering import WIDTHS, assets, markup, package_version, policy, sentences, template
 from chunkcore.report.sweep_plots import panels, plot_title, sweep_svg
 from chunkcore.report.sweep_tables import choice_table, configuration_table, gap_table
 from chunkcore.report.text import markdown_cell
 
-__all__ = ["SWEEP_NAMES", "sweep_html", "sweep_markdown", "write_sweep"]
+__all__ = ["SWEEP_NAMES", "sweep_html", "sweep_markdown", "sweep_section", "write_sweep"]
 
 # What `write_sweep` writes into its folder.
 SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html")
@@ -55,26 +55,32 @@ def sweep_html(sweep: Sweep, settings: Mapping[str, str]) -> str:
     Raises:
         MissingExtraError: jinja2 is not installed.
     """
-    require_jinja2()
-    style = _asset("page.css")
-    lead, rest = _sentences(sweep.verdict)
-    page = _template().environment.from_string(_asset("sweep.html.jinja"))
+    style = assets("page.css")
+    lead, rest = sentences(sweep.verdict)
+    page = template("sweep.html.jinja")
     return str(
         page.render(
-            policy=_policy(style, ""),
-            style=_markup(style),
-            version=_version(),
-            sweep=sweep,
+            policy=policy(style),
+            style=markup(style),
+            version=package_version(),
             lead=lead,
             rest=rest,
-            level=f"{100 * sweep.confidence:g} %",
             settings=settings,
-            choices=choice_table(sweep),
-            gaps=gap_table(sweep),
-            plots=_plots(sweep),
-            configurations=configuration_table(sweep),
+            shown=sweep_section(sweep),
         )
     )
+
+
+def sweep_section(sweep: Sweep) -> dict[str, object]:
+    """What is shown of a sweep: on its own page, and in a comparison's."""
+    return {
+        "sweep": sweep,
+        "level": f"{100 * sweep.confidence:g} %",
+        "choices": choice_table(sweep),
+        "gaps": gap_table(sweep),
+        "plots": _plots(sweep),
+        "configurations": configuration_table(sweep),
+    }
 
 
 def _plots(sweep: Sweep) -> list[tuple[str, dict[str, object]]]:
@@ -85,7 +91,7 @@ def _plots(sweep: Sweep) -> list[tuple[str, dict[str, object]]]:
     return [
         (
             plot_title(sweep, measure),
-            {kind: _markup(sweep_svg(sweep, measure, width=width)) for kind, width in WIDTHS},
+            {kind: markup(sweep_svg(sweep, measure, width=width)) for kind, width in WIDTHS},
         )
         for measure in wanted
     ]

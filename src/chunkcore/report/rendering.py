@@ -1,0 +1,113 @@
+"""What every page of a report is rendered with: its assets, its policy, its template engine."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from chunkcore.errors import MissingExtraError
+from chunkcore.report.tables import Column
+from chunkcore.report.text import page_text
+
+__all__ = ["WIDTHS", "assets", "markup", "package_version", "policy", "require_jinja2", "sentences", "template"]
+
+# In pixels, of the two drawings of each plot: the page shows the one that fits.
+WIDTHS = (("wide", 860), ("narrow", 360))
+
+
+def policy(style: str, script: str = "") -> str:
+    """The page's policy: no connection, and no style or script but these, named by their SHA-256."""
+
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+    scripts = f"script-src 'sha256-{digest(script)}'; " if script else ""
+    return f"default-src 'none'; style-src 'sha256-{digest(style)}'; {scripts}base-uri 'none'; form-action 'none'"
+
+
+def sentences(text: str) -> tuple[str, str]:
+    """The first sentence, and the rest."""
+    first, *rest = re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)
+    return first, rest[0] if rest else ""
+
+
+def package_version() -> str:
+    """The installed package's."""
+    try:
+        return version("chunkadapters")
+    except PackageNotFoundError:
+        return "of a source tree"
+
+
+def assets(*names: str) -> str:
+    """Files of this folder, one after another."""
+    return "\n".join(files("chunkcore.report").joinpath(name).read_text("utf-8") for name in names)
+
+
+def require_jinja2() -> None:
+    """Tell before any work is done whether the page can be made.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    try:
+        import jinja2  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
+
+
+def template(name: str) -> Any:
+    """The template of this name.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    require_jinja2()
+    return _environment().get_template(name)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+        loader=FunctionLoader(assets),
+    )
+    environment.filters["headings"] = _headings
+    environment.filters["breakable"] = _breakable
+    return environment
+
+
+def _headings(columns: Sequence[Column]) -> list[tuple[str, int]]:
+    """Each group of neighbouring columns, with how many it spans."""
+    return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
+
+
+def _breakable(name: str) -> Any:
+    """A name that may be broken after a colon or a comma."""
+    return markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
+
+
+def _finalize(value: Any) -> Any:
+    """Every value on its way into the page; what is marked as markup was made here."""
+    return page_text(value) if type(value) is str else value
+
+
+def markup(text: str) -> Any:
+    """Text that is HTML already: ours, escaped where it was made."""
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704
