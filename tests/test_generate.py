@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkcore.models
@@ -50,7 +50,7 @@ from chunkcore.generation.journal import BudgetError, JournaledLLM
 from chunkcore.generation.page import filter_page
 from chunkcore.generation.prompts import MODES, prompt_version, question_about
 from chunkcore.generation.samples import Sample, Schedule, draw_sample
-from chunkcore.models.llm import Reply
+from chunkcore.models.llm import BadAnswerError, Reply
 from tests.fake_writers import SENTENCES, earlier, honest, lines_of, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
@@ -60,8 +60,8 @@ SHORT = Document("short.txt", "The lamp is green. The vent is shut.")
 BLANK = Document("blank.txt", " \n… —\n")
 
 
-def fake(function, **settings) -> CallableLLM:
-    return CallableLLM(function, name=function.__name__, **settings)
+def fake(function, **others) -> CallableLLM:
+    return CallableLLM(function, name=function.__name__, **others)
 
 
 def quick(questions: int, **others) -> GenerationOptions:
@@ -379,6 +379,44 @@ def test_options_out_of_range_are_errors(option, value):
         GenerationOptions(**{option: value})
 
 
+@settings(max_examples=40)
+@given(texts=st.lists(hard_text(), min_size=1, max_size=3), seed=st.integers(0, 99), concurrency=st.integers(1, 3))
+def test_whatever_documents_hold_and_a_model_writes_all_that_is_kept_is_right(texts, seed, concurrency):
+    documents = [Document(f"d{number}", f"{text} x{number}") for number, text in enumerate(texts)]
+
+    def anything(messages, schema):
+        chance = random.Random(f"{seed}{json.dumps(list(messages))}")
+        text = passage(messages)
+        start = chance.randrange(len(text))
+        piece = text[start : start + chance.randint(1, 30)]
+        excerpts = [piece, piece.replace(" ", "\n"), piece[::-1], text, "", 5, None][: chance.randint(0, 7)]
+        chance.shuffle(excerpts)
+        good = {"oath": 0, "question": f"{piece} {chance.random()}", "excerpts": excerpts}
+        return chance.choice([json.dumps(good), json.dumps(good)[:-9], "[]", "", "null", None, 5, reply("?", piece)])
+
+    options = quick(6, sample_size=100, patience=4, concurrency=concurrency)
+    made = generate_benchmark(documents, ScriptedAnything(anything), options, embedder=FakeEmbedder())
+    for row in made.rows:
+        text = next(each.text for each in documents if each.id == row["document_id"])
+        assert row["question"].strip()
+        assert row["evidence"]
+        for each in row["evidence"]:
+            assert text[each["start"] : each["end"]] == each["text"]
+            assert any(map(str.isalnum, each["text"]))
+    if made.rows:
+        assert len(made.benchmark().queries) == len(made.rows)
+    assert len(made.rows) + len(made.rejections) == made.info["asked"]
+
+
+class ScriptedAnything:
+    """Hands on whatever a function answers, be it no text at all."""
+
+    name = fingerprint = "anything"
+
+    def __init__(self, function) -> None:
+        self.complete = function
+
+
 # ---- the journal
 
 
@@ -540,6 +578,63 @@ def test_a_model_that_cannot_be_asked_ends_the_work_and_the_journal_goes_on_from
     assert made.rows == generate_benchmark([STORY], fake(honest), options).rows
     assert calls == 7
     assert made.usage.calls == 7
+
+
+class Flaky:
+    """Of each question's calls the first fails, where the passage holds a mark."""
+
+    def __init__(self, error: Exception, mark: str = "dog") -> None:
+        self.error, self.mark, self.asked = error, mark, Counter()
+        self.broken = True
+
+    def __call__(self, messages, schema):
+        key = json.dumps(list(messages))
+        self.asked[key] += 1
+        if self.broken and self.asked[key] == 1 and self.mark in passage(messages):
+            raise self.error
+        return honest(messages, schema)
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"), [(NoAnswerError("busy"), 1), (BadAnswerError("no JSON"), 2), (TimeoutError(), 2)]
+)
+def test_a_question_that_failed_fails_again_so_that_nothing_after_it_is_paid_twice(tmp_path, error, tries):
+    path = tmp_path / "j.jsonl"
+    flaky = Flaky(error)
+    llm = CallableLLM(flaky, name="m")
+    options = quick(15, concurrency=2)
+    first = generate_benchmark([STORY], llm, options, journal=path)
+    failed = [each for each in flaky.asked if "dog" in passage(json.loads(each))]
+    assert len(failed) >= 3
+    assert all(flaky.asked[each] == tries for each in failed)  # an answer that cannot be read is asked for once more
+    flaky.broken = False
+    calls = dict(flaky.asked)
+    again = generate_benchmark([STORY], llm, options, journal=path)
+    assert flaky.asked == calls
+    assert (again.rows, again.rejections) == (first.rows, first.rejections)
+    assert any(each.stage == "answer" for each in first.rejections) == (tries == 1)
+
+
+def test_an_endpoint_that_is_down_stops_the_work_and_no_document_pays_for_it(tmp_path):
+    path = tmp_path / "j.jsonl"
+    calls = 0
+
+    def down(messages, schema):
+        nonlocal calls
+        calls += 1
+        if 5 <= calls < 15:
+            raise NoAnswerError("HTTP 503")
+        return honest(messages, schema)
+
+    llm = CallableLLM(down, name="m")
+    documents = [STORY, Document("other.txt", STORY.text[:1500]), Document("third.txt", STORY.text[1500:])]
+    options = quick(12, concurrency=1)
+    with pytest.raises(ModelError, match="10 calls in a row failed, the last one: HTTP 503"):
+        generate_benchmark(documents, llm, options, journal=path)
+    made = generate_benchmark(documents, llm, options, journal=path)
+    assert not made.rejections
+    assert made.rows == generate_benchmark(documents, fake(honest), options).rows
+    assert calls == 12 + 10
 
 
 # ---- budgets

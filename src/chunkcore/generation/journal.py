@@ -2,7 +2,8 @@
 
 The journal is a file of JSON lines. Lines are only ever added, each is on disk before work goes on, and a run that is
 killed leaves at most its last line unfinished. Whoever starts again asks the same questions in the same order, and
-`JournaledLLM` answers from the journal what had been answered: nothing else needs to be restored.
+`JournaledLLM` answers from the journal what had been answered: nothing else needs to be restored. A question that
+failed fails again, as later prompts depend on that, too; but not where the endpoint failed and then the run ended.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.models.llm import LLM, Message, Prices, Reply, Usage
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
+from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, Usage
 from chunkcore.models.llm.cache import question_key
 from chunkcore.models.llm.metered import awaited
 from chunkcore.models.llm.usage import count_message_tokens, count_text_tokens
@@ -31,15 +32,33 @@ try:
 except ImportError:  # Windows: two runs at one journal are not told there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["BudgetError", "CallBudget", "Journal", "JournaledLLM"]
+__all__ = ["BudgetError", "CallBudget", "Failure", "Journal", "JournaledLLM"]
 
 _HEADER = b'{"journal": "chunkcore generate", "version": 1}\n'
 _FINISHES = ("stop", "length", "refusal")
+_IN_A_ROW = 10  # calls that fail one after another are an endpoint's failure, and not that of a question
 _ANSWER_TOKENS = 200  # of a call whose answer is not known; the mean that the Chroma report measured
 
 
 class BudgetError(ModelError):
     """One more call would be over what may be spent; the message says what was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that was answered with nothing that can be read, or not at all.
+
+    Attributes:
+        reason: in words.
+        again: whether the same question may be asked once more.
+    """
+
+    reason: str
+    again: bool
+
+    def error(self) -> Exception:
+        """What `ask` takes it for."""
+        return BadAnswerError(self.reason) if self.again else NoAnswerError(self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +123,9 @@ class Journal:
         self.path = None if path is None else Path(path)
         self._lock = threading.RLock()
         self._replies: dict[str, Reply] = {}
-        self._asked: dict[str, list[int]] = defaultdict(list)  # by key, the tokens of each time that it was asked
+        self._failures: dict[str, list[Failure]] = defaultdict(list)
+        self._unwritten: list[tuple[str, Failure]] = []
+        self._asked: dict[str, int] = {}  # by key, the tokens of the question
         self._spent = Usage()
         self._file = None if self.path is None else _opened(self.path)
         if self._file is not None:
@@ -117,6 +138,10 @@ class Journal:
     def fetch(self, key: str) -> Reply | None:
         """The answer that was written down; None where there is none."""
         return self._replies.get(key)
+
+    def failures(self, key: str) -> Sequence[Failure]:
+        """How often the question failed, and why."""
+        return tuple(self._failures.get(key, ()))
 
     def ask(self, key: str, input_tokens: int, budget: CallBudget | None = None) -> None:
         """Write down that a call is about to be made; it is on disk when this returns.
@@ -139,7 +164,12 @@ class Journal:
         """
         with self._lock:
             self._note_answered(key, reply)
+            failed = [
+                {"failed": name, "reason": failure.reason, "again": failure.again} for name, failure in self._unwritten
+            ]
+            self._unwritten.clear()
             self._append(
+                *failed,
                 {
                     "answered": key,
                     "text": reply.text,
@@ -147,8 +177,20 @@ class Journal:
                     "input_tokens": reply.input_tokens,
                     "output_tokens": reply.output_tokens,
                     "cached_tokens": reply.cached_tokens,
-                }
+                },
             )
+
+    def fail(self, key: str, failure: Failure) -> None:
+        """Note that a call failed. It is written down with the next answer: an endpoint that is down leaves no trace.
+
+        Raises:
+            ModelError: as many calls in a row failed as no question is to blame for.
+        """
+        with self._lock:
+            self._failures[key].append(failure)
+            self._unwritten.append((key, failure))
+            if len(self._unwritten) >= _IN_A_ROW:
+                raise ModelError(f"{_IN_A_ROW} calls in a row failed, the last one: {failure.reason}")
 
     @property
     def usage(self) -> Usage:
@@ -177,11 +219,11 @@ class Journal:
         self.close()
 
     def _note_asked(self, key: str, input_tokens: int) -> None:
-        self._asked[key].append(input_tokens)
+        self._asked[key] = input_tokens
         self._spent += _unanswered(input_tokens)
 
     def _note_answered(self, key: str, reply: Reply) -> None:
-        guessed = self._asked[key][-1] if self._asked[key] else 0
+        guessed = self._asked.get(key, 0)
         told = reply.input_tokens is not None and reply.output_tokens is not None
         read = guessed if reply.input_tokens is None else reply.input_tokens
         written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
@@ -193,12 +235,12 @@ class Journal:
         )
         self._replies[key] = reply
 
-    def _append(self, entry: Mapping[str, Any]) -> None:
+    def _append(self, *entries: Mapping[str, Any]) -> None:
         if self._file is None:
             return
-        line = json.dumps(entry).encode("ascii") + b"\n"
+        lines = b"".join(json.dumps(entry).encode("ascii") + b"\n" for entry in entries)
         try:
-            left = memoryview(line)
+            left = memoryview(lines)
             while left:
                 left = left[self._file.write(left) or 0 :]
             os.fsync(self._file.fileno())
@@ -209,7 +251,7 @@ class Journal:
             raise DataError(
                 f"{self.path} cannot be written ({error}): what is not there would be paid twice"
             ) from error
-        self._end += len(line)
+        self._end += len(lines)
 
     def _read(self) -> int:
         """Take in the file, and return where its last whole line ends."""
@@ -258,6 +300,9 @@ class Journal:
             entry = json.loads(line)
             if "asked" in entry:
                 self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
+            elif "failed" in entry:
+                failure = Failure(_text(entry["reason"]), entry["again"] is True)
+                self._failures[_text(entry["failed"])].append(failure)
             else:
                 self._note_answered(_text(entry["answered"]), _reply(entry))
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -323,33 +368,47 @@ class JournaledLLM:
         self.name = llm.name
         self.fingerprint = llm.fingerprint
         self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
-        self._counts: Counter[str] = Counter()
+        self.replayed = 0
+        self._tries: Counter[str] = Counter()  # of each question's failures those that were told
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
-
-    @property
-    def replayed(self) -> int:
-        return self._counts["replayed"]
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
         """The answer of the journal, else of the model.
 
         Raises:
             BudgetError: the model may not be asked any more.
+            NoAnswerError: this question cannot be answered.
+            ModelError: no question can: it failed again and again.
             DataError: the journal cannot be written.
         """
         key = f"{self.fingerprint}:{question_key(messages, schema).hex()}"
         with self._guard:
             lock = self._locks[key]
         with lock:  # whoever asks the same meanwhile gets this answer
+            failures = self.journal.failures(key)
+            if self._tries[key] < len(failures):
+                self._tries[key] += 1
+                raise failures[self._tries[key] - 1].error()
             kept = self.journal.fetch(key)
             if kept is not None:
                 with self._guard:
-                    self._counts["replayed"] += 1
+                    self.replayed += 1
                 return kept
             self.journal.ask(key, count_message_tokens(messages), self.budget)
+            return self._answer(key, messages, schema)
+
+    def _answer(self, key: str, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Any:
+        try:
             answer = awaited(self.llm.complete(messages, schema))
-            reply = Reply(answer) if isinstance(answer, str) else answer
-            if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in _FINISHES:
-                self.journal.answer(key, reply)
-            return answer
+        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
+            self._tries[key] += 1
+            again = not isinstance(error, NoAnswerError)
+            reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
+            failure = Failure(reason, again)
+            self.journal.fail(key, failure)
+            raise failure.error() from error
+        reply = Reply(answer) if isinstance(answer, str) else answer
+        if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in _FINISHES:
+            self.journal.answer(key, reply)
+        return answer
