@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from textwrap import indent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from chunkcore.tuning.folds import assign_folds
 from chunkcore.tuning.held_out import Outcomes, choose, hold_out, pareto
 from chunkcore.tuning.proposal import Proposal, Seen, propose
 from chunkcore.tuning.space_file import load_space
-from chunkcore.tuning.trial import CountedEmbedder, Trial
+from chunkcore.tuning.trial import Trial
 from tests.fakes import FakeEmbedder, FakeLLM, RaisingEmbedder
 
 pytest.importorskip("optuna")
@@ -68,6 +69,7 @@ SMALL = Space(
         Branch(strategy="sentence", parameters={"size": Values(values=(30, 40, 60, 80))}),
     )
 )
+EMBEDDER_NAMES = ("name", "fingerprint", "max_tokens", "embed_documents", "embed_queries")
 OPTIONS = TuneOptions(trials=9, folds=3, measure="Recall@60tok", resamples=200)
 
 
@@ -458,12 +460,18 @@ def test_what_a_strategy_embeds_to_find_its_chunks_is_cost_too() -> None:
 
 
 def test_a_model_that_does_not_tell_its_tokens_is_counted_as_the_scores_are() -> None:
-    class Silent(FakeEmbedder):
-        count_tokens = property()  # type: ignore[assignment]
+    benchmark = make_benchmark()
+    silent = SimpleNamespace(**{name: getattr(FakeEmbedder(), name) for name in EMBEDDER_NAMES})
+    found = run(known_space("fixed_sentences"), silent, benchmark, trials=1)
+    chunks = list(parse_chunker("fixed_sentences").chunk_many(benchmark.documents))
+    assert found.trials[0].cost == sum(chunk.token_count for chunk in chunks)
 
-    counted = CountedEmbedder(Silent())
-    counted.embed_documents(["One two.", "One two.", "Three"])
-    assert counted.tokens("words") == 3
+
+def test_chunks_can_be_searched_by_their_words() -> None:
+    pytest.importorskip("bm25s")
+    found = run(known_space("sentence"), trials=3, retriever="bm25")
+    assert {trial.cost for trial in found.trials} == {0}
+    assert found.picked > 0
 
 
 def test_each_configuration_is_run_once() -> None:
@@ -651,6 +659,7 @@ def test_more_trials_go_on_where_fewer_ended(tmp_path: Path) -> None:
         ({"measure": "Recall@3"}, "begun with measure 'Recall@60tok', and now it is 'Recall@3'"),
         ({"seed": 9}, "begun with seed 0, and now it is 9"),
         ({"folds": 4}, "begun with folds 3"),
+        ({"retriever": "bm25"}, "begun with retriever 'dense'"),
         ({"by": "document"}, "begun with by 'question'"),
         ({"baseline": "sentence"}, "begun with baseline"),
         ({"space": default_space()}, "begun with another space"),
@@ -686,7 +695,11 @@ def damage(lines: list[str], line: int, /, **changes: object) -> list[str]:
         (lambda lines: damage(lines, 2, drawn={"size": 99, "overlap": 0}), "none of this search"),
         (lambda lines: damage(lines, 2, drawn={}), "none of this search"),
         (lambda lines: damage(lines, 2, drawn=[1]), "drawn is an object"),
-        (lambda lines: damage(lines, 2, number="0"), "number is int"),
+        (lambda lines: damage(lines, 2, number="0"), "number is a whole number"),
+        (lambda lines: damage(lines, 2, embedded=10**400), "embedded is a whole number"),
+        (lambda lines: damage(lines, 2, seconds=float("nan")), "seconds is a number"),
+        (lambda lines: damage(lines, 2, scores=[10**400] * 12), "scores holds numbers"),
+        (lambda lines: damage(lines, 2, tokens=[float("inf")] * 12), "tokens holds numbers"),
         (lambda lines: damage(lines, 2, number=-4), "none of this search"),
         (lambda lines: damage(lines, 2, origin="fold 7"), "none of this search"),
         (lambda lines: damage(lines, 2, origin="elsewhere"), "origin is one of"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chunkcore.chunkers.spec import parse_chunker
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.measures import Measure, as_measure
+from chunkcore.retrieval import get_search
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning.folds import By
 
@@ -27,6 +28,7 @@ class TuneOptions:
         measure: what is to be high. At a budget of retrieved tokens, such as ``Recall@1000tok``, chunks of all sizes
             are compared fairly; at a number of chunks, retrieved tokens are to be low, too.
         counter: whose tokens are scored.
+        retriever: how the chunks are searched, as `run_chunkers` takes it: "dense", "bm25", "hybrid" and others.
         baseline: what the choice is compared with, as `parse_chunker` reads it.
         margin: how much of the measure is given away for fewer retrieved tokens, and then for a lower cost.
         resamples: of the bootstrap.
@@ -44,6 +46,7 @@ class TuneOptions:
     by: By = "question"
     measure: Measure | str = "Recall@1000tok"
     counter: TokenCounter | str = "cl100k_base"
+    retriever: str = "dense"
     baseline: str = "recursive:size=200"
     margin: float = 0.0
     resamples: int = 10_000
@@ -53,6 +56,7 @@ class TuneOptions:
         object.__setattr__(self, "measure", as_measure(self.measure))
         object.__setattr__(self, "counter", get_counter(self.counter))
         parse_chunker(self.baseline)
+        get_search(self.retriever)
         for name, least in (("trials", 1), ("seed", 0), ("folds", 2), ("resamples", 100)):
             value = getattr(self, name)
             if type(value) is not int or value < least:

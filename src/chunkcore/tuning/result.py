@@ -132,6 +132,7 @@ class Tuning:
             "embedder": self.embedder,
             "measure": str(self.measure),
             "counter": self.options.counter if isinstance(self.options.counter, str) else self.options.counter.name,
+            "retriever": self.options.retriever,
             "seed": self.options.seed,
             "by": self.options.by,
             "trials_wanted": self.options.trials,

@@ -97,7 +97,7 @@ class StudyFile:
 
 _HEAD = b'{"format": "chunkcore-study-1", "identity": {'
 _ADVICE = "give another folder for the output, or take the file away to begin anew"
-_SHOWN = ("measure", "counter", "seed", "folds", "by", "baseline")
+_SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -82,7 +82,7 @@ def _legend(tuning: Tuning) -> str:
     unit = "% of " if tuning.measure.is_share else ""
     return (
         f"{unit}{tuning.measure} over all questions, by which the configurations were picked, and so too high for the "
-        "best; model tokens: what models read and write to cut and embed all documents once"
+        "best; model tokens: what models read (and language models write) to cut and embed all documents once"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,12 +14,12 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.results import Scores
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors, is_symmetric
-from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.evaluation.measures import as_measure
+from chunkcore.evaluation.results import ChunkStatistics, Scores
+from chunkcore.models.base import Embedder
+from chunkcore.tuning.options import TuneOptions
 
-__all__ = ["CountedEmbedder", "Trial", "run_trial"]
+__all__ = ["Trial", "run_trial"]
 
 _NOTHING = np.empty(0)
 
@@ -37,8 +37,9 @@ class Trial:
         drawn: what was drawn for each of the branch's parameters.
         scores: the measure's, of each question; float64, shape (queries,).
         tokens: retrieved, of each question; NaN where the measure looks at no ranking.
-        embedded: the embedder's tokens of all distinct texts that it was given: chunks, and what a strategy embeds to
-            find them. Counted as the scores' tokens where the embedder does not tell its own.
+        embedded: tokens that the embedder reads of all distinct texts: chunks, and what a strategy embeds to find
+            them (`Cost.embedded_tokens`), kept from before or not. Where it does not tell its tokens, the chunks' by
+            the scores' counter.
         asked: tokens of language models, of questions and answers, as estimated beforehand.
         chunks: how many.
         seconds: cutting and embedding; little where the embeddings were kept from before.
@@ -96,11 +97,11 @@ class Trial:
         """
         found = {name: data.get(name) for name in _PLAIN}
         for name, value in found.items():
-            if type(value) is not _PLAIN[name] and not (_PLAIN[name] is float and type(value) is int):
-                raise DataError(f"{name} is {_PLAIN[name].__name__}, got {value!r}")
+            if not _is_plain(value, _PLAIN[name]):
+                raise DataError(f"{name} is {_KINDS[_PLAIN[name]]}, got {json.dumps(value)[:60]}")
         drawn = data.get("drawn")
-        if not isinstance(drawn, dict) or not all(isinstance(each, int | float) for each in drawn.values()):
-            raise DataError(f"drawn is an object of numbers, got {drawn!r}")
+        if not isinstance(drawn, dict) or not all(_is_plain(each, float) for each in drawn.values()):
+            raise DataError(f"drawn is an object of numbers, got {json.dumps(drawn)[:60]}")
         if not str(found["origin"]).replace("fold ", "", 1).isdecimal() and found["origin"] not in _ORIGINS:
             raise DataError(f"origin is one of {', '.join(_ORIGINS)} or a fold, got {found['origin']!r}")
         size = 0 if found["failure"] else queries
@@ -130,9 +131,8 @@ def run_trial(
     trial: Trial,
     chunker: Chunker,
     benchmark: Benchmark,
-    embedder: CountedEmbedder,
-    measure: Measure,
-    counter: TokenCounter,
+    embedder: Embedder,
+    options: TuneOptions,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Trial:
     """The trial with what came of its configuration.
@@ -140,57 +140,40 @@ def run_trial(
     Raises:
         ChunkcoreError: whatever `run_chunkers` raises.
     """
-    embedder.given.clear()
-    # A measure without a depth looks at as many chunks as the deepest of the others.
-    ks = (10,) if measure.k is None else (measure.k,)
+    measure = as_measure(options.measure)
     (report,) = run_chunkers(
-        benchmark, [chunker], embedder, ks=ks, measures=[measure], counter=counter, progress=progress
+        benchmark,
+        [chunker],
+        embedder,
+        # A measure without a depth looks at as many chunks as the deepest of the others.
+        ks=(10,) if measure.k is None else (measure.k,),
+        measures=[measure],
+        counter=options.counter,
+        retrievers=[options.retriever],
+        progress=progress,
     )
     nothing = np.full(len(benchmark.queries), math.nan)
+    embedded = report.cost.embedded_tokens if report.cost else None
+    chunks = report.chunks or ChunkStatistics(np.empty(0, dtype=np.int64))
     return replace(
         trial,
         scores=report.values(measure),
         tokens=nothing if measure.k is None else report.retrieved_tokens[measure.k],
-        embedded=embedder.tokens(counter),
-        chunks=report.chunks.count if report.chunks else 0,
-        seconds=report.seconds["chunk"] + report.seconds["embed"],
+        embedded=chunks.total if embedded is None else embedded,
+        chunks=chunks.count,
+        seconds=report.seconds.get("chunk", 0.0) + report.seconds.get("embed", 0.0),
     )
 
 
-class CountedEmbedder:
-    """An embedder that remembers which documents it was given, whether or not they had been kept before.
+_KINDS = {int: "a whole number", float: "a number", str: "a string"}
+_LARGEST = 2.0**53
 
-    Attributes:
-        embedder: the model, or the cache before it.
-        given: every distinct text that was to be embedded as a document.
-    """
 
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self.name = embedder.name
-        self.fingerprint = embedder.fingerprint
-        self.max_tokens = embedder.max_tokens
-        self.symmetric = is_symmetric(embedder)
-        self.given: set[str] = set()
-        if isinstance(embedder, TokenCountingEmbedder):
-            self.count_tokens = embedder.count_tokens
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text: float32, shape (len(texts), dimensions)."""
-        self.given.update(texts)
-        return self.embedder.embed_documents(texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a query: float32, shape (len(texts), dimensions)."""
-        return self.embedder.embed_queries(texts)
-
-    def tokens(self, counter: TokenCounter | str) -> int:
-        """Of all texts given: the model's own tokens where it tells them, else the counter's."""
-        texts = sorted(self.given)
-        if not texts:
-            return 0
-        counts = self.count_tokens(texts) if hasattr(self, "count_tokens") else get_counter(counter).count_many(texts)
-        return int(np.sum(counts))
+def _is_plain(value: Any, kind: type) -> bool:
+    """Whether it is a string, or a number that a float holds; a whole one may stand for one that need not be."""
+    if kind is str:
+        return isinstance(value, str)
+    return type(value) in ((int,) if kind is int else (int, float)) and -_LARGEST < value < _LARGEST
 
 
 def _mean(values: Scores) -> float:
@@ -206,6 +189,6 @@ def _floats(data: Mapping[str, Any], name: str, size: int) -> Scores:
     values = data.get(name)
     if not isinstance(values, list) or len(values) != size:
         raise DataError(f"{name} is a list of {size} numbers, got {json.dumps(values)[:60]}")
-    if not all(value is None or type(value) in (int, float) for value in values):
+    if not all(value is None or _is_plain(value, float) for value in values):
         raise DataError(f"{name} holds numbers and nulls alone, got {json.dumps(values)[:60]}")
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)

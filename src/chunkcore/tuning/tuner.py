@@ -40,7 +40,7 @@ from chunkcore.tuning.proposal import Proposal, Seen, propose, require_optuna
 from chunkcore.tuning.result import Stopped, Tuning, conclude
 from chunkcore.tuning.space import Space
 from chunkcore.tuning.study_file import StudyFile
-from chunkcore.tuning.trial import CountedEmbedder, Trial, run_trial
+from chunkcore.tuning.trial import Trial, run_trial
 
 __all__ = ["tune"]
 
@@ -82,8 +82,8 @@ def tune(
         study: the file that keeps the trials; None keeps nothing.
         cache: of embeddings, or its file; in memory by default.
         keeping: wraps each strategy before it is run, for instance so that language models' answers are kept.
-        progress: called with "trials", how many are done, and of how many; and with "embed %", the share of a
-            trial's texts that are embedded, and 100.
+        progress: called with "trials", how many are done, and of how many; and with "this trial, %", how far the one
+            at hand is, and 100.
 
     Returns:
         What was found. After Ctrl-C, or where the time is over, it is made of the trials that are done.
@@ -123,9 +123,11 @@ class _Search:
         self.counter = get_counter(options.counter)
         self.fold_of = assign_folds(benchmark, options.folds, by=options.by, seed=options.seed)
         model = get_embedder(embedder)
+        if isinstance(model, CachedEmbedder) and cache is not None:
+            raise OptionError("the embedder has a cache of its own: give the cache, or the embedder without it")
         if not isinstance(model, CachedEmbedder):
             model = CachedEmbedder(model, cache if isinstance(cache, EmbeddingCache) else EmbeddingCache(cache))
-        self.embedder = CountedEmbedder(model)
+        self.embedder = model
         self._check_paid()
         self.keeping = keeping
         self.report = progress or (lambda step, done, total: None)
@@ -152,6 +154,7 @@ class _Search:
             "space": self.space.digest(),
             "measure": str(self.measure),
             "counter": self.counter.name,
+            "retriever": self.options.retriever,
             "baseline": self.options.baseline,
             "seed": self.options.seed,
             "folds": self.options.folds,
@@ -239,7 +242,7 @@ class _Search:
         if isinstance(chunker, LLMChunker):
             trial = replace(trial, asked=self._estimate(chunker))
         return run_trial(
-            trial, self.keeping(chunker), self.benchmark, self.embedder, self.measure, self.counter, self._embedding
+            trial, self.keeping(chunker), self.benchmark, self.embedder, self.options, self._progress_of_trial
         )
 
     def _estimate(self, chunker: LLMChunker) -> int:
@@ -253,9 +256,10 @@ class _Search:
             )
         return tokens
 
-    def _embedding(self, step: str, done: int, total: int) -> None:
+    def _progress_of_trial(self, step: str, done: int, total: int) -> None:
+        """Cutting is told as the first half of a trial, embedding as the second."""
         if step in ("chunk", "embed") and 0 < done < total:
-            self.report(f"{step} %", 100 * done // total, 100)
+            self.report("this trial, %", 50 * (step == "embed") + 50 * done // total, 100)
 
     # ---- what comes next
 

