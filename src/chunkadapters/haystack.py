@@ -14,16 +14,26 @@ except ImportError as error:
 
 from chunkadapters._haystack.models import as_embedder, as_llm
 from chunkadapters._haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from haystack_integrations.components.embedders.chunkadapters import (
+    ChunkcoreDocumentEmbedder,
+    ChunkcoreLateEmbedder,
+    ChunkcoreTextEmbedder,
+)
 from haystack_integrations.components.preprocessors.chunkadapters import (
+    ChunkcoreChildSplitter,
     ChunkcoreDocumentSplitter,
     ChunkcoreIndexUpdater,
 )
 from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps
 
 __all__ = [
+    "ChunkcoreChildSplitter",
+    "ChunkcoreDocumentEmbedder",
     "ChunkcoreDocumentSplitter",
     "ChunkcoreIndexUpdater",
+    "ChunkcoreLateEmbedder",
     "ChunkcoreMergeOverlaps",
+    "ChunkcoreTextEmbedder",
     "aevaluate_retriever",
     "arun_retriever",
     "as_embedder",

@@ -6,11 +6,12 @@ from typing import Any
 
 from haystack import Document
 
+from chunkadapters._merging import Hit
 from chunkadapters._retrieval import Piece, names, stated_spans
 from chunkadapters._told import DERIVED
 from chunkcore.errors import DataError
 
-__all__ = ["piece_of"]
+__all__ = ["hit_of", "piece_of"]
 
 # Where Haystack's converters and fetchers, and users, write down what a document is called.
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
@@ -32,3 +33,10 @@ def piece_of(document: Any) -> Piece:
         derived=told.get(DERIVED) is True,
         spans=stated_spans(told.get(several), told.get(f"{prefix}start"), told.get(f"{prefix}end"), text),
     )
+
+
+def hit_of(document: Document) -> Hit:
+    """A document with the one that its place is in: the root of a chain of splitters, or its source."""
+    piece, meta = piece_of(document), document.meta
+    source = meta.get("root_source_id") or meta.get("source_id")
+    return Hit(source if isinstance(source, str) else "", piece.spans, piece.text, piece.derived)

@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
 from chunkadapters._limits import TruncationWarning
 from chunkadapters.langchain.embeddings import ChunkcoreEmbeddings
 from chunkadapters.langchain.indexing import content_key
+from chunkadapters.langchain.late import add_embedded, embed_late, segment_documents
 from chunkadapters.langchain.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.langchain.models import as_embedder, as_llm
 from chunkadapters.langchain.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
@@ -26,12 +27,15 @@ __all__ = [
     "ChunkcoreTextSplitter",
     "MergeOverlaps",
     "TruncationWarning",
+    "add_embedded",
     "aevaluate_retriever",
     "arun_retriever",
     "as_embedder",
     "as_llm",
     "content_key",
+    "embed_late",
     "evaluate_retriever",
     "merge_overlaps",
     "run_retriever",
+    "segment_documents",
 ]

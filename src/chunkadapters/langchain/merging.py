@@ -9,14 +9,11 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from pydantic import Field, PrivateAttr
 
-from chunkadapters._merging import GAP, SEPARATOR, Hit, Merging, United, merged_id, merged_metadata
-from chunkadapters.langchain.pieces import piece_of
+from chunkadapters._merging import GAP, SEPARATOR, Merging, United, merged_id, merged_metadata
+from chunkadapters.langchain.pieces import hit_of
 from chunkadapters.langchain.splitter import place_of
 
 __all__ = ["MergeOverlaps", "merge_overlaps"]
-
-# Loaders make a document of each of these, and offsets are into that.
-_PARTS = ("page", "page_number", "row", "sheet", "seq_num")
 
 
 class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
@@ -72,7 +69,7 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
         Raises:
             DataError: something else than documents is among them.
         """
-        united = self._merging.unite([_hit(each) for each in documents])
+        united = self._merging.unite([hit_of(each) for each in documents])
         return [_document(each, documents) for each in united]
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
@@ -83,13 +80,6 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
 def merge_overlaps(documents: Sequence[Document], *, max_gap: int = GAP, separator: str = SEPARATOR) -> list[Document]:
     """The hits, united: `MergeOverlaps` at once."""
     return MergeOverlaps(max_gap=max_gap, separator=separator).transform_documents(documents)
-
-
-def _hit(document: Document) -> Hit:
-    piece, known = piece_of(document), document.metadata
-    source = known.get("source_id") or known.get("source")
-    parts = [f"{key}={known[key]}" for key in _PARTS if key in known]
-    return Hit("#".join([str(source), *parts]) if source else "", piece.spans, piece.text, piece.derived)
 
 
 def _document(united: United, hits: Sequence[Document]) -> Document:

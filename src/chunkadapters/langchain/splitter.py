@@ -24,7 +24,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 from chunkcore.tokens import HuggingFaceCounter
 
-__all__ = ["ChunkcoreTextSplitter", "place_of"]
+__all__ = ["ChunkcoreTextSplitter", "place_of", "source_of"]
 
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
@@ -144,7 +144,7 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
         """The chunks of (id, text, metadata) triples."""
-        rows = [(_source(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
+        rows = [(source_of(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
         # Strategies may read metadata: of which format or language a text is.
         documents = [
             CoreDocument(_identity(own_id, text, source_id), text, metadata)
@@ -181,7 +181,7 @@ def _is_chunk(metadata: dict[Any, Any]) -> bool:
     return type(metadata.get("start_index")) is int
 
 
-def _source(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
+def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and where `text` stands in it."""
     chained = _is_chunk(metadata)
     start, end = metadata.get("start_index"), metadata.get("end_index")

@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
 
 from chunkadapters._limits import TruncationWarning
 from chunkadapters.llamaindex.embedding import ChunkcoreEmbedding
+from chunkadapters.llamaindex.late import embed_late, segment_nodes
 from chunkadapters.llamaindex.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.llamaindex.models import as_embedder, as_llm
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
@@ -31,8 +32,10 @@ __all__ = [
     "as_embedder",
     "as_llm",
     "chunk_id_func",
+    "embed_late",
     "evaluate_retriever",
     "merge_overlaps",
     "run_retriever",
+    "segment_nodes",
     "update_index",
 ]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, TextNode
 
-from chunkadapters._merging import GAP, MERGED_IDS, SEPARATOR, Hit, Merging, United, merged_id, merged_metadata
+from chunkadapters._merging import GAP, MERGED_IDS, SEPARATOR, Merging, United, merged_id, merged_metadata
 from chunkadapters._origin import encode_spans
 from chunkadapters._told import SPANS
-from chunkadapters.llamaindex.pieces import piece_of
+from chunkadapters.llamaindex.pieces import hit_of
 
 __all__ = ["MergeOverlaps", "merge_overlaps"]
 
@@ -59,7 +59,7 @@ class MergeOverlaps(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        united = self._merging.unite([_hit(each.node) for each in nodes])
+        united = self._merging.unite([hit_of(each.node) for each in nodes])
         return [_node(each, nodes) for each in united]
 
 
@@ -68,12 +68,6 @@ def merge_overlaps(
 ) -> list[NodeWithScore]:
     """The hits, united: `MergeOverlaps` at once."""
     return MergeOverlaps(max_gap=max_gap, separator=separator).postprocess_nodes(list(nodes))
-
-
-def _hit(node: BaseNode) -> Hit:
-    piece = piece_of(node)
-    document = node.ref_doc_id or node.metadata.get("source_id")
-    return Hit(document if isinstance(document, str) else "", piece.spans, piece.text, piece.derived)
 
 
 def _node(united: United, hits: Sequence[NodeWithScore]) -> NodeWithScore:

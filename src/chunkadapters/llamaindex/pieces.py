@@ -6,11 +6,12 @@ from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
+from chunkadapters._merging import Hit
 from chunkadapters._retrieval import Piece, names, stated_spans
 from chunkadapters._told import DERIVED, SPANS
 from chunkcore.errors import DataError
 
-__all__ = ["piece_of"]
+__all__ = ["hit_of", "piece_of"]
 
 
 def piece_of(found: Any) -> Piece:
@@ -31,3 +32,10 @@ def piece_of(found: Any) -> Piece:
             known.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
         ),
     )
+
+
+def hit_of(node: BaseNode) -> Hit:
+    """A node with the document that its place is in."""
+    piece = piece_of(node)
+    document = node.ref_doc_id or node.metadata.get("source_id")
+    return Hit(document if isinstance(document, str) else "", piece.spans, piece.text, piece.derived)

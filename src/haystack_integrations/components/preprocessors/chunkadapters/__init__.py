@@ -1,6 +1,7 @@
 """chunkcore's chunkers as a Haystack component, and what of an index they change."""
 
+from haystack_integrations.components.preprocessors.chunkadapters.children import ChunkcoreChildSplitter
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 from haystack_integrations.components.preprocessors.chunkadapters.index_updater import ChunkcoreIndexUpdater
 
-__all__ = ["ChunkcoreDocumentSplitter", "ChunkcoreIndexUpdater"]
+__all__ = ["ChunkcoreChildSplitter", "ChunkcoreDocumentSplitter", "ChunkcoreIndexUpdater"]

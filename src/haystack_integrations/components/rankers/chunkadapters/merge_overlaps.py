@@ -7,8 +7,8 @@ from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from chunkadapters._haystack.pieces import piece_of
-from chunkadapters._merging import GAP, SEPARATOR, Hit, Merging, United, merged_id, merged_metadata
+from chunkadapters._haystack.pieces import hit_of
+from chunkadapters._merging import GAP, SEPARATOR, Merging, United, merged_id, merged_metadata
 from haystack_integrations.components.preprocessors.chunkadapters.places import place
 
 __all__ = ["ChunkcoreMergeOverlaps"]
@@ -71,19 +71,13 @@ class ChunkcoreMergeOverlaps:
         """
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
             raise TypeError(f"{type(self).__name__} expects a list of Documents as input, got {_described(documents)}")
-        return {"documents": [_document(each, documents) for each in self._merging.unite(list(map(_hit, documents)))]}
+        return {"documents": [_document(each, documents) for each in self._merging.unite(list(map(hit_of, documents)))]}
 
 
 def _described(given: Any) -> str:
     if not isinstance(given, list):
         return type(given).__name__
     return f"a list with {next(type(each).__name__ for each in given if not isinstance(each, Document))}"
-
-
-def _hit(document: Document) -> Hit:
-    piece, meta = piece_of(document), document.meta
-    source = meta.get("root_source_id") or meta.get("source_id")
-    return Hit(source if isinstance(source, str) else "", piece.spans, piece.text, piece.derived)
 
 
 def _document(united: United, hits: Sequence[Document]) -> Document:
