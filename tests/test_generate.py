@@ -901,6 +901,35 @@ def test_a_dry_run_tells_calls_and_cost_and_writes_nothing(docs, model, tmp_path
     assert not list(tmp_path.glob("q*"))
 
 
+def test_questions_that_somebody_wrote_are_not_written_over(docs, model, tmp_path, capsys):
+    output = tmp_path / "questions.jsonl"
+    output.write_text("mine")
+    assert main(command(docs, output)) == 2
+    assert "questions.jsonl is there, and was not written by chunkcore generate" in capsys.readouterr().err
+    assert output.read_text() == "mine"
+    assert model.usage.calls == 0
+
+
+def test_a_collection_s_own_questions_are_no_document(model, tmp_path, capsys):
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "story.txt").write_text(STORY.text)
+    (tmp_path / "questions.jsonl").write_text(json.dumps({"question": "Who?", "evidence": [SENTENCES[0]]}))
+    output = tmp_path / "more.jsonl"
+    assert main(command(tmp_path, output, "-n", "3", "--embedder", "none")) == 0
+    assert {json.loads(line)["document_id"] for line in output.read_text().splitlines()} == {"story.txt"}
+    assert not load_benchmark(tmp_path, output).problems
+    assert main(command(tmp_path, tmp_path / "documents" / "more.jsonl")) == 2
+
+
+def test_the_info_tells_other_documents_apart():
+    infos = [
+        generate_benchmark(documents, fake(honest), quick(1)).info
+        for documents in ([STORY], [STORY, SHORT], [Document(STORY.id, STORY.text + " ")])
+    ]
+    assert len({each["documents_hash"] for each in infos}) == 3
+    assert infos[0]["documents_hash"] == generate_benchmark([STORY], fake(honest), quick(2)).info["documents_hash"]
+
+
 def test_a_cap_is_told_with_how_to_go_on_and_is_exit_code_1(docs, model, tmp_path, capsys):
     output = tmp_path / "q.jsonl"
     assert main(command(docs, output, "-n", "10", "--max-calls", "4")) == 1

@@ -93,7 +93,7 @@ def generate(
     output_price: Annotated[float | None, typer.Option(help="Of a million tokens that it writes.")] = None,
 ) -> None:
     """Write questions about documents, each with the excerpts that answer it, by a language model."""
-    from chunkcore.evaluation.loading import load_documents
+    from chunkcore.evaluation.loading.own import read_own
     from chunkcore.generation import CallBudget, GenerationOptions, Journal, estimate_generation, generate_benchmark
     from chunkcore.generation.files import files_beside, write_generated
     from chunkcore.models.llm import get_llm
@@ -113,8 +113,8 @@ def generate(
     )
     model = get_llm(llm)
     files = files_beside(output)
-    _keep_apart(docs, output)
-    documents = load_documents(docs)
+    _keep_apart(docs, files)
+    documents = read_own(docs, []).documents
     if dry_run:
         typer.echo(terminal_text(f"{model.name}: {spent(estimate_generation(documents, options), prices)}"))
         typer.echo(
@@ -163,18 +163,23 @@ def _threshold(name: str, text: str) -> Threshold:
         raise OptionError(f"{name} is a cosine, propose, or none; got {text!r}") from None
 
 
-def _keep_apart(docs: Path, output: Path) -> None:
-    """See that what is written is not read as a document the next time.
+def _keep_apart(docs: Path, files: GenerationFiles) -> None:
+    """See that nothing is written over that somebody wrote, or is read as a document the next time.
 
     Raises:
-        OptionError: it would be.
+        OptionError: something would be.
     """
     from chunkcore.errors import OptionError
 
+    if files.questions.exists() and not files.journal.exists():
+        raise OptionError(f"{files.questions} is there, and was not written by chunkcore generate: name another file")
     root = docs.resolve()
-    if root.is_dir() and not (root / "documents.jsonl").is_file() and root in output.resolve().parents:
+    if (root / "documents").is_dir() and (root / "questions.jsonl").is_file():
+        root /= "documents"
+    if not (root / "documents.jsonl").is_file() and root in files.questions.resolve().parents:
         raise OptionError(
-            f"--output {output} lies in the folder of the documents, and would be taken for one: write it elsewhere"
+            f"--output {files.questions} lies in the folder of the documents, and would be taken for one: "
+            "write it elsewhere"
         )
 
 

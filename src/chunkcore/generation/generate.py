@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from chunkcore.generation.prompts import MODES, Mode, Written, prompt_version, q
 from chunkcore.generation.samples import Sample, Schedule
 from chunkcore.models import Embedder
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, get_llm
+from chunkcore.version import installed_version
 
 __all__ = ["Generated", "GenerationOptions", "Rejection", "estimate_generation", "generate_benchmark"]
 
@@ -394,12 +396,14 @@ def _info(
     """What somebody needs to know who wants to do the same."""
     represented = {kept.sample.document.id for kept in made.kept}
     return {
+        "chunkcore": installed_version(),
         "model": llm.name,
         "model_fingerprint": llm.fingerprint,
         "prompt": prompt_version(options.mode),
         "seed": options.seed,
         "options": asdict(options),
         "documents": len(documents),
+        "documents_hash": _hash(documents),
         "asked": made.asked,
         "kept_before_filters": len(made.kept),
         "without_question": [each.id for each in documents if each.id not in represented],
@@ -407,3 +411,12 @@ def _info(
         "duplicate_threshold": filtered.duplicate if filtered else None,
         "relevance_threshold": filtered.relevance if filtered else None,
     }
+
+
+def _hash(documents: Sequence[Document]) -> str:
+    """32 hexadecimal digits of all ids and texts."""
+    digest = blake2b(digest_size=16)
+    for text in (text for document in documents for text in (document.id, document.text)):
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()

@@ -18,6 +18,7 @@ __all__ = ["cosine_histogram", "filter_page"]
 
 _WIDTH, _HEIGHT = 760, 220
 _BINS = 50
+_LONGEST = 400  # characters of a text that a table shows
 _SHOWN = 8  # pairs on either side of a threshold
 
 _STYLE = """
@@ -32,7 +33,7 @@ svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-
 svg text { fill: var(--soft); } svg .mark { fill: var(--mark); font-weight: 600; }
 svg .axis { stroke: var(--soft); } svg .threshold { stroke: var(--mark); stroke-width: 2; stroke-dasharray: 6 3; }
 svg .bars { fill: var(--ink); opacity: .65; } svg .others { fill: none; stroke: var(--soft); stroke-width: 1.5; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } code { white-space: nowrap; }
 table { border-collapse: collapse; font-size: .92rem; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line);
   overflow-wrap: anywhere; unicode-bidi: plaintext; }
@@ -44,11 +45,6 @@ p { max-width: 46rem; } .note { color: var(--soft); }
 
 def filter_page(filtered: Filtered) -> str:
     """The page as HTML. It loads nothing and runs nothing; what the model wrote stands in it as text alone."""
-    found, questions = filtered.similarities, filtered.questions
-    flat = [each for several in filtered.excerpts for each in several]
-    own = found.excerpts[found.own]
-    owners = np.nonzero(found.own)[0]
-    pairs = np.column_stack(np.triu_indices(len(questions), 1))
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{digest}'"
     parts = [
@@ -56,31 +52,52 @@ def filter_page(filtered: Filtered) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>What the filters went by</title><style>{_STYLE}</style><body>",
-        f"<h1>What the filters went by: {len(questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
-        "<h2>Are excerpts about their question?</h2>",
-        f"<p>{_rule(filtered.relevance, 'A question with an excerpt under {} is dropped.')} "
-        'The outline is the same for the excerpts of other questions.</p><p class="note">Cosines of questions with '
-        "their own excerpts.</p>",
-        cosine_histogram(
-            own, filtered.relevance, title="Questions and their excerpts", others=found.excerpts[found.elsewhere]
-        ),
-        _nearest(
-            own, filtered.relevance, lambda at: (questions[owners[at]], flat[at]), ("question", "excerpt"), above=False
-        ),
-        "<h2>Are questions asked twice?</h2>",
-        f"<p>{_rule(filtered.duplicate, 'Of two questions over {} the later one is dropped.')}</p>"
-        '<p class="note">Cosines of all pairs of questions. The height is on a root scale: few pairs matter.</p>',
-        cosine_histogram(found.pairs, filtered.duplicate, title="Pairs of questions", root=True),
-        _nearest(
-            found.pairs,
-            filtered.duplicate,
-            lambda at: (questions[pairs[at, 0]], questions[pairs[at, 1]]),
-            ("earlier question", "later question"),
-            above=True,
-        ),
+        f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
+        "<p>Look at the pairs next to the thresholds. Where another one suits better, run the same command with "
+        "<code>--relevance</code> or <code>--duplicate</code> and a number: no call to the model is made for that.</p>",
+        *_relevance(filtered),
+        *_duplicates(filtered),
         "</body></html>\n",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _relevance(filtered: Filtered) -> list[str]:
+    found = filtered.similarities
+    own = found.excerpts[found.own]
+    owners = np.nonzero(found.own)[0]
+    excerpts = [each for several in filtered.excerpts for each in several]
+
+    def texts(at: int) -> tuple[str, str]:
+        return filtered.questions[owners[at]], excerpts[at]
+
+    return [
+        "<h2>Are excerpts about their question?</h2>",
+        f"<p>{_rule(filtered.relevance, 'A question with an excerpt under {} is dropped.')}</p>",
+        '<p class="note">Bars: cosines of questions with their own excerpts. Outline, at its own scale: with the '
+        "excerpts of other questions.</p>",
+        cosine_histogram(
+            own, filtered.relevance, title="Questions and their excerpts", others=found.excerpts[found.elsewhere]
+        ),
+        _nearest(own, filtered.relevance, texts, ("question", "excerpt"), above=False),
+    ]
+
+
+def _duplicates(filtered: Filtered) -> list[str]:
+    values = filtered.similarities.pairs
+    first, second = np.triu_indices(len(filtered.questions), 1)
+
+    def texts(at: int) -> tuple[str, str]:
+        return filtered.questions[first[at]], filtered.questions[second[at]]
+
+    return [
+        "<h2>Are questions asked twice?</h2>",
+        f"<p>{_rule(filtered.duplicate, 'Of two questions over {} the later one is dropped.')}</p>",
+        '<p class="note">Cosines of all pairs of questions. The height is the square root of their number, since the '
+        "few on the right are what matters.</p>",
+        cosine_histogram(values, filtered.duplicate, title="Pairs of questions", root=True),
+        _nearest(values, filtered.duplicate, texts, ("earlier question", "later question"), above=True),
+    ]
 
 
 def cosine_histogram(
@@ -187,7 +204,7 @@ def _nearest(
     for index in order[max(0, middle - _SHOWN) : middle + _SHOWN].tolist():
         value = float(values[index])
         beyond = threshold is not None and (value > threshold if above else value < threshold)
-        cells = "".join(f"<td>{_safe(text)}</td>" for text in texts(index))
+        cells = "".join(f"<td>{_safe(_cut(text))}</td>" for text in texts(index))
         rows.append(f"<tr{' class=out' if beyond else ''}><td>{value:.3f}{' ×' if beyond else ''}</td>{cells}</tr>")
     head = "".join(f"<th>{_safe(title)}</th>" for title in ("cosine", *titles))
     return (
@@ -200,6 +217,10 @@ def _rule(threshold: float | None, sentence: str) -> str:
     if threshold is None:
         return "No threshold was given, or there are too few questions to propose one: nothing was dropped."
     return sentence.format(f"{threshold:.3f}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _safe(text: str) -> str:
