@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.report import Study, html_report
+from chunkcore.report.excerpts import excerpts
 from chunkcore.report.text import page_text
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.report_data import NASTY, large, study
@@ -215,6 +217,37 @@ def test_the_switch_of_k_marks_only_what_counts(opened):
     assert opened.ask("document.querySelector('#v-hits > li').className") == "last"
 
 
+def test_what_is_not_carried_is_told_where_it_is_missing(tab, story, tmp_path, monkeypatch):
+    long = [Document(each.id, f"{each.text}\n" + "Filler follows here. " * 4000) for each in story.benchmark.documents]
+    runs = [report.run for report in story.comparison.reports]
+    benchmark = Benchmark("story", long, story.benchmark.queries)
+    reports = [evaluate(benchmark, run, ["Recall@5"]) for run in runs]
+    monkeypatch.setattr("chunkcore.report.viewer.excerpts", partial(excerpts, room=900))
+    show(tab, html_report(Study(compare(reports, resamples=100), benchmark)), tmp_path)
+    assert "too large for one page" in " ".join(texts(tab, "#viewer > .note"))
+    to_viewer(tab)
+    (left,) = texts(tab, "#v-rows .gap")
+    assert re.fullmatch(r"8\d,\d{3} characters are not carried in this page", left)
+    assert texts(tab, "#v-rows mark") == ["evidence 1valve is red 🔴"]
+    assert tab.errors == []
+
+
+def test_documents_and_evidence_are_shown_without_a_run_too(tab, story, tmp_path):
+    reports = [replace(report, run=None) for report in story.comparison.reports]
+    show(tab, html_report(replace(story, comparison=replace(story.comparison, reports=tuple(reports)))), tmp_path)
+    to_viewer(tab)
+    assert rows(tab)[0][1].startswith("The evidence 1valve is red 🔴. The pump")
+    assert texts(tab, "#v-hits-note") == ["The run of this strategy is not in this page."]
+    assert tab.errors == []
+
+
+def test_a_browser_that_cannot_unpack_says_so(tab, story, tmp_path):
+    page = html_report(story).replace("new DecompressionStream(", "new NoSuchStream(")
+    show(tab, re.sub(r"<meta http-equiv.*?>", "", page), tmp_path)
+    to_viewer(tab)
+    assert texts(tab, "#v-rows > li") == ["This browser cannot unpack the documents; one of 2023 or later can."]
+
+
 # ---- the keyboard alone
 
 
@@ -313,7 +346,7 @@ HIDDEN = """Math.max(...[document.documentElement, ...document.querySelectorAll(
 def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tab, tmp_path):
     sizes = ("size=200", "size=400,overlap=200", "size=400")
     names = tuple(f"{name}:{size}" for name in ("recursive", "fixed_token", "cluster_semantic") for size in sizes)[:8]
-    wide = study(names=names, questions=472)
+    wide = study(names=names, questions=472, price=123.4)
     seconds = {"chunk": 1234.5, "embed": 12345.6, "search": 12.3}
     reports = [
         replace(

@@ -197,7 +197,7 @@ const viewer = (() => {
     if (made.disabled) made.classList.add("nowhere");
     else {
       made.addEventListener("click", () => goTo(piece.document, piece.spans[0][0], `rank ${rank}`));
-      if (!piece.text) snippet(piece).then((text) => { words.textContent = text; });
+      if (!piece.text) snippet(piece).then((text) => { words.textContent = text; }, showFailure);
     }
     const item = element("li", holds.length ? "good" : "", made);
     if (String(rank) === data.ks[chosenK()]) item.classList.add("last");
@@ -333,6 +333,12 @@ const viewer = (() => {
     by("v-size").textContent = `${chunks}${count(data.documents.sizes[state.document])} characters`;
   };
 
+  const showFailure = () => {
+    const text = "This browser cannot unpack the documents; one of 2023 or later can.";
+    list.replaceChildren(element("li", "row gap", text));
+    status(text);
+  };
+
   // ---- choosing
   let turn = 0;
   const choose = async (change, to = null) => {
@@ -343,7 +349,7 @@ const viewer = (() => {
     by("v-system").value = String(state.system);
     showQuestion();
     showChoices();
-    try { await showDocument(mine); } catch { status("This browser can not unpack the documents: a newer one can."); return; }
+    try { await showDocument(mine); } catch { showFailure(); return; }
     if (mine !== turn) return;
     const first = view.evidence[0]?.start ?? [...view.hits.keys()].find((piece) => piece.document === state.document)?.spans[0][0] ?? 0;
     showRowsAround(to ?? first);
@@ -365,7 +371,7 @@ const viewer = (() => {
     if (near) near.selected = true; else by("v-document").value = String(state.document);
   };
   const goTo = async (document, offset, what) => {
-    if (document !== state.document) await choose({ document }, offset); else showRowsAround(offset);
+    if (document === state.document) showRowsAround(offset); else await choose({ document }, offset);
     status(`${name(state.document)}, ${what}`);
   };
   const step = (by_) => {
