@@ -282,7 +282,7 @@ def evidence_inference(root: Path) -> Path:
         "0,1,77,1,1,significantly decreased,Pain fell.,-1,1,13,23",
         "3,1,77,1,1,significantly decreased,It fell.,-1,1,33,41",
         "3,1,77,0,1,no significant difference,Trial,-1,1,7,12",
-        "0,2,77,1,1,significantly decreased,Pain fell.,-1,1,-1,-1",
+        "0,2,77,1,1,significantly decreased,Pain fell.,-1,1,14,24",
         "0,3,77,1,1,no significant difference,It fell.,-1,1,-1,-1",
         "0,4,99,1,1,no significant difference,x,-1,1,0,1",
     ]
@@ -293,7 +293,10 @@ def evidence_inference(root: Path) -> Path:
 def qmsum(root: Path) -> Path:
     turns = [("A", "Hello ."), ("B", "Budget ?"), ("A", "Five ."), ("B", "Bye .")]
     meeting = {
-        "topic_list": [{"topic": "Money", "relevant_text_span": [["1", "2"]]}],
+        "topic_list": [
+            {"topic": "Hello", "relevant_text_span": [["0", "0"]]},
+            {"topic": "Money", "relevant_text_span": [["1", "2"]]},
+        ],
         "general_query_list": [{"query": "Summarize the whole meeting.", "answer": "Money."}],
         "specific_query_list": [
             {"query": "How much?", "answer": "Five.", "relevant_text_span": [["1", "2"]]},
@@ -335,6 +338,12 @@ RAGBENCH_ROWS: list[dict[str, Any]] = [
         "id": "r4", "question": "Cut otherwise?", "response": "x", "dataset_name": "covidqa_test",
         "documents": ["Dr. Fox naps. [1] Dr. Owl hunts."],
         "documents_sentences": [[["0a", "Dr. Fox naps."], ["0b", "Dr. Owl hunts."]]],
+        "all_relevant_sentence_keys": ["0b"],
+    },
+    {
+        "id": "r5", "question": "Which of them?", "response": "x", "dataset_name": "covidqa_test",
+        "documents": ["It helps. Not so: It helps."],
+        "documents_sentences": [[["0a", "Not so:"], ["0b", "It helps."]]],
         "all_relevant_sentence_keys": ["0b"],
     },
 ]  # fmt: skip

@@ -147,6 +147,17 @@ def test_what_is_marked_impossible_is_unanswerable_whatever_else_is_said(tmp_pat
     assert list(without(load_benchmark(tmp_path))) == ["a2"]
 
 
+def test_an_article_that_stands_in_two_files_is_one_document(tmp_path: Path) -> None:
+    """As CUAD's folder has it: all questions in one file, and those to test on in another."""
+    text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")
+    write(tmp_path / "test.json", text)
+    write(tmp_path / "package.json", '{"name": "x"}')
+    with pytest.warns(UserWarning, match=r"1 of the files in .* left out, being of another layout: package\.json"):
+        loaded = load_benchmark(tmp_path)
+    assert ([each.id for each in loaded.documents], [each.id for each in loaded.queries]) == (["Animals"], ["a1", "a4"])
+    assert "the id was given before, at dev-v2.0.json" in reasons(loaded)["a4"]
+
+
 def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
     file = layouts.squad(tmp_path) / "dev-v2.0.json"
     data = json.loads(file.read_text("utf-8"))
@@ -195,6 +206,13 @@ def test_qasper_highlighted_sentences_are_sought_in_the_paragraphs_that_were_mar
     assert said(loaded, "q-nap") == ["They nap a lot.", "We watched."]
     assert said(loaded, "q-table") == ["Table 1: Naps by day."]
     assert set(reasons(loaded)) == {"q-twice", "q-gone", "q-float"}
+
+
+def test_a_highlighted_sentence_that_stands_twice_in_its_paragraph_is_no_place(tmp_path: Path) -> None:
+    file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
+    file.write_text(file.read_text("utf-8").replace("Foxes nap. They", "They nap a lot. They"), "utf-8")
+    assert said(load_benchmark(tmp_path), "q-nap")[0] == "They nap a lot. They nap a lot."
+    assert "occurs 2 times" in reasons(load_benchmark(tmp_path, layout="qasper_highlighted"))["q-nap"]
 
 
 def test_quality_has_choices_and_no_evidence(tmp_path: Path) -> None:
@@ -303,6 +321,7 @@ def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
         "Masks help. Masks help. Tea is hot.",
         "Owls hunt.",
         "Dr. Fox naps. [1] Dr. Owl hunts.",
+        "It helps. Not so: It helps.",
     ]
     first, last = loaded.queries
     assert [(each.span.start, each.span.end) for each in first.evidence] == [(12, 23), (0, 10)]
@@ -313,7 +332,10 @@ def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
         False,
     )
     assert list(without(loaded)) == ["r2"]
-    assert reasons(loaded) == {"r3": "test.jsonl, line 3: its relevant sentence 'general' is none of its documents'"}
+    found = reasons(loaded)
+    assert set(found) == {"r3", "r5"}
+    assert found["r3"] == "test.jsonl, line 3: its relevant sentence 'general' is none of its documents'"
+    assert "'It helps.' occurs 2 times" in found["r5"]
 
 
 def test_ragbench_as_parquet_is_the_same(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError
+from chunkcore.evaluation.loading.files import listed
 from chunkcore.evaluation.loading.rows import Row
 from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
 
 __all__ = ["documents_of", "load_documents"]
-
-_NAMED = 5  # files that a warning names
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
@@ -80,17 +79,12 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
         except NoTextError:
             without_text.append(name)
     if not found:
-        seen = f"; empty or no text: {_listed(without_text)}" if without_text else ""
+        seen = f"; empty or no text: {listed(without_text)}" if without_text else ""
         raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl{seen}")
     if without_text:
         count = "1 file is" if len(without_text) == 1 else f"{len(without_text):,} files are"
-        warnings.warn(f"{count} left out of {root}, being empty or no text: {_listed(without_text)}", stacklevel=3)
+        warnings.warn(f"{count} left out of {root}, being empty or no text: {listed(without_text)}", stacklevel=3)
     return found
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _from_lines(path: Path) -> list[Document]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
-__all__ = ["begins_with", "data_files", "lacking", "lacks_keys", "regular_files", "with_keys"]
+__all__ = ["begins_with", "data_files", "lacking", "lacks_keys", "listed", "regular_files", "with_keys"]
 
 _HEAD = 1024**2  # bytes of a JSON file whose keys are looked at
+_LOOKED_AT = 100  # files of a folder, which may have very many, by which a layout is recognised
+_NAMED = 5  # files that a message names
 _KEY = re.compile(rb'"([A-Za-z_][A-Za-z0-9_]*)"\s*:')
 
 
@@ -17,26 +21,44 @@ def lacking(root: Path, *names: str) -> str:
     return " and ".join(name for name in names if not (root.is_dir() and any(root.glob(name))))
 
 
-def data_files(root: Path, suffixes: Collection[str] = ()) -> list[Path]:
-    """The file itself, or a folder's files of these suffixes (of any, where none is given), by name."""
+def data_files(root: Path, suffixes: Collection[str]) -> list[Path]:
+    """The file itself, or a folder's files of these suffixes, by name."""
     if not root.is_dir():
         return [root] if root.is_file() else []
     return sorted(
         file
         for file in root.iterdir()
-        if file.is_file() and not file.name.startswith(".") and (not suffixes or file.suffix.lower() in suffixes)
+        if file.is_file() and not file.name.startswith(".") and file.suffix.lower() in suffixes
     )
 
 
-def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str] = ()) -> list[Path]:
-    """Those of the files whose first megabyte has all of these as keys of JSON objects."""
-    return [file for file in data_files(root, suffixes) if set(keys) <= _keys_seen(file)]
+def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> list[Path]:
+    """Those of the files whose first megabyte has all of these as keys of JSON objects; a warning names the others."""
+    files = data_files(root, suffixes)
+    found = [file for file in files if set(keys) <= _keys_seen(file)]
+    others = [file.name for file in files if file not in found]
+    if others:
+        warnings.warn(
+            f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}", stacklevel=3
+        )
+    return found
 
 
-def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str] = ()) -> str:
-    """What is missing where `with_keys` finds no file, in words."""
-    kind = f"{' or '.join(suffixes)} file" if suffixes else "JSON file"
-    return "" if with_keys(root, keys, suffixes) else f"a {kind} with the keys {', '.join(keys)}"
+def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> str:
+    """What is missing where none of the first files is of `with_keys`, in words."""
+    if any(set(keys) <= _keys_seen(file) for file in data_files(root, suffixes)[:_LOOKED_AT]):
+        return ""
+    return f"a {' or '.join(suffixes)} file with the keys {', '.join(keys)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of the names, and how many more there are.
+
+    >>> listed(["a", "b", "c", "d", "e", "f", "g"])
+    'a, b, c, d, e and 2 more'
+    """
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def regular_files(root: Path) -> Iterator[Path]:
@@ -52,9 +74,9 @@ def regular_files(root: Path) -> Iterator[Path]:
                 yield from regular_files(each)
 
 
-def begins_with(root: Path, mark: bytes, *, looked_at: int = 20) -> bool:
+def begins_with(root: Path, mark: bytes) -> bool:
     """Whether one of the first files begins with a mark."""
-    return any(_head(file, len(mark)) == mark for _, file in zip(range(looked_at), regular_files(root), strict=False))
+    return any(_head(file, len(mark)) == mark for file in islice(regular_files(root), _LOOKED_AT))
 
 
 def _keys_seen(file: Path) -> set[str]:

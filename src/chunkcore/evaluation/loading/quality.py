@@ -13,6 +13,7 @@ from chunkcore.evaluation.textfiles import json_lines
 
 __all__ = ["QUALITY"]
 
+_SUFFIXES = (".train", ".dev", ".test", ".jsonl")
 _KEYS = ("article_id", "article", "set_unique_id", "questions")
 _TOLD = ("title", "author", "source", "topic", "url", "license", "year")
 
@@ -25,7 +26,7 @@ def _read(root: Path, _: Path | None) -> Contents:
     """
     documents: dict[str, Row] = {}
     questions: list[Row] = []
-    for file in with_keys(root, _KEYS):
+    for file in with_keys(root, _KEYS, _SUFFIXES):
         for number, row in json_lines(file):
             place = f"{file}, line {number}"
             identity, text = member(row, "article_id", str, place), member(row, "article", str, place)
@@ -62,6 +63,6 @@ QUALITY = Layout(
     name="quality",
     files='QuALITY.v1.0.1.htmlstripped.dev, lines of {"article_id", "article", "questions"}',
     holds="answers",
-    lacks=lambda root: lacks_keys(root, _KEYS),
+    lacks=lambda root: lacks_keys(root, _KEYS, _SUFFIXES),
     read=_read,
 )

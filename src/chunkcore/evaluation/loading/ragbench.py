@@ -9,7 +9,7 @@ from typing import Any
 from chunkcore.document import Span
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.loading.documents import documents_of
-from chunkcore.evaluation.loading.files import data_files, with_keys
+from chunkcore.evaluation.loading.files import data_files, lacks_keys, with_keys
 from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
 from chunkcore.evaluation.textfiles import json_lines
 
@@ -45,15 +45,19 @@ def _read(root: Path, _: Path | None) -> Contents:
     return Contents(documents_of(documents), questions)
 
 
-def _files(root: Path) -> list[Path]:
-    """Lines or Parquet, in the folder or in one of its folders, as the collection's parts have one each."""
+def _folders(root: Path) -> list[Path]:
+    """The folder and those in it: the collection's parts have one each."""
     inner = sorted(root.iterdir()) if root.is_dir() else []
-    folders = [root, *(each for each in inner if each.is_dir() and not each.name.startswith("."))]
+    return [root, *(each for each in inner if each.is_dir() and not each.name.startswith("."))]
+
+
+def _files(root: Path) -> list[Path]:
+    if root.suffix.lower() == ".parquet" and root.is_file():
+        return [root]
     return [
         file
-        for folder in folders
+        for folder in _folders(root)
         for file in sorted([*with_keys(folder, _KEYS, (".jsonl",)), *data_files(folder, (".parquet",))])
-        if file.suffix.lower() in (".jsonl", ".parquet")
     ]
 
 
@@ -149,7 +153,10 @@ def _located(text: str, sentences: Sequence[str]) -> list[Span | None]:
 
 
 def _lacks(root: Path) -> str:
-    return "" if _files(root) else f"a .jsonl file with the keys {', '.join(_KEYS)}, or a .parquet file"
+    missing = [lacks_keys(folder, _KEYS, (".jsonl",)) for folder in _folders(root)]
+    parquet = (file for folder in _folders(root) for file in data_files(folder, (".parquet",)))
+    some = not all(missing) or any(file.suffix.lower() == ".parquet" for file in parquet)
+    return "" if some else f"{missing[0]}, or a .parquet file"
 
 
 RAGBENCH = Layout(

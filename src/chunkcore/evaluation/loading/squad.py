@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +22,33 @@ _BETWEEN = "\n\n"
 def _read(root: Path, _: Path | None) -> Contents:
     """An article is one document: its contexts with a blank line between.
 
-    Its id is its title, or its first paragraph's ``document_id``. Evidence is every answer's place, verified against
-    its text; where annotators marked several, all of them. What is marked ``is_impossible``, or has no answer, is
-    without evidence, and ``metadata["unanswerable"]`` says so.
+    Its id is its title, or its first paragraph's ``document_id``; an article that stands in several files is one
+    document, and others of one title have a number. Evidence is every answer's place, verified against its text; where
+    annotators marked several, all of them. What is marked ``is_impossible``, or has no answer, is without evidence, and
+    ``metadata["unanswerable"]`` says so.
     """
-    documents: list[Row] = []
+    documents: dict[str, Row] = {}
     questions: list[Row] = []
-    ids: Counter[str] = Counter()
     for file in with_keys(root, _KEYS, _SUFFIXES):
         for number, article in enumerate(member(read_json(file), "data", list, str(file))):
             place = f"{file}, data[{number}]"
             paragraphs = member(article, "paragraphs", list, place)
-            name = _name(article, paragraphs, f"{file.stem}-{number + 1}")
-            ids[name] += 1
-            identity = f"{name}-{ids[name]}" if ids[name] > 1 else name
             contexts = [member(each, "context", str, f"{place}.paragraphs[{n}]") for n, each in enumerate(paragraphs)]
-            documents.append((place, {"id": identity, "text": _BETWEEN.join(contexts)}))
+            text = _BETWEEN.join(contexts)
+            identity = _unused(_name(article, paragraphs, f"{file.stem}-{number + 1}"), text, documents)
+            documents[identity] = (place, {"id": identity, "text": text})
             start = 0
             for n, (paragraph, context) in enumerate(zip(paragraphs, contexts, strict=True)):
                 found = _questions(paragraph, f"{place}.paragraphs[{n}]", identity, start)
                 questions += [(brief(here, file), row) for here, row in found]
                 start += len(context) + len(_BETWEEN)
-    return Contents(documents_of(documents), questions)
+    return Contents(documents_of(documents.values()), questions)
+
+
+def _unused(name: str, text: str, documents: dict[str, Row]) -> str:
+    """The name, or with a number the first one that no article of another text has."""
+    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in numbered if each not in documents or documents[each][1]["text"] == text)
 
 
 def _name(article: dict[str, Any], paragraphs: list[Any], otherwise: str) -> str:
