@@ -7,6 +7,7 @@ import json
 from itertools import combinations, pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers import FixedSentences, FixedToken, Recursive
 from chunkcore.cli import main
-from chunkcore.document import Chunk, Span
+from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.evaluation.segmentation import boundary_scores, boundary_similarity, pk, window_diff, window_size
 from chunkcore.evaluation.segments import (
@@ -27,7 +27,6 @@ from chunkcore.evaluation.segments import (
     score_baselines,
     score_segments,
 )
-from chunkcore.segmenters.labelled import LabelledText
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
@@ -148,7 +147,7 @@ def masses(starts: set[int], count: int) -> tuple[int, ...]:
     return tuple(after - before for before, after in pairwise(places))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), st.integers(2, 30), st.integers(1, 5))
 def test_boundary_similarity_is_segevals(segeval, data, count, near):
     starts = st.sets(st.integers(1, count - 1))
@@ -169,7 +168,7 @@ def test_exact_precision_and_recall_are_segevals(segeval, data, count):
     assert found.f1 == pytest.approx(float(segeval.fmeasure(confusion, 1)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), st.integers(3, 40))
 def test_pk_and_window_diff_are_nltks(data, count):
     """nltk reads a string with 1 where a boundary follows a unit.
@@ -195,11 +194,8 @@ def test_the_default_window_is_half_a_segment():
 STORY = "The fox naps. The fox wakes. Boats sail far. Boats come home. Rain falls."
 
 
-def story(boundaries: list[int], text: str = STORY, name: str = "story") -> LabelledText:
-    ranges = sentence_ranges(text)
-    starts = np.unique(np.searchsorted(ranges[:, 0], boundaries))
-    starts = starts[(starts > 0) & (starts < len(ranges))]
-    return LabelledText(name, (), starts, text, ranges, np.array(boundaries, dtype=np.int64))
+def story(boundaries: list[int], text: str = STORY, name: str = "story", **metadata: Any) -> Document:
+    return Document(name, text, {"boundaries": boundaries, **metadata})
 
 
 def pieces(*groups: tuple[tuple[int, int], ...]) -> list[Chunk]:
@@ -278,6 +274,8 @@ def test_a_text_of_one_sentence_says_nothing():
         (lambda: SegmentOptions(tolerance=-1), OptionError, "tolerance is at least 0"),
         (lambda: score_segments([], []), DataError, "no texts"),
         (lambda: score_segments([story([]), story([])], []), DataError, "one id"),
+        (lambda: score_segments([Document("d", STORY)], []), DataError, "document 'd': .*got no boundaries"),
+        (lambda: score_baselines([story([5, 3])]), DataError, "ascending offsets .*got 3 after 5"),
     ],
 )
 def test_what_cannot_be_scored_is_told(make, error, message):

@@ -8,6 +8,7 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> 
 [('The fox naps.', 0, 13), ('The dog naps.', 14, 27), ('The fox wakes.', 28, 42)]
 """
 
+from chunkcore.answering import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.chunkers import (
     Agentic,
     Auto,
@@ -66,6 +67,7 @@ from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.evaluation.segmentation import BoundaryScores, boundary_scores, boundary_similarity, pk, window_diff
+from chunkcore.evaluation.segments import SegmentOptions, SegmentReport, score_segments
 from chunkcore.evaluation.sweep import Sweep, run_sweep
 from chunkcore.generation import (
     CallBudget,
@@ -93,12 +95,15 @@ from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, 
 from chunkcore.protocols import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.tuning import TuneOptions, Tuning, tune
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
     "LLM",
     "Agentic",
     "Aligner",
+    "Answer",
+    "AnswerRun",
     "Auto",
     "Benchmark",
     "BoundaryScores",
@@ -165,6 +170,8 @@ __all__ = [
     "Retrieved",
     "Retriever",
     "Run",
+    "SegmentOptions",
+    "SegmentReport",
     "Segmenter",
     "SemanticOverlap",
     "Sentence",
@@ -176,9 +183,12 @@ __all__ = [
     "TextTiling",
     "TokenCounter",
     "TokenEmbedder",
+    "TuneOptions",
+    "Tuning",
     "UpdatePlan",
     "Usage",
     "ValidationOptions",
+    "answer_questions",
     "boundary_scores",
     "boundary_similarity",
     "build_chunker",
@@ -209,9 +219,12 @@ __all__ = [
     "run_chunkers",
     "run_sweep",
     "sample_queries",
+    "score_answers",
+    "score_segments",
     "stitch",
     "strategies",
     "top_k",
+    "tune",
     "validate_benchmark",
     "whole_sentences",
     "window_diff",

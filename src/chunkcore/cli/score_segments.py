@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from chunkcore.chunkers.base import Chunker
+    from chunkcore.document import Document
     from chunkcore.evaluation.segments import SegmentReport, SegmentUnit
     from chunkcore.models import Embedder
-    from chunkcore.segmenters.labelled import LabelledText
 
 __all__ = ["DEFAULT_STRATEGIES", "HELP", "score_segments"]
 
@@ -34,7 +34,8 @@ HELP = help_text(
     f"""Score strategies against gold boundaries: do chunks begin where the topic changes?
 
 --texts is a file with a text a line, {{"id", "text", "boundaries"}}: the offsets, in characters, at which sections
-begin, but for the first; "sentences", pairs of offsets, may be given, too.
+begin, but for the first; "sentences", pairs of offsets, may be given, too. Wiki-727k, WIKI-50, Choi and QMSum are read as they are
+distributed.
 
 Prints, for each strategy and for three ways to cut blindly, the mean over texts and its 95 % interval: Pk and
 WindowDiff are errors, lower is better; of precision, recall and F1 of boundaries and of B, boundary similarity,
@@ -50,10 +51,11 @@ Unless --strategy is given, scores {", ".join(DEFAULT_STRATEGIES)}.
 
 
 def score_segments(
-    texts: Annotated[Path, typer.Option(help="JSON lines of texts with their boundaries.")],
+    texts: Annotated[Path, typer.Option(help="Texts with their boundaries: JSON lines, or a public collection.")],
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
     ] = None,
+    layout: Annotated[str, typer.Option(help="The collection's layout, where it is not to be found out.")] = "auto",
     unit: Annotated[str, typer.Option(help="What boundaries are counted in: sentence or character.")] = "sentence",
     tolerance: Annotated[int, typer.Option(min=0, help="Units that a boundary may be off and still be right.")] = 0,
     embedder: Annotated[str, typer.Option(help="Of the strategies that embed.")] = "all-MiniLM-L6-v2",
@@ -73,21 +75,19 @@ def score_segments(
     """Score strategies against gold boundaries: do chunks begin where the topic changes?"""
     from rich.console import Console
 
-    from chunkcore.document import Document
+    from chunkcore.evaluation.loading import load_segmented
     from chunkcore.evaluation.segments import SegmentOptions, score_baselines
     from chunkcore.evaluation.segments import score_segments as score
     from chunkcore.report.files import write_text
     from chunkcore.report.text import terminal_text
-    from chunkcore.segmenters.labelled import load_labelled
 
     options = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = read_prices(input_price, output_price)
-    labelled = load_labelled(texts)
+    documents = load_segmented(texts, layout=layout)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     store = None if no_cache else cache or default_cache()
     chunkers = _chunkers(specs, embedder, store, private=cache is None)
     if dry_run:
-        documents = [Document(text.id, text.text) for text in labelled]
         for line in estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
             typer.echo(terminal_text(line))
         return
@@ -96,12 +96,12 @@ def score_segments(
     with reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(zip(specs, chunkers, strict=True)):
             progress("strategies", number, len(specs))
-            reports.append(_named(score(labelled, [chunker], options)[0], spec))
+            reports.append(_named(score(documents, [chunker], options)[0], spec))
         progress("strategies", len(specs), len(specs))
-    reports += score_baselines(labelled, options, seed=seed)
+    reports += score_baselines(documents, options, seed=seed)
     if output is not None:
         write_text(output, _lines(reports))
-    Console(highlight=False).print(_table(labelled, reports, options.unit, resamples, seed))
+    Console(highlight=False).print(_table(documents, reports, options.unit, resamples, seed))
     for line in used(chunkers, prices):
         typer.echo(terminal_text(line))
 
@@ -139,7 +139,7 @@ def _lines(reports: Sequence[SegmentReport]) -> str:
 
 
 def _table(
-    texts: Sequence[LabelledText], reports: Sequence[SegmentReport], unit: SegmentUnit, resamples: int, seed: int
+    documents: Sequence[Document], reports: Sequence[SegmentReport], unit: SegmentUnit, resamples: int, seed: int
 ) -> Table:
     from rich import box
     from rich.table import Table
@@ -148,8 +148,8 @@ def _table(
     from chunkcore.evaluation.segments import SEGMENT_MEASURES
     from chunkcore.report.text import terminal_text
 
-    gold = sum(len(text.starts if unit == "sentence" else text.boundaries) + 1 for text in texts) / len(texts)
-    title = f"{len(texts):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"
+    gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
+    title = f"{len(documents):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("Strategy", overflow="fold")
     for heading in ("Segments", *map(_heading, SEGMENT_MEASURES)):

@@ -17,7 +17,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.bootstrap import mean_intervals
 from chunkcore.evaluation.results import Scores
 from chunkcore.evaluation.segmentation import boundary_scores, boundary_similarity, pk, window_diff
-from chunkcore.segmenters.labelled import LabelledText
+from chunkcore.segmenters.labelled import LabelledText, labelled_texts
 
 __all__ = [
     "SEGMENT_MEASURES",
@@ -89,7 +89,7 @@ class SegmentReport:
 
 
 def score_segments(
-    texts: Sequence[LabelledText],
+    documents: Sequence[Document],
     chunkers: Sequence[Chunker],
     options: SegmentOptions | None = None,
     *,
@@ -101,26 +101,26 @@ def score_segments(
     one before ends. In sentences it counts for the sentence whose beginning is nearest.
 
     Args:
-        texts: those that `load_labelled` reads.
+        documents: with ``metadata["boundaries"]``, the offsets at which sections begin but for the first, and
+            optionally ``"sentences"``, pairs of offsets: those of `load_segmented`. Their chunks see none of it.
         chunkers: the strategies; a report is named by its strategy's label.
         options: see there.
         workers: threads that cut texts.
 
     Raises:
-        DataError: no texts, or two of one id.
+        DataError: no documents, two of one id, or one without boundaries, or with offsets that are none.
         ModelError: a strategy's model failed twice.
 
     Source: Nguyen et al. (2025), who score their segmenter by Pk; the measures' own sources are at the measures.
 
     >>> from chunkcore.chunkers import FixedSentences
-    >>> sentences = np.array([[0, 6], [7, 13], [14, 20], [21, 27]])
-    >>> text = LabelledText("t", (), np.array([2]), "Foxes. Foxes. Boats. Boats.", sentences, np.array([14]))
+    >>> text = Document("t", "Foxes nap. Foxes run. Boats sail. Boats sink.", {"boundaries": [22]})
     >>> report = score_segments([text], [FixedSentences(sentences=2)])[0]
     >>> report.mean("Pk"), report.mean("F1"), report.segments.tolist()
     (0.0, 1.0, [2.0])
     """
     options = options or SegmentOptions()
-    _check(texts)
+    texts = _labelled(documents)
     reports = []
     for chunker in chunkers:
         chunks: dict[str, list[Chunk]] = {text.id: [] for text in texts}
@@ -132,7 +132,7 @@ def score_segments(
 
 
 def score_baselines(
-    texts: Sequence[LabelledText], options: SegmentOptions | None = None, *, seed: int = 0
+    documents: Sequence[Document], options: SegmentOptions | None = None, *, seed: int = 0
 ) -> list[SegmentReport]:
     """What cutting blindly gives: every n units, at random, nowhere.
 
@@ -140,10 +140,10 @@ def score_baselines(
     know more than a strategy does. Each random score is a mean over 20 draws.
 
     Raises:
-        DataError: no texts, or two of one id.
+        DataError: as `score_segments`.
     """
     options = options or SegmentOptions()
-    _check(texts)
+    texts = _labelled(documents)
     sizes = [_size(text, options.unit) for text in texts]
     known = sum(len(_gold(text, options.unit)) for text in texts)
     step = max(1, round(sum(sizes) / (known + len(texts))))
@@ -183,11 +183,12 @@ def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
     return found[1:]
 
 
-def _check(texts: Sequence[LabelledText]) -> None:
-    if not texts:
+def _labelled(documents: Sequence[Document]) -> list[LabelledText]:
+    if not documents:
         raise DataError("there are no texts to score on: expected at least one")
-    if len({text.id for text in texts}) < len(texts):
+    if len({document.id for document in documents}) < len(documents):
         raise DataError("two texts have one id: make ids unique")
+    return labelled_texts(documents)
 
 
 def _report(

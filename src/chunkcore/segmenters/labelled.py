@@ -12,13 +12,23 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.segmented import segmented_rows
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.segmenters.base import Starts
 
-__all__ = ["Labelled", "LabelledText", "Parts", "embed_texts", "load_labelled", "part_of", "split_texts"]
+__all__ = [
+    "Labelled",
+    "LabelledText",
+    "Parts",
+    "embed_texts",
+    "labelled_texts",
+    "load_labelled",
+    "part_of",
+    "split_texts",
+]
 
 Part = Literal["train", "dev", "test"]
 
@@ -71,6 +81,20 @@ def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
     if not texts:
         raise DataError(f"{path} holds no texts: expected one a line")
     return texts
+
+
+def labelled_texts(documents: Iterable[Document]) -> list[LabelledText]:
+    """The same of documents with ``metadata["boundaries"]``, and optionally ``"sentences"``, as `load_segmented` gives.
+
+    Raises:
+        DataError: a document has no boundaries, or offsets that are not in its text or not in order.
+    """
+    keys = ("boundaries", "sentences")
+    rows = [
+        {"id": each.id, "text": each.text, **{key: each.metadata[key] for key in keys if key in each.metadata}}
+        for each in documents
+    ]
+    return [_labelled(row, f"document {row['id']!r}") for row in rows]
 
 
 def _labelled(row: Mapping[str, Any], place: str) -> LabelledText:
