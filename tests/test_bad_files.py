@@ -199,7 +199,7 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: st
             "ES1.json",
             '"relevant_text_span": [["1", "2"]]}]',
             '"relevant_text_span": [["1", "7"]]}]',
-            "topic_list[0]: the turns 1 to 7 are not all among the meeting's 4",
+            "topic_list[1]: the turns 1 to 7 are not all among the meeting's 4",
         ),
         (
             "qmsum",
