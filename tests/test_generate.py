@@ -901,6 +901,19 @@ def test_a_dry_run_tells_calls_and_cost_and_writes_nothing(docs, model, tmp_path
     assert not list(tmp_path.glob("q*"))
 
 
+def test_what_was_rejected_is_counted_by_what_was_wrong(docs, tmp_path, capsys, monkeypatch):
+    llm = fake(mixed)
+    monkeypatch.setattr("chunkcore.models.llm.get_llm", lambda spec: llm)
+    main(command(docs, tmp_path / "q.jsonl", "-n", "12", "--embedder", "none"))
+    told = capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "q.rejected.jsonl").read_text().splitlines()]
+    stages = Counter(each["stage"] for each in rows)
+    assert f"; {len(rows)} rejected\n" in told
+    assert f"rejected {stages['excerpts']}: an excerpt does not stand in the passage" in told
+    assert f"rejected {stages['answer']}: no answer" in told
+    assert f"mixed, all runs: {llm.usage.calls} calls" in told
+
+
 def test_questions_that_somebody_wrote_are_not_written_over(docs, model, tmp_path, capsys):
     output = tmp_path / "questions.jsonl"
     output.write_text("mine")

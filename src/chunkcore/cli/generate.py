@@ -208,7 +208,7 @@ def _told(
     for stage, what in _STAGES.items():
         count = sum(each.stage == stage for each in made.rejections)
         if count:
-            yield f"  {count:,} {what}"
+            yield f"rejected {count:,}: {what}"
     if made.filtered is not None:
         yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
     lost = f", {unanswered:,} of them without an answer" if unanswered else ""
@@ -224,11 +224,11 @@ def _told(
 
 
 _STAGES = {
-    "answer": "answers that cannot be read",
-    "question": "questions that were asked before, or stand in the text word for word",
-    "excerpts": "with excerpts that do not stand in the passage, or at several places",
-    "relevance": "with an excerpt that has nothing to do with the question",
-    "duplicate": "questions that are too much like another",
+    "answer": "no answer, or none that can be read",
+    "question": "asked before, or in the text word for word",
+    "excerpts": "an excerpt does not stand in the passage, or stands at several places",
+    "relevance": "an excerpt has nothing to do with the question",
+    "duplicate": "too much like another question",
 }
 
 
