@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from chunkcore import Run, compare, evaluate
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.evaluation.loading import LAYOUTS, load_benchmark, load_segmented
 from chunkcore.evaluation.loading.layouts import recognised
+from chunkcore.report import Study
+from chunkcore.report.notes import warnings
 from chunkcore.segmenters.labelled import load_labelled
 from tests import layouts
 from tests.layouts import WRITERS, jsonl, write
@@ -427,7 +430,7 @@ def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: p
     assert told[0].startswith("a3: dev-v2.0.json, data[0]")
     assert told[1] == (
         "toy: 1 documents, 2 questions, 3 pieces of evidence where they say; "
-        "1 questions that only answers can be scored on; 1 question with a problem"
+        "1 question that only answers can be scored on; 1 question with a problem"
     )
     assert main(["datasets", "verify", root, "--layout", "beir"]) == 2
     assert "is not of the layout beir: it lacks corpus.jsonl" in capsys.readouterr().err
@@ -439,3 +442,9 @@ def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "no evidence is marked for its 2 questions" in capsys.readouterr().err
     assert main(["compare", "--layout", "quality"]) == 2
     assert "--layout quality was given without --docs" in capsys.readouterr().err
+
+
+def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> None:
+    benchmark = load_benchmark(layouts.qmsum(tmp_path))
+    study = Study(compare([evaluate(benchmark, Run("r", {}))], "Recall@5"), benchmark, {}, "2026-01-01")
+    assert "1 question is not scored because the collection marks no evidence for them." in warnings(study)

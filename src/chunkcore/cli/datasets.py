@@ -117,7 +117,8 @@ def verify(
         f"{spans:,} pieces of evidence where they say"
     )
     if benchmark.without_evidence:
-        good += f"; {len(benchmark.without_evidence):,} questions that only answers can be scored on"
+        count = len(benchmark.without_evidence)
+        good += f"; {count:,} question{'s' if count > 1 else ''} that only answers can be scored on"
     bad = len(benchmark.problems)
     typer.echo(terminal_text(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good))
     if bad:

@@ -42,6 +42,9 @@ def warnings(study: Study) -> list[str]:
         found.append(
             f"{plural(left_out, 'question')} left out because the evidence could not be placed; the report lists each."
         )
+    without = len(study.benchmark.without_evidence) if study.benchmark else 0
+    if without:
+        found.append(f"{plural(without, 'question')} not scored because the collection marks no evidence for them.")
     return found
 
 
