@@ -1,0 +1,42 @@
+"""What the pages of the frameworks show runs as it stands there, and the names that they tell are there."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"langchain": "langchain_text_splitters", "llamaindex": "llama_index", "haystack": "haystack"}
+
+
+def page_of(framework: str) -> str:
+    if find_spec(PACKAGES[framework]) is None:
+        pytest.skip(f"{PACKAGES[framework]} is not installed")
+    return (ROOT / "docs" / f"{framework}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("framework", PACKAGES)
+def test_a_page_s_program_runs(framework: str, tmp_path: Path) -> None:
+    program = "\n".join(re.findall(r"^```python\n(.*?)^```", page_of(framework), flags=re.MULTILINE | re.DOTALL))
+    environment = os.environ | {"HAYSTACK_TELEMETRY_ENABLED": "False"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("framework", PACKAGES)
+def test_a_page_tells_every_public_name(framework: str) -> None:
+    page = page_of(framework)
+    module = importlib.import_module(f"chunkadapters.{framework}")
+    common = {"TruncationWarning", "aevaluate_retriever", "arun_retriever", "evaluate_retriever", "run_retriever"}
+    untold = [name for name in module.__all__ if name not in page and name not in common | {"chunk_id_func"}]
+    assert untold == []
+    assert all(getattr(module, name).__doc__ for name in module.__all__)
