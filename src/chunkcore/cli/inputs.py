@@ -15,8 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "check_output", "clusters_by", "depths_and_measure", "read_benchmark"]
 
 
-def read_benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path, layout: str) -> Benchmark:
+def read_benchmark(
+    docs: Path | None, questions: Path | None, dataset: str, output: Path, layout: str, written: Sequence[str] = ()
+) -> Benchmark:
     """The documents and questions, or the shipped collection where no documents are given.
+
+    Args:
+        docs: a folder or a file.
+        questions: a file, where they are not in the folder.
+        dataset: the shipped collection.
+        output: the folder that is written into; an earlier run's files in it are no documents.
+        layout: how the files are laid out.
+        written: names of such files, besides those of a report.
 
     Raises:
         OptionError: questions or a layout without documents, or no such collection.
@@ -29,7 +39,8 @@ def read_benchmark(docs: Path | None, questions: Path | None, dataset: str, outp
 
     if docs is not None:
         # The report of an earlier run quotes the evidence: read as a document it would make it ambiguous.
-        return load_benchmark(docs, questions, layout=layout, leave_out=[output / name for name in REPORT_NAMES])
+        earlier = [output / name for name in (*REPORT_NAMES, *written)]
+        return load_benchmark(docs, questions, layout=layout, leave_out=earlier)
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
     if layout != "auto":

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from chunkcore.cli.inputs import check_folder, read_benchmark
 from chunkcore.cli.wording import help_text
-
-if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmark import Benchmark
 
 __all__ = ["HELP", "stitch"]
 
@@ -35,6 +33,9 @@ def stitch(
     docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
     questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
     dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    layout: Annotated[
+        str, typer.Option(help="Of --docs and --questions; chunkcore datasets layouts lists them.")
+    ] = "auto",
     sentences: Annotated[int, typer.Option(min=1, help="How many sentences a document has, about.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of the shuffling.")] = 0,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("stitched"),
@@ -46,7 +47,8 @@ def stitch(
     from chunkcore.report.text import terminal_text
 
     _check_output(output, docs, questions)
-    benchmark = read_benchmark(docs, questions, dataset)
+    check_folder(output)
+    benchmark = read_benchmark(docs, questions, dataset, output, layout)
     long = stitched(benchmark, sentences=sentences, seed=seed)
     write_benchmark(long, output)
     for problem in benchmark.problems:
@@ -57,24 +59,6 @@ def stitch(
         said += f"; {len(benchmark.problems):,} left out"
     typer.echo(said)
     typer.echo(terminal_text(str(output)))
-
-
-def read_benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Benchmark:
-    """The user's collection, or a shipped one where none is given.
-
-    Raises:
-        OptionError: questions without documents.
-        DataError: it cannot be read.
-    """
-    from chunkcore.datasets import load_dataset
-    from chunkcore.errors import OptionError
-    from chunkcore.evaluation.loading import load_benchmark
-
-    if docs is not None:
-        return load_benchmark(docs, questions)
-    if questions is not None:
-        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
-    return load_dataset(dataset)
 
 
 def _check_output(output: Path, docs: Path | None, questions: Path | None) -> None:

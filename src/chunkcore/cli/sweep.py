@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import errno
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from chunkcore.cli.caching import default_answers, default_cache, shown
+from chunkcore.cli.inputs import check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import estimates, keeping, used
-from chunkcore.cli.stitch import read_benchmark
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
@@ -24,16 +22,16 @@ if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.chunkers.grids import Grid
     from chunkcore.evaluation.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, MeasureName, Unit
+    from chunkcore.evaluation.measures import MeasureName, Unit
     from chunkcore.report.tables import Table
 
 __all__ = ["DEFAULT_GRIDS", "HELP", "sweep"]
 
 # The three chunkers of Qu et al. (2024), with some of the values of its appendix B and some beyond them.
 DEFAULT_GRIDS = (
-    "fixed_sentences:chunks={5,10,20,40},overlap={0,1}",
+    "fixed_sentences:chunks={5,10,20,40,80},overlap={0,1}",
     "breakpoint:buffer=0,amount={10,30,50,70,90}",
-    "single_linkage:max_size=null,position_weight={0.25,0.5,0.75},chunks={10,20}",
+    "single_linkage:max_size=null,position_weight={0.25,0.75},chunks={10,20,40,80}",
 )
 
 HELP = help_text(
@@ -69,6 +67,9 @@ def sweep(
     docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
     questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
     dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    layout: Annotated[
+        str, typer.Option(help="Of --docs and --questions; chunkcore datasets layouts lists them.")
+    ] = "auto",
     strategy: Annotated[
         list[str] | None,
         typer.Option("--strategy", "-s", help='"name:option={value,value},..."; give it once a grid.'),
@@ -96,23 +97,24 @@ def sweep(
     from rich.console import Console
 
     from chunkcore.chunkers.spec import parse_chunker
-    from chunkcore.evaluation.clusters import question_documents
     from chunkcore.evaluation.sweep import run_sweep
     from chunkcore.models import EmbeddingCache, get_embedder
-    from chunkcore.report.sweep_page import write_sweep
+    from chunkcore.report.sweep_page import SWEEP_NAMES, write_sweep
     from chunkcore.report.sweep_tables import choice_table
     from chunkcore.report.text import terminal_text
 
     grids = _grids(strategy or [], config)
-    depths = _depths(k or [])
-    wanted, name = _measured(unit, measure, by)
-    benchmark = _prepared(read_benchmark(docs, questions, dataset), wanted, stitch, queries, seed)
+    depths, _ = depths_and_measure(k or [], "", ("1", "3", "5", "10"))
+    wanted, name = _measured(unit, measure)
+    given = read_benchmark(docs, questions, dataset, output, layout, SWEEP_NAMES)
+    benchmark = _prepared(given, wanted, stitch, queries, seed)
+    clusters = clusters_by(benchmark, by)
     specs = [each.spec for grid in grids for each in grid.configurations]
     if dry_run:
         for line in _listed(specs, benchmark):
             typer.echo(terminal_text(line))
         return
-    _check_output(output)
+    check_output(output)
     answers = None if no_cache else default_answers()
     chunkers: dict[str, Chunker] = {}
 
@@ -129,7 +131,7 @@ def sweep(
             ks=depths,
             unit=wanted,
             measure=name,
-            clusters=question_documents(benchmark) if by == "document" else None,
+            clusters=clusters,
             seed=seed,
             resamples=resamples,
             counter=counter,
@@ -176,27 +178,15 @@ def _grids(strategies: Sequence[str], config: Path | None) -> list[Grid]:
     return [parse_grid(each) for each in given or DEFAULT_GRIDS]
 
 
-def _depths(texts: Sequence[str]) -> tuple[Depth, ...]:
-    from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import parse_depth
-
-    try:
-        return tuple(dict.fromkeys(map(parse_depth, texts))) or (1, 3, 5, 10)
-    except OptionError as error:
-        raise OptionError(f"--k: {error}") from None
-
-
-def _measured(unit: str, measure: str, by: str) -> tuple[Unit, MeasureName]:
+def _measured(unit: str, measure: str) -> tuple[Unit, MeasureName]:
     """The unit and the measure, which must go together at any k.
 
     Raises:
-        OptionError: there is no such unit or measure, or it takes no k; or `by` is neither question nor document.
+        OptionError: there is no such unit or measure, or it takes no k.
     """
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.measures import Measure
 
-    if by not in ("question", "document"):
-        raise OptionError(f"--by is question or document, got {by!r}")
     found = Measure(cast("MeasureName", measure), 1, cast("Unit", unit))
     if not found.is_share:
         raise OptionError(f"--measure is a share, so that percent can be told of it, got {measure}")
@@ -206,10 +196,9 @@ def _measured(unit: str, measure: str, by: str) -> tuple[Unit, MeasureName]:
 def _prepared(benchmark: Benchmark, unit: Unit, sentences: int, queries: int, seed: int) -> Benchmark:
     """The benchmark as the protocol wants it."""
     from chunkcore.protocols import sample_queries, stitch, whole_sentences
+    from chunkcore.report.text import terminal_text
 
     for problem in benchmark.problems:
-        from chunkcore.report.text import terminal_text
-
         typer.echo(terminal_text(f"left out: {problem.query_id}: {problem.reason}"), err=True)
     if queries:
         benchmark = sample_queries(benchmark, queries, seed=seed)
@@ -229,22 +218,6 @@ def _listed(specs: Sequence[str], benchmark: Benchmark) -> list[str]:
     if asking:
         lines += estimates(asking, benchmark.documents, None)
     return [*lines, f"{len(chunkers):,} configurations, {len(benchmark.queries):,} questions"]
-
-
-def _check_output(output: Path) -> None:
-    """Find out before the long work whether its result can be written.
-
-    Raises:
-        OSError: there is a file where a folder is needed, or the folder cannot be written to.
-        MissingExtraError: jinja2 is not installed.
-    """
-    from chunkcore.report.page import require_jinja2
-
-    require_jinja2()
-    place = next(each for each in (output.absolute(), *output.absolute().parents) if each.exists())
-    code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
-    if code:
-        raise OSError(code, os.strerror(code), str(place))
 
 
 # Of the page's table what a terminal has room for, with titles in two lines.
