@@ -47,7 +47,7 @@ class Ranked(NamedTuple):
 
     def row(self, number: int) -> tuple[Indices, Scores]:
         """One query's indices and scores."""
-        count = int(self.counts[number]) if self.indices.shape[1] and self.indices[number, -1] < 0 else None
+        count = int((self.indices[number] >= 0).sum())
         return self.indices[number, :count], self.scores[number, :count]
 
     def best(self, k: int) -> Ranked:
