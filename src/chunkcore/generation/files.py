@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.errors import OptionError
-from chunkcore.generation.generate import Generated, Rejection
+from chunkcore.generation.generate import Generated
+from chunkcore.generation.making import Rejection
 from chunkcore.generation.page import filter_page
 from chunkcore.report.files import write_parts, write_text
 

@@ -2,101 +2,26 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence
+from chunkcore.document import Document
+from chunkcore.errors import ModelError
+from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.loading import load_benchmark
-from chunkcore.evaluation.text_forms import fold
-from chunkcore.generation.excerpts import NotVerbatimError, locate_excerpts
 from chunkcore.generation.filters import Filtered, FilterThresholds, filter_questions
 from chunkcore.generation.journal import BudgetError, CallBudget, Journal, JournaledLLM
-from chunkcore.generation.prompts import MODES, Mode, Written, prompt_version, question_about
-from chunkcore.generation.samples import Sample, Schedule
+from chunkcore.generation.making import Making, Progress, Rejection
+from chunkcore.generation.options import GenerationOptions
+from chunkcore.generation.prompts import prompt_version
 from chunkcore.models import Embedder
-from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, get_llm
+from chunkcore.models.llm import LLM, Estimator, Usage, get_llm
 from chunkcore.version import installed_version
 
-__all__ = ["Generated", "GenerationOptions", "Rejection", "estimate_generation", "generate_benchmark"]
-
-Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
-Progress = Callable[[int, int], None]
-
-_LEAK = 20  # letters and digits; a shorter question can stand in a text by chance
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerationOptions:
-    """How questions are made.
-
-    Attributes:
-        questions: how many to make; the filters come after.
-        mode: "factual" asks for facts, as the Chroma report does; "realistic" vaguely and in everyday words.
-        sample_size: characters of a document that the model is shown at once.
-        earlier: how many earlier questions it is shown at most, those about the same document first.
-        excerpts: how many a question may have.
-        seed: of the samples and of the earlier questions that are shown.
-        concurrency: questions under way at once; they are not shown to each other, so the questions depend on it.
-            Where the model takes fewer at once, the others wait.
-        retries: how often the model is told that its answer cannot be read. Excerpts that are not verbatim
-            are not told to it: the question is rejected.
-        patience: after so many rejections in a row a document is given up.
-
-    Raises:
-        OptionError: an option is out of range.
-    """
-
-    questions: int = 100
-    mode: Mode = "factual"
-    sample_size: int = 4_000
-    earlier: int = 50
-    excerpts: int = 5
-    seed: int = 0
-    concurrency: int = 4
-    retries: int = 1
-    patience: int = 5
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise OptionError(f"mode is one of {', '.join(MODES)}, got {self.mode!r}")
-        least = {"sample_size": 100, "earlier": 0, "seed": 0, "retries": 0}
-        for name, value in asdict(self).items():
-            if name != "mode" and (type(value) is not int or value < least.get(name, 1)):
-                raise OptionError(f"{name} is a whole number of at least {least.get(name, 1)}, got {value!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A question that is not in the benchmark.
-
-    Attributes:
-        id: that it would have had.
-        document_id: whose passage the model was shown.
-        sample: the passage.
-        stage: what rejected it: the model's "answer" cannot be read, its "excerpts" are not verbatim, the
-            "question" was asked already or stands in the text, or a filter ("relevance", "duplicate").
-        reason: in words.
-        question: "" where there is none.
-        excerpts: as the model wrote them.
-    """
-
-    id: str
-    document_id: str
-    sample: Span
-    stage: Stage
-    reason: str
-    question: str = ""
-    excerpts: tuple[str, ...] = ()
+__all__ = ["Generated", "estimate_generation", "generate_benchmark"]
 
 
 @dataclass(frozen=True)
@@ -194,7 +119,7 @@ def generate_benchmark(
                 progress=progress,
             )
     journaled = JournaledLLM(model, journal, budget)
-    made = _Making(documents, options)
+    made = Making(documents, options)
     stopped, unfinished = "", False
     try:
         made.run(journaled, journaled.concurrency, progress)
@@ -203,7 +128,7 @@ def generate_benchmark(
     except ModelError as error:
         if journal.path is None:
             raise
-        raise ModelError(f"{error}. What was answered is kept in {journal.path}; the same command goes on") from error
+        raise ModelError(f"{error}. What was answered is kept in {journal.path}: do the same again to go on") from error
     if not stopped and len(made.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
     rows = [question.row(options.mode) for question in made.kept]
@@ -239,139 +164,13 @@ def estimate_generation(documents: Sequence[Document], options: GenerationOption
         DataError: no document has a letter or a digit, or two share an id.
     """
     estimator = Estimator()
-    made = _Making(documents, options or GenerationOptions(), assumed=True)
+    made = Making(documents, options or GenerationOptions(), assumed=True)
     made.run(estimator, 1, None)
     return estimator.usage
 
 
-class _Kept(NamedTuple):
-    """A question that is kept."""
-
-    id: str
-    text: str
-    sample: Sample
-    spans: tuple[Span, ...]
-
-    @property
-    def evidence(self) -> list[Evidence]:
-        return [Evidence(self.sample.document.id, span) for span in self.spans]
-
-    @property
-    def excerpts(self) -> list[str]:
-        return [span.slice(self.sample.document.text) for span in self.spans]
-
-    def row(self, mode: Mode) -> dict[str, Any]:
-        places = zip(self.spans, self.excerpts, strict=True)
-        return {
-            "id": self.id,
-            "question": self.text,
-            "document_id": self.sample.document.id,
-            "evidence": [{"start": span.start, "end": span.end, "text": text} for span, text in places],
-            "mode": mode,
-            "sample": [self.sample.span.start, self.sample.span.end],
-        }
-
-
-class _Making:
-    """The questions so far. Answers are taken in the order in which they were asked for, whichever comes first."""
-
-    def __init__(self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False) -> None:
-        if len({document.id for document in documents}) < len(documents):
-            raise DataError("two documents share an id, so a place could not be named: make the ids unique")
-        self.options = options
-        self.schedule = Schedule(documents, options.sample_size, options.seed, options.patience)
-        if len(self.schedule.unasked) == len(documents):
-            raise DataError(f"none of the {len(documents)} documents has a letter or a digit to ask about")
-        self.kept: list[_Kept] = []
-        self.rejections: list[Rejection] = []
-        self.asked = 0
-        self._assumed = assumed
-        self._written: list[tuple[str, str]] = []  # document and question, also of those that were rejected
-        self._folded: dict[str, str] = {}  # of each kept question its id
-
-    def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
-        """Ask until there are as many questions as are wanted, or nothing is left to ask.
-
-        Raises:
-            ModelError: the model cannot be asked any more.
-        """
-        waiting: deque[tuple[str, Sample, Future[Written]]] = deque()
-        pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
-        try:
-            while True:
-                while (sample := self._next(len(waiting))) is not None:
-                    question = self._question(sample)
-                    answer = pool.submit(ask, llm, question, retries=self.options.retries)
-                    waiting.append((f"g{self.asked}", sample, answer))
-                if not waiting:
-                    return
-                self._take(*waiting.popleft())
-                if progress is not None:
-                    progress(len(self.kept), self.options.questions)
-        except BudgetError:
-            for each in waiting:  # answered while that one was refused
-                with suppress(ModelError):
-                    self._take(*each)
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)  # what is under way is paid, so its answer is waited for
-
-    def _next(self, under_way: int) -> Sample | None:
-        if under_way >= self.options.concurrency or len(self.kept) + under_way >= self.options.questions:
-            return None
-        return self.schedule.draw()
-
-    def _question(self, sample: Sample) -> Question[Written]:
-        self.asked += 1
-        earlier = self._earlier(sample.document.id)
-        return question_about(sample.text, earlier, self.options.mode, self.options.excerpts, self.asked)
-
-    def _earlier(self, document_id: str) -> list[str]:
-        """Questions that were asked before, in their order: of this document first, drawn where there are too many."""
-        drawn = np.random.default_rng([self.options.seed, self.asked])
-        same = [place for place, (name, _) in enumerate(self._written) if name == document_id]
-        others = [place for place, (name, _) in enumerate(self._written) if name != document_id]
-        chosen: list[int] = []
-        for places in (same, others):
-            most = min(len(places), self.options.earlier - len(chosen))
-            chosen += drawn.choice(places, most, replace=False).tolist() if most else []
-        return [self._written[place][1] for place in sorted(chosen)]
-
-    def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
-        found = self._judge(name, sample, answer)
-        self.schedule.settle(sample, kept=isinstance(found, _Kept))
-        if isinstance(found, _Kept):
-            self.kept.append(found)
-            self._folded[fold(found.text).text] = name
-        else:
-            self.rejections.append(found)
-
-    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> _Kept | Rejection:
-        try:
-            written = answer.result()
-        except NoAnswerError as error:
-            return Rejection(name, sample.document.id, sample.span, "answer", str(error))
-        self._written.append((sample.document.id, written.question))
-        if self._assumed:
-            return _Kept(name, written.question, sample, (sample.span,))
-
-        def rejected(stage: Stage, reason: str) -> Rejection:
-            return Rejection(name, sample.document.id, sample.span, stage, reason, written.question, written.excerpts)
-
-        folded = fold(written.question).text
-        if folded in self._folded:
-            return rejected("question", f"it was asked before, as {self._folded[folded]}")
-        if len(folded) >= _LEAK and folded in fold(sample.text).text:
-            return rejected("question", "it stands in the passage word for word, so that any search finds it there")
-        try:
-            spans = locate_excerpts(sample, written.excerpts)
-        except NotVerbatimError as error:
-            return rejected("excerpts", str(error))
-        return _Kept(name, written.question, sample, tuple(spans))
-
-
 def _without(
-    made: _Making, rows: Sequence[dict[str, Any]], filtered: Filtered
+    made: Making, rows: Sequence[dict[str, Any]], filtered: Filtered
 ) -> tuple[list[dict[str, Any]], list[Rejection]]:
     """What is left after the filters, and all rejections in the order in which the questions were asked."""
     gone = {each.index: each for each in filtered.dropped}
@@ -389,7 +188,7 @@ def _info(
     documents: Sequence[Document],
     llm: LLM,
     options: GenerationOptions,
-    made: _Making,
+    made: Making,
     filtered: Filtered | None,
     embedder: Embedder | None,
 ) -> dict[str, Any]:
