@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import signal
@@ -42,7 +43,8 @@ from chunkcore import (
     evaluate,
 )
 from chunkcore.answering import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answering.prompts import LONGEST, answer_question
+from chunkcore.answering.judging import faithfulness_question, relevancy_question
+from chunkcore.answering.prompts import LONGEST, answer_question, choice_question
 from chunkcore.answering.retrieving import retrieve
 from chunkcore.cli import main
 from chunkcore.report import read_reports
@@ -74,6 +76,34 @@ def shown(content: str) -> list[str]:
     """The passages, as a JSON reader takes them from the prompt."""
     found: list[str] = json.JSONDecoder().raw_decode(content, content.index("["))[0]
     return found
+
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "answers.md"
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("nltk", "rouge_score", "sacrebleu"))), reason="the extra `answers` is not installed"
+)
+def test_the_examples_of_the_page_hold() -> None:
+    found = doctest.testfile(
+        str(PAGE), module_relative=False, encoding="utf-8", extraglobs={"my_embedder": FakeEmbedder()}
+    )
+    assert found.attempted > 10
+    assert found.failed == 0
+
+
+def test_the_page_tells_every_prompt_word_for_word() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    quotes = [" ".join(part.replace("\n> ", " ").split()) for part in page.split("\n\n> ")[1:]]
+    told = [quote.partition(" The judge of")[0].partition(" Of multiple")[0] for quote in quotes]
+    questions = [
+        answer_question(query(), []),
+        choice_question(query(), [], ["a", "b"]),
+        faithfulness_question("?", "!", []),
+        relevancy_question("?", "!"),
+    ]
+    for each, quote in zip(questions, told, strict=True):
+        assert quote.startswith(each.messages[0]["content"])
 
 
 # --- What the model is told -------------------------------------------------------------------------------------
@@ -240,10 +270,11 @@ def test_right_answers_come_from_the_queries():
         query(3),
         query(4, answers=["Unanswerable"]),
         query(5, answers=[]),
+        query(6, answers=[], unanswerable=True),
     )
-    answers = {"q1": Answer("lid"), "q2": Answer("at noon"), "q3": Answer("x"), "q4": Answer("")}
+    answers = {"q1": Answer("lid"), "q2": Answer("at noon"), "q3": Answer("x"), "q4": Answer(""), "q6": Answer("x")}
     report = score_answers(asked, AnswerRun("mine", answers, 3), ["SquadF1"])
-    assert report.values("SquadF1@3").tolist() == pytest.approx([1, 2 / 3, math.nan, 1, math.nan], nan_ok=True)
+    assert report.values("SquadF1@3").tolist() == pytest.approx([1, 2 / 3, math.nan, 1, math.nan, 0], nan_ok=True)
     assert report.unanswered == ("q5",)
     assert report.scores.keys() == {Measure("SquadF1", 3)}
 
@@ -405,6 +436,7 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
     assert f"openai:ok@{server.url}: {asked} calls, " in printed
     assert "cost " in printed
     assert printed.rstrip().endswith("answers.jsonl")
+    assert all(len(line) <= 80 and "…" not in line for line in printed.partition("! ")[0].splitlines()[:12])
     rows = [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines()]
     assert len(rows) == 6
     assert rows[0]["right"] == ["colour 0"]

@@ -56,7 +56,7 @@ def score_answers(
 
     - **Right answers** are a query's ``metadata["answers"]``, a text or a list of them, any of which is right; of a
       multiple choice the correct choice. Where a query has none, the measures that need one are NaN. An empty text,
-      or "unanswerable", says that nothing is the right answer.
+      "unanswerable", or ``metadata["unanswerable"]`` says that nothing is the right answer.
     - **No answer** (`Answer.failure`, or a query that is missing) scores 0 by every measure but Faithfulness.
     - **Faithfulness** is NaN for an empty answer, which says nothing; so is what the judge gave no valid verdict on.
 
@@ -157,6 +157,8 @@ def references_of(query: Query) -> tuple[str, ...]:
     choices = choices_of(query)
     if choices is not None:
         return () if choices.correct is None else (choices.texts[choices.correct],)
+    if query.metadata.get("unanswerable") is True:
+        return ("",)
     given = query.metadata.get("answers")
     if given is None:
         return ()

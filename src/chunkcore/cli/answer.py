@@ -152,7 +152,8 @@ def answer(
     result = AnswerStudy(comparison, asked, runs, names, depth, settings)
     result.write(output)
     console = Console(highlight=False)
-    console.print(result.table())
+    for table in result.tables():
+        console.print(table)
     for note in result.notes():
         console.print(Text(f"! {terminal_text(note)}"), style="yellow")
     console.print(Text(terminal_text(f"\n{comparison.verdict}")), style="bold")

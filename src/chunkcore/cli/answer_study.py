@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerStudy"]
 
+_AT_ONCE = 3  # measures in a table
+
 
 @dataclass(frozen=True, eq=False)
 class AnswerStudy:
@@ -51,35 +53,55 @@ class AnswerStudy:
         write_text(folder / "scores.csv", f"\ufeff{score_csv(study)}")
         write_parts(folder / "answers.jsonl", self._lines())
 
-    def table(self) -> Table:
-        """A row a strategy, the best first: each measure with its interval, recall, and what was retrieved."""
-        import numpy as np
+    def tables(self) -> Iterator[Table]:
+        """A row a strategy, the best first: each measure with its interval, as many measures as 80 columns hold.
+
+        The first table tells recall and what was retrieved, too.
+        """
+        reports = sorted(self.comparison.reports, key=lambda each: -_finite(each.mean(self.comparison.measure)))
+        for first in range(0, len(self.names), _AT_ONCE):
+            yield self._table(reports, self.names[first : first + _AT_ONCE], retrieved=not first)
+
+    def _table(self, reports: Sequence[Report], names: Sequence[MeasureName], *, retrieved: bool) -> Table:
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        from chunkcore.evaluation.bootstrap import mean_intervals
         from chunkcore.evaluation.measures import Measure, describe_depth
         from chunkcore.report.tables import amount, percent
         from chunkcore.report.text import terminal_text
 
-        found = self.comparison
-        title = f"Answers from {describe_depth(self.depth)}: means in %, {100 * found.confidence:g} % intervals"
+        level = f"{100 * self.comparison.confidence:g} %"
+        title = f"Answers from {describe_depth(self.depth)}: means in %, {level} intervals" if retrieved else None
         table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
         table.add_column("Strategy", overflow="fold")
-        for heading in (*self.names, "Recall", "Tokens"):
+        for heading in (*names, *(("Recall", "Tokens") if retrieved else ())):
             table.add_column(heading, justify="right", no_wrap=True)
-        labels = None if found.clusters is None else [found.clusters[query] for query in found.reports[0].query_ids]
-        for report in sorted(found.reports, key=lambda each: -_finite(each.mean(found.measure))):
-            columns = np.column_stack([self._values(report, name) for name in self.names])
-            low, high = mean_intervals(
-                columns, resamples=found.resamples, seed=found.seed, confidence=found.confidence, clusters=labels
-            )
-            means = [report.mean(self._measure(name)) for name in self.names]
-            cells = [f"{percent(mean)}\n{percent(low[i], 0)}–{percent(high[i], 0)}" for i, mean in enumerate(means)]
-            recall, tokens = report.mean(Measure("Recall", self.depth)), report.mean_tokens(self.depth)
-            table.add_row(Text(terminal_text(report.name)), *cells, percent(recall), amount(tokens))
+        for report in reports:
+            cells = self._cells(report, names)
+            if retrieved:
+                recall = report.mean(Measure("Recall", self.depth))
+                cells += [percent(recall), amount(report.mean_tokens(self.depth))]
+            table.add_row(Text(terminal_text(report.name)), *cells)
         return table
+
+    def _cells(self, report: Report, names: Sequence[MeasureName]) -> list[str]:
+        import numpy as np
+
+        from chunkcore.evaluation.bootstrap import mean_intervals
+        from chunkcore.report.tables import percent
+
+        found = self.comparison
+        labels = None if found.clusters is None else [found.clusters[query] for query in report.query_ids]
+        low, high = mean_intervals(
+            np.column_stack([self._values(report, name) for name in names]),
+            resamples=found.resamples,
+            seed=found.seed,
+            confidence=found.confidence,
+            clusters=labels,
+        )
+        means = [report.mean(self._measure(name)) for name in names]
+        return [f"{percent(mean)}\n{percent(low[i], 0)}–{percent(high[i], 0)}" for i, mean in enumerate(means)]
 
     def notes(self) -> Iterator[str]:
         """What must be known before the numbers are believed, a sentence each."""
