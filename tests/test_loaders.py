@@ -255,6 +255,17 @@ def test_narrativeqa_is_about_summaries_until_the_stories_are_there(tmp_path: Pa
     assert "its story 'cd34' is not there" in reasons(loaded)["q2"]
 
 
+def test_stories_come_in_other_encodings_and_some_not_at_all(tmp_path: Path) -> None:
+    root = layouts.narrativeqa(tmp_path)
+    write(root / "tmp" / "ab12.content", "").write_bytes("“Où?” he asked.".encode("windows-1252"))
+    write(root / "tmp" / "cd34.content", "")
+    loaded = load_benchmark(root, require_evidence=False)
+    assert [(each.text, each.metadata["encoding"]) for each in loaded.documents] == [
+        ("“Où?” he asked.", "windows-1252")
+    ]
+    assert "its story 'cd34' is not there, or no text" in reasons(loaded)["q2"]
+
+
 def test_no_id_of_narrativeqa_leads_out_of_its_folder(tmp_path: Path) -> None:
     write(tmp_path / "secret.content", "secret")
     root = layouts.narrativeqa(tmp_path / "here")

@@ -25,6 +25,7 @@ HEAVY = (
     "networkx",
     "optuna",
     "openvino",
+    "pyarrow",
     "rich",
     "rouge_score",
     "sacrebleu",

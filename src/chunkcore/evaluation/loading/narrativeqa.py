@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacking
 from chunkcore.evaluation.loading.rows import Contents, Layout, Row
-from chunkcore.evaluation.textfiles import csv_rows, read_text
+from chunkcore.evaluation.textfiles import NoTextError, csv_rows, read_text
 
 __all__ = ["NARRATIVEQA"]
 
@@ -20,7 +21,8 @@ _TOLD = ("set", "kind", "wiki_title", "wiki_url", "story_url")
 def _read(root: Path, _: Path | None) -> Contents:
     """The stories, where there is a folder ``tmp``; else the summaries. No evidence is marked.
 
-    ``metadata["answers"]`` are the two answers. A question whose story was not downloaded is left out.
+    ``metadata["answers"]`` are the two answers. Questions whose story was not downloaded, or is no text, are left out.
+    Stories come from many places: one that is not UTF-8 is read as Windows-1252, and ``metadata["encoding"]`` says so.
     """
     stories = root / _STORIES
     rows = _stories(root, stories) if stories.is_dir() else _summaries(root)
@@ -33,8 +35,23 @@ def _stories(root: Path, folder: Path) -> Iterator[Row]:
     for place, told in _listed(root):
         file = folder / f"{told['id']}.content"
         # Ids come from a file that anyone may have written: none leads out of the folder.
-        if "/" not in told["id"] and "\\" not in told["id"] and file.is_file():
-            yield place, {**told, "text": read_text(file)}
+        if "/" in told["id"] or "\\" in told["id"] or not file.is_file():
+            continue
+        try:
+            text, encoding = _story(file)
+        except NoTextError:
+            continue  # what its questions are told: a download that failed leaves an empty file
+        yield place, {**told, "text": text, "encoding": encoding}
+
+
+def _story(file: Path) -> tuple[str, str]:
+    """A story's text, and its encoding; no evidence is marked in it, so that no offsets depend on them."""
+    try:
+        return read_text(file), "utf-8"
+    except NoTextError:
+        raise
+    except DataError:
+        return file.read_bytes().decode("windows-1252", errors="replace"), "windows-1252"
 
 
 def _summaries(root: Path) -> Iterator[Row]:
@@ -63,7 +80,9 @@ def _questions(file: Path, known: set[str]) -> Iterator[Row]:
             "without_evidence": True,
         }
         if identity not in known:
-            told["left_out"] = f"its story {identity!r} is not there: download it, or take the folder {_STORIES} away"
+            told["left_out"] = (
+                f"its story {identity!r} is not there, or no text: download it, or take the folder {_STORIES} away"
+            )
         yield f"{file.name}, line {number}", told
 
 
