@@ -169,6 +169,8 @@ def answer_of_schema(schema: Mapping[str, Any], chance: random.Random) -> Any:
         kind = chance.choice(kind)
     if kind == "null":
         return None
+    if kind == "boolean":
+        return chance.random() < 0.5
     if kind == "integer":
         return chance.randint(schema["minimum"], schema["maximum"])
     if kind == "string":
