@@ -43,10 +43,11 @@ from chunkcore.generation import (
     estimate_generation,
     generate_benchmark,
 )
+from chunkcore.generation.budget import BudgetError
 from chunkcore.generation.excerpts import NotVerbatimError, locate_excerpts
 from chunkcore.generation.files import files_beside
 from chunkcore.generation.filters import filter_questions
-from chunkcore.generation.journal import BudgetError, JournaledLLM
+from chunkcore.generation.journaled import JournaledLLM
 from chunkcore.generation.page import filter_page
 from chunkcore.generation.prompts import MODES, prompt_version, question_about
 from chunkcore.generation.samples import Sample, Schedule, draw_sample

@@ -12,8 +12,10 @@ from chunkcore.document import Document
 from chunkcore.errors import ModelError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.generation.budget import BudgetError, CallBudget
 from chunkcore.generation.filters import Filtered, FilterThresholds, filter_questions
-from chunkcore.generation.journal import BudgetError, CallBudget, Journal, JournaledLLM
+from chunkcore.generation.journal import Journal
+from chunkcore.generation.journaled import JournaledLLM
 from chunkcore.generation.making import Making, Progress, Rejection
 from chunkcore.generation.options import GenerationOptions
 from chunkcore.generation.prompts import prompt_version

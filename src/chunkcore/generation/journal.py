@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,26 +22,21 @@ from types import TracebackType
 from typing import Any
 
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
-from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, Usage
-from chunkcore.models.llm.cache import question_key
-from chunkcore.models.llm.metered import awaited
-from chunkcore.models.llm.usage import count_message_tokens, count_text_tokens
+from chunkcore.generation.budget import CallBudget
+from chunkcore.models.llm import BadAnswerError, Reply, Usage
+from chunkcore.models.llm.usage import count_text_tokens
 
 try:
     import fcntl
 except ImportError:  # Windows: two runs at one journal are not told there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["BudgetError", "CallBudget", "Failure", "Journal", "JournaledLLM"]
+__all__ = ["FINISHES", "Failure", "Journal"]
 
 _HEADER = b'{"journal": "chunkcore generate", "version": 1}\n'
-_FINISHES = ("stop", "length", "refusal")
+FINISHES = ("stop", "length", "refusal")
 _IN_A_ROW = 10  # calls that fail one after another are an endpoint's failure, and not that of a question
 _ANSWER_TOKENS = 200  # of a call whose answer is not known; the mean that the Chroma report measured
-
-
-class BudgetError(ModelError):
-    """One more call would be over what may be spent; the message says what was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,44 +54,6 @@ class Failure:
     def error(self) -> Exception:
         """What `ask` takes it for."""
         return BadAnswerError(self.reason) if self.again else NoAnswerError(self.reason)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallBudget:
-    """What may be spent, on all calls of a journal together, those of earlier runs included.
-
-    Attributes:
-        max_calls: calls to the model; None for no limit.
-        max_cost: in the prices' currency; None for no limit. Of calls without a known answer the output is taken
-            to be 200 tokens, so calls under way can go over it by what their answers are longer.
-        prices: what tokens cost; needed for `max_cost`.
-
-    Raises:
-        OptionError: a limit is negative or no number, or there is a cost without prices.
-    """
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-    prices: Prices | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_calls is not None and self.max_calls < 0:
-            raise OptionError(f"max_calls is at least 0, got {self.max_calls}")
-        if self.max_cost is not None and not 0 <= self.max_cost < float("inf"):
-            raise OptionError(f"max_cost is at least 0, got {self.max_cost}")
-        if self.max_cost is not None and self.prices is None:
-            raise OptionError("max_cost needs the prices of a million tokens: give them, or cap the calls instead")
-
-    def check(self, spent: Usage) -> None:
-        """See that this much may be spent.
-
-        Raises:
-            BudgetError: it may not.
-        """
-        if self.max_calls is not None and spent.calls > self.max_calls:
-            raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
-        if self.max_cost is not None and self.prices is not None and spent.cost(self.prices) > self.max_cost:
-            raise BudgetError(f"one more call could cost more than the cap of {self.max_cost:g}")
 
 
 class Journal:
@@ -331,7 +288,7 @@ def _unanswered(input_tokens: int) -> Usage:
 
 
 def _reply(entry: Mapping[str, Any]) -> Reply:
-    if entry["finish"] not in _FINISHES:
+    if entry["finish"] not in FINISHES:
         raise ValueError(entry["finish"])
     told = {name: None if entry[name] is None else _count(entry[name]) for name in ("input_tokens", "output_tokens")}
     return Reply(_text(entry["text"]), entry["finish"], **told, cached_tokens=_count(entry["cached_tokens"]))
@@ -347,68 +304,3 @@ def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(value)
     return value
-
-
-class JournaledLLM:
-    """A language model that is never asked what its journal holds an answer to, good or bad.
-
-    Args:
-        llm: the model.
-        journal: where calls and answers are written down.
-        budget: what may be spent; None for no limit.
-
-    Attributes:
-        replayed: how many answers came from the journal.
-    """
-
-    def __init__(self, llm: LLM, journal: Journal, budget: CallBudget | None = None) -> None:
-        self.llm = llm
-        self.journal = journal
-        self.budget = budget
-        self.name = llm.name
-        self.fingerprint = llm.fingerprint
-        self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
-        self.replayed = 0
-        self._tries: Counter[str] = Counter()  # of each question's failures those that were told
-        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._guard = threading.Lock()
-
-    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        """The answer of the journal, else of the model.
-
-        Raises:
-            BudgetError: the model may not be asked any more.
-            NoAnswerError: this question cannot be answered.
-            ModelError: no question can: it failed again and again.
-            DataError: the journal cannot be written.
-        """
-        key = f"{self.fingerprint}:{question_key(messages, schema).hex()}"
-        with self._guard:
-            lock = self._locks[key]
-        with lock:  # whoever asks the same meanwhile gets this answer
-            failures = self.journal.failures(key)
-            if self._tries[key] < len(failures):
-                self._tries[key] += 1
-                raise failures[self._tries[key] - 1].error()
-            kept = self.journal.fetch(key)
-            if kept is not None:
-                with self._guard:
-                    self.replayed += 1
-                return kept
-            self.journal.ask(key, count_message_tokens(messages), self.budget)
-            return self._answer(key, messages, schema)
-
-    def _answer(self, key: str, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Any:
-        try:
-            answer = awaited(self.llm.complete(messages, schema))
-        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
-            self._tries[key] += 1
-            again = not isinstance(error, NoAnswerError)
-            reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
-            failure = Failure(reason, again)
-            self.journal.fail(key, failure)
-            raise failure.error() from error
-        reply = Reply(answer) if isinstance(answer, str) else answer
-        if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in _FINISHES:
-            self.journal.answer(key, reply)
-        return answer

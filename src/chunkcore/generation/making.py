@@ -15,8 +15,8 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, NoAnswerError
 from chunkcore.evaluation.benchmark import Evidence
 from chunkcore.evaluation.text_forms import fold
+from chunkcore.generation.budget import BudgetError
 from chunkcore.generation.excerpts import NotVerbatimError, locate_excerpts
-from chunkcore.generation.journal import BudgetError
 from chunkcore.generation.options import GenerationOptions
 from chunkcore.generation.prompts import Mode, Written, question_about
 from chunkcore.generation.samples import Sample, Schedule
