@@ -161,6 +161,14 @@ def test_an_article_that_stands_in_two_files_is_one_document(tmp_path: Path) -> 
     assert "the id was given before, at dev-v2.0.json" in reasons(loaded)["a4"]
 
 
+def test_hidden_files_are_passed_over(tmp_path: Path) -> None:
+    text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")
+    write(tmp_path / ".dev-v2.0.json", text.replace("Animals", "Ghosts"))
+    assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals"]
+    write(layouts.choi(tmp_path / "choi") / ".git" / "1.ref", "==========\nA.\n")
+    assert [each.id for each in load_segmented(tmp_path / "choi")] == ["3-5/0.ref"]
+
+
 def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
     file = layouts.squad(tmp_path) / "dev-v2.0.json"
     data = json.loads(file.read_text("utf-8"))
@@ -327,6 +335,7 @@ def test_qmsum_as_lines_is_the_same(tmp_path: Path) -> None:
     loaded = load_benchmark(lines)
     assert [each.id for each in loaded.documents] == ["test-1"]
     assert said(loaded, "test-1-specific-1") == ["B: Budget ?\nA: Five ."]
+    assert [each.metadata["boundaries"] for each in load_segmented(lines)] == [[11, 33]]
 
 
 def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:

@@ -35,7 +35,10 @@ file by file, with an unsupervised segmenter that is tuned on the others.
 
 
 def train_segmenter(
-    files: Annotated[list[Path], typer.Argument(help="JSON lines of texts with their sections.", metavar="FILES")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="JSON lines of texts with their sections, or public collections.", metavar="FILES"),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the weights are written.")],
     embedder: Annotated[str, typer.Option(help="The model whose sentence vectors are read.")] = "all-MiniLM-L6-v2",
     cache: Annotated[Path | None, typer.Option(help="A file that keeps the vectors.")] = None,
