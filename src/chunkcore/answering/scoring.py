@@ -68,7 +68,7 @@ def score_answers(
         bert_model: of BertScore, a model with token vectors; by default the embedder.
         judge: the language model that Faithfulness and Relevancy ask.
         retries: how often a judge is told what was wrong with its verdict.
-        progress: called with a measure's name, what is done, and of how much.
+        progress: called with the name of a measure that asks the judge, what is done, and of how much.
 
     Returns:
         A report whose measures are ``Measure(name, answered.k)``; `Report.unanswered` are those without an answer.
@@ -107,7 +107,6 @@ def score_answers(
         else:
             assert judge is not None
             values = _judged(name, cases, get_llm(judge), retries, partial(report, name))
-        report(name, len(cases), len(cases))
         scores[Measure(name, answered.k)] = np.array(values, dtype=np.float64)
     return Report(
         name=answered.name,

@@ -105,6 +105,10 @@ class AnswerStudy:
 
     def notes(self) -> Iterator[str]:
         """What must be known before the numbers are believed, a sentence each."""
+        from chunkcore.report.notes import FEW
+
+        if (count := len(self.benchmark.queries)) < FEW:
+            yield f"Only {count} questions were asked: with fewer than {FEW}, intervals are often too narrow."
         for report, run in zip(self.comparison.reports, self.runs, strict=True):
             failures = [found.failure for found in run.answers.values() if found.failure]
             if failures:
