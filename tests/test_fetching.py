@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import stat
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,6 +36,7 @@ class Server(ThreadingHTTPServer):
         self.pages: dict[str, bytes] = {}
         self.cut: dict[str, int] = {}
         self.moved: dict[str, str] = {}
+        self.held: dict[str, threading.Event] = {}
         self.asked: list[tuple[str, str]] = []
 
     def url(self, path: str) -> str:
@@ -59,6 +63,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(206 if "Range" in self.headers else 200)
         self.send_header("Content-Length", str(len(page) - start))
         self.end_headers()
+        if self.path in server.held:
+            self.wfile.write(page[start:1_500_000])
+            self.wfile.flush()
+            server.held.pop(self.path).wait(60)
+            return
         self.wfile.write(page[start : server.cut.pop(self.path, None)])
 
     def log_message(self, *_: object) -> None:
@@ -136,6 +145,25 @@ def test_a_download_that_broke_off_goes_on_where_it_was(server: Server, tmp_path
     assert get(server, "/a", tmp_path / "a").read_bytes() == TEXT
     assert server.asked == [("/a", ""), ("/a", f"bytes={kept}-")]
     assert not (tmp_path / "a.part").exists()
+
+
+def test_a_download_whose_process_was_killed_goes_on(server: Server, tmp_path: Path) -> None:
+    server.pages["/a"] = TEXT
+    server.held["/a"] = held = threading.Event()
+    part = tmp_path / "a.part"
+    code = (
+        "import sys; from pathlib import Path; from chunkcore.datasets.download import download\n"
+        "download(sys.argv[1], Path(sys.argv[2]), sys.argv[3], schemes=('http',))"
+    )
+    command = [sys.executable, "-c", code, server.url("/a"), str(tmp_path / "a"), sha256(TEXT)]
+    with subprocess.Popen(command) as process:
+        while process.poll() is None and not (part.is_file() and part.stat().st_size):
+            time.sleep(0.01)
+        process.kill()
+    held.set()
+    assert part.stat().st_size == 1024**2
+    assert get(server, "/a", tmp_path / "a").read_bytes() == TEXT
+    assert server.asked == [("/a", ""), ("/a", f"bytes={1024**2}-")]
 
 
 def test_what_is_kept_of_a_longer_file_is_forgotten(server: Server, tmp_path: Path) -> None:
