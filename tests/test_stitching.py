@@ -316,9 +316,9 @@ def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path, capsys: 
 def test_the_command_replaces_nothing_that_it_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "documents.jsonl").write_text('{"id": "a", "text": "One naps."}\n', encoding="utf-8")
     (tmp_path / "questions.jsonl").write_text('{"question": "Who?", "evidence": ["One"]}\n', encoding="utf-8")
-    for docs in (tmp_path, tmp_path / "documents.jsonl"):
-        asked = ["--questions", str(tmp_path / "questions.jsonl")]
-        assert main(["stitch", "--docs", str(docs), *asked, "-o", str(tmp_path)]) == 2
+    asked = ["--questions", str(tmp_path / "questions.jsonl")]
+    for given in ([str(tmp_path)], [str(tmp_path / "documents.jsonl"), *asked]):
+        assert main(["stitch", "--docs", *given, "-o", str(tmp_path)]) == 2
         assert "name another folder" in capsys.readouterr().err
     assert (tmp_path / "documents.jsonl").read_text(encoding="utf-8").startswith('{"id": "a"')
     assert main(["stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2
