@@ -4,7 +4,8 @@ A framework says how one question is asked (`System`) and what an answer's `Piec
 its public functions of that. Nothing here knows a framework.
 """
 
-from chunkadapters._retrieval.asking import Progress, RetrievalWarning, Settings, System
+from chunkadapters._retrieval.asking import RetrievalWarning, Settings, System
+from chunkadapters._retrieval.bar import Progress
 from chunkadapters._retrieval.hooks import RetrieverHooks
 from chunkadapters._retrieval.pieces import Piece, names, stated_spans
 

@@ -10,18 +10,19 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from chunkadapters._retrieval.bar import Progress
+from chunkadapters._retrieval.keeping import KeptAnswers
 from chunkadapters._retrieval.locating import Locator
 from chunkadapters._retrieval.pieces import Piece
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.evaluation.run import Retrieved, Run
 
-__all__ = ["Answers", "Attempt", "Progress", "RetrievalWarning", "Settings", "System"]
-
-Progress = Callable[[str, int, int], None]
+__all__ = ["Answers", "Attempt", "RetrievalWarning", "Settings", "System"]
 
 # Where the first questions all fail, the rest need not be waited for.
 _HOPELESS = 5
@@ -39,13 +40,15 @@ class Settings:
         retries: how often a question is asked again after an exception.
         retry_wait: seconds before the first of these; each further wait is twice as long.
         concurrency: how many questions may be under way, where they are asked asynchronously.
-        progress: called as ``progress("retrieve", done, total)``.
+        progress: called as ``progress("retrieve", done, total)``; True for a bar on standard error.
+        answers_file: where answers are kept, for a run that was interrupted to go on; None for nowhere.
     """
 
     retries: int = 2
     retry_wait: float = 0.5
     concurrency: int = 8
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
+    answers_file: Path | str | None = None
 
     def __post_init__(self) -> None:
         if self.retries < 0:
@@ -101,24 +104,30 @@ class Answers:
     benchmark: Benchmark
     settings: Settings
     locator: Locator
+    kept: KeptAnswers
+    progress: Progress | None
     results: dict[str, list[Retrieved]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
 
     def attempts(self, query: Query) -> Iterator[Attempt]:
-        """One after the other, until the question is answered or was asked often enough."""
-        for wait in self.settings.waits():
+        """One after the other, until the question is answered or was asked often enough; none if its answer is kept."""
+        pieces = self.kept.fetch(query.text)
+        for wait in self.settings.waits() if pieces is None else ():
             yield (attempt := Attempt(query, wait))
             if attempt.error is None:
-                self.results[query.id] = [self.locator.locate(piece) for piece in attempt.pieces]
+                pieces = attempt.pieces
+                self.kept.keep(query.text, pieces)
                 break
+        if pieces is not None:
+            self.results[query.id] = [self.locator.locate(piece) for piece in pieces]
         else:
             self.failures[query.id] = f"{type(attempt.error).__name__}: {attempt.error}"
             if not self.results and len(self.failures) >= _HOPELESS:
                 raise self._hopeless() from attempt.error
-        if self.settings.progress is not None:
+        if self.progress is not None:
             done = len(self.results) + len(self.failures)
-            self.settings.progress("retrieve", done, len(self.benchmark.queries))
+            self.progress("retrieve", done, len(self.benchmark.queries))
 
     def _hopeless(self) -> ModelError:
         query_id, reason = next(iter(self.failures.items()))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from chunkadapters._awaiting import at_once, finished
-from chunkadapters._retrieval.asking import Answers, Progress, Settings, System
+from chunkadapters._retrieval.asking import Answers, Settings, System
+from chunkadapters._retrieval.bar import Progress, telling
+from chunkadapters._retrieval.keeping import KeptAnswers
 from chunkadapters._retrieval.locating import Locator
 from chunkadapters._retrieval.pieces import Piece
 from chunkcore.evaluation.benchmark import Benchmark, Query
@@ -45,7 +49,8 @@ class RetrieverHooks(Generic[R, D]):
         pool: Iterable[D] | None = None,
         retries: int = 2,
         retry_wait: float = 0.5,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
+        answers_file: Path | str | None = None,
         **asked: Any,
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate what it answers. Nothing is indexed again.
@@ -61,17 +66,20 @@ class RetrieverHooks(Generic[R, D]):
             pool: everything that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
             retries: how often a question is asked again after an exception.
             retry_wait: seconds before the first of these; each further wait is twice as long.
-            progress: called as ``progress("retrieve", done, total)``.
+            progress: called as ``progress("retrieve", done, total)``; True for a bar on standard error.
+            answers_file: keeps every answer as it comes, so that a run that was interrupted, or in which questions
+                failed, asks only for the rest. Delete it when the index has changed.
             asked: how to ask it, where a framework has more than one way: Haystack's sockets.
 
         Returns:
             The run. Questions that failed to the last are in `Run.failures` with their reasons, and warned about.
 
         Raises:
-            DataError: `retriever` is no retriever, or answers with something else than the framework's documents.
+            DataError: `retriever` is no retriever, or answers with something else than the framework's documents; or
+                `answers_file` has other answers than this system's.
             ModelError: every question failed, or the first few did.
         """
-        settings = Settings(retries, retry_wait, progress=progress)
+        settings = Settings(retries, retry_wait, progress=progress, answers_file=answers_file)
         return self._run(self._system(retriever, **asked), benchmark, name, pool, settings)
 
     async def arun_retriever(
@@ -84,11 +92,12 @@ class RetrieverHooks(Generic[R, D]):
         concurrency: int = 8,
         retries: int = 2,
         retry_wait: float = 0.5,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
+        answers_file: Path | str | None = None,
         **asked: Any,
     ) -> Run:
         """`run_retriever` by the retriever's asynchronous method, with at most `concurrency` questions under way."""
-        settings = Settings(retries, retry_wait, concurrency, progress)
+        settings = Settings(retries, retry_wait, concurrency, progress, answers_file)
         return await self._arun(self._system(retriever, **asked), benchmark, name, pool, settings)
 
     def evaluate_retriever(
@@ -110,7 +119,8 @@ class RetrieverHooks(Generic[R, D]):
                 and PrecisionOmega when there is a ``pool``.
             k: how many of the answers count, by default.
             counter: whose tokens are counted.
-            how: what else `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``.
+            how: what else `run_retriever` takes: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``,
+                ``answers_file``, and the framework's own.
 
         Returns:
             The report: per-question scores, how many answers could be located (`Report.located`), and the
@@ -134,28 +144,34 @@ class RetrieverHooks(Generic[R, D]):
     def _run(
         self, system: System, benchmark: Benchmark, name: str | None, pool: Iterable[D] | None, settings: Settings
     ) -> Run:
-        answers = Answers(benchmark, settings, Locator(benchmark))
-        for query in benchmark.queries:
-            finished(self._answer(answers, query, at_once(system.ask), at_once(time.sleep)))
+        with self._answers(system, benchmark, name, settings) as answers:
+            for query in benchmark.queries:
+                finished(self._answer(answers, query, at_once(system.ask), at_once(time.sleep)))
         return answers.run(name or system.name, self._pool(pool))
 
     async def _arun(
         self, system: System, benchmark: Benchmark, name: str | None, pool: Iterable[D] | None, settings: Settings
     ) -> Run:
-        answers = Answers(benchmark, settings, Locator(benchmark))
         free = asyncio.Semaphore(settings.concurrency)
+        with self._answers(system, benchmark, name, settings) as answers:
 
-        async def ask(query: Query) -> None:
-            async with free:
-                await self._answer(answers, query, system.aask, asyncio.sleep)
+            async def ask(query: Query) -> None:
+                async with free:
+                    await self._answer(answers, query, system.aask, asyncio.sleep)
 
-        tasks = [asyncio.ensure_future(ask(query)) for query in benchmark.queries]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+            tasks = [asyncio.ensure_future(ask(query)) for query in benchmark.queries]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
         return answers.run(name or system.name, self._pool(pool))
+
+    @contextmanager
+    def _answers(self, system: System, benchmark: Benchmark, name: str | None, settings: Settings) -> Iterator[Answers]:
+        kept = KeptAnswers(settings.answers_file, name or system.name)
+        with kept, telling(settings.progress) as progress:
+            yield Answers(benchmark, settings, Locator(benchmark), kept, progress)
 
     async def _answer(
         self,

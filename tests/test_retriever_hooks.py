@@ -1,0 +1,172 @@
+"""Asking a retriever of no framework: what is kept, what is told, what is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.evaluation.evidence import Evidence
+
+TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."
+QUESTIONS = ["tea", "sea \ud800", "fee"]
+BENCHMARK = Benchmark(
+    "b",
+    [Document("d", TEXT)],
+    [Query(f"q{i}", text, (Evidence("d", Span(0, 11)),)) for i, text in enumerate(QUESTIONS)],
+)
+
+
+class Toy:
+    """Answers with the question's own words and the first sentence; raises on some questions."""
+
+    def __init__(self, *fails: str) -> None:
+        self.fails = set(fails)
+        self.asked: list[str] = []
+
+    def ask(self, question: str) -> list[Piece]:
+        self.asked.append(question)
+        if question in self.fails:
+            raise ConnectionError("nobody there")
+        return [Piece(TEXT[:11], 0.5, ("d",), (Span(0, 11),)), Piece(question)]
+
+    async def aask(self, question: str) -> list[Piece]:
+        await asyncio.sleep(0)
+        return self.ask(question)
+
+
+HOOKS: RetrieverHooks[Toy, Piece] = RetrieverHooks(lambda toy: System("toy", toy.ask, toy.aask), list)
+
+
+def run(toy: Toy, way: str = "run", **options):
+    options = {"retries": 0, **options}
+    if way == "run":
+        return HOOKS.run_retriever(toy, BENCHMARK, **options)
+    return asyncio.run(HOOKS.arun_retriever(toy, BENCHMARK, **options))
+
+
+both = pytest.mark.parametrize("way", ["run", "arun"])
+
+
+@both
+def test_only_what_was_not_answered_is_asked_when_a_run_goes_on(way, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    first = Toy("fee")
+    with pytest.warns(UserWarning, match="1 of 3 questions went unanswered"):
+        before = run(first, way, answers_file=file)
+    assert set(before.failures) == {"q2"}
+    second = Toy()
+    after = run(second, way, answers_file=file)
+    assert second.asked == ["fee"]
+    assert after.results == run(Toy(), way).results
+    third = Toy()
+    assert run(third, way, answers_file=file).results == after.results
+    assert third.asked == []
+
+
+def test_a_last_line_that_is_not_whole_is_asked_for_again(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    run(Toy(), answers_file=file)
+    whole = file.read_bytes()
+    for cut in range(len(whole)):
+        file.write_bytes(whole[:cut])
+        toy = Toy()
+        run(toy, answers_file=file)
+        assert len(toy.asked) == 3 - max(0, whole[:cut].count(b"\n") - 1)
+        assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (b"no JSON", 2),
+        (b'{"question": "tea"}', 2),
+        (b'{"question": 1, "pieces": []}', 2),
+        (b'{"question": "tea", "pieces": [{"text": "a"}]}', 2),
+        (
+            (b'{"question": "t", "pieces": [{"text": "", "score": 1, "document_ids": [], "spans": [[5, 2]]}]}', 2),
+            2,
+        ),
+        (b"[" * 100_000, 2),
+    ],
+)
+def test_a_damaged_file_is_told_with_its_line(line, number, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    run(Toy(), answers_file=file)
+    head = file.read_bytes().splitlines()[0]
+    file.write_bytes(head + b"\n" + line + b"\n")
+    with pytest.raises(DataError, match=rf"answers\.jsonl, line {number}: expected a retriever's kept answers"):
+        run(Toy(), answers_file=file)
+
+
+def test_another_file_and_another_system_are_refused_and_left_as_they_are(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text('{"my": "data"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="line 1"):
+        run(Toy(), answers_file=file)
+    assert json.loads(file.read_text(encoding="utf-8")) == {"my": "data"}
+    file.unlink()
+    run(Toy(), answers_file=file, name="one")
+    with pytest.raises(DataError, match="has the answers of 'one', and this is 'two'"):
+        run(Toy(), answers_file=file, name="two")
+    with pytest.raises(DataError, match="cannot be read and written"):
+        run(Toy(), answers_file=tmp_path)
+
+
+@both
+def test_progress_is_told_of_kept_answers_too(way, tmp_path):
+    for _ in range(2):
+        told: list[tuple] = []
+        run(Toy(), way, answers_file=tmp_path / "a", progress=lambda *each, told=told: told.append(each))
+        assert told == [("retrieve", done, 3) for done in (1, 2, 3)]
+
+
+@both
+def test_a_bar_is_shown_on_standard_error_and_goes_away(way, capsys):
+    run(Toy(), way, progress=True)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "Traceback" not in told.err
+    run(Toy(), way, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+PROGRAM = """
+import sys, time
+sys.path[:0] = sys.argv[2:]
+from tests.test_retriever_hooks import Toy, run
+class Slow(Toy):
+    def ask(self, question):
+        found = super().ask(question)
+        if len(self.asked) == 3:
+            print("third", flush=True)
+            time.sleep(60)
+        return found
+run(Slow(), answers_file=sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_process_that_was_killed_leaves_what_it_was_answered(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    root = Path(__file__).resolve().parents[1]
+    arguments = [sys.executable, "-c", PROGRAM, str(file), str(root / "src"), str(root)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "third"
+        time.sleep(0)
+        process.send_signal(signal.SIGKILL)
+    toy = Toy()
+    run(toy, answers_file=file)
+    assert toy.asked == ["fee"]
