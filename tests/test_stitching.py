@@ -317,8 +317,8 @@ def test_the_command_replaces_nothing_that_it_reads(tmp_path: Path, capsys: pyte
     (tmp_path / "documents.jsonl").write_text('{"id": "a", "text": "One naps."}\n', encoding="utf-8")
     (tmp_path / "questions.jsonl").write_text('{"question": "Who?", "evidence": ["One"]}\n', encoding="utf-8")
     asked = ["--questions", str(tmp_path / "questions.jsonl")]
-    for given in ([str(tmp_path)], [str(tmp_path / "documents.jsonl"), *asked]):
-        assert main(["stitch", "--docs", *given, "-o", str(tmp_path)]) == 2
+    for read in ([str(tmp_path)], [str(tmp_path / "documents.jsonl"), *asked]):
+        assert main(["stitch", "--docs", *read, "-o", str(tmp_path)]) == 2
         assert "name another folder" in capsys.readouterr().err
     assert (tmp_path / "documents.jsonl").read_text(encoding="utf-8").startswith('{"id": "a"')
     assert main(["stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2
