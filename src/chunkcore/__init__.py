@@ -58,13 +58,17 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.choices import Choice, Gap
 from chunkcore.evaluation.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
 from chunkcore.evaluation.loading import load_benchmark, load_segmented
 from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.pareto import pareto_front
 from chunkcore.evaluation.parts import Part, parts_of
+from chunkcore.evaluation.pool_files import read_pool, write_pool
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
+from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.evaluation.segmentation import BoundaryScores, boundary_scores, boundary_similarity, pk, window_diff
 from chunkcore.evaluation.segments import SegmentOptions, SegmentReport, score_segments
@@ -93,12 +97,27 @@ from chunkcore.models import (
 )
 from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
 from chunkcore.protocols import sample_queries, stitch, whole_sentences, write_benchmark
+from chunkcore.retrieval import (
+    BM25,
+    Dense,
+    Hybrid,
+    Late,
+    Pool,
+    Ranked,
+    Reranked,
+    Reranker,
+    Searcher,
+    SearchMethod,
+    get_reranker,
+    get_search,
+)
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning import TuneOptions, Tuning, tune
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
+    "BM25",
     "LLM",
     "Agentic",
     "Aligner",
@@ -123,8 +142,10 @@ __all__ = [
     "Code",
     "Comparison",
     "Contextual",
+    "Cost",
     "DataError",
     "Dbscan",
+    "Dense",
     "DenseIndex",
     "Difference",
     "Document",
@@ -144,11 +165,13 @@ __all__ = [
     "Grid",
     "Hierarchical",
     "Html",
+    "Hybrid",
     "Kamradt",
     "KamradtModified",
     "KeptChunk",
     "LLMCache",
     "LLMSemantic",
+    "Late",
     "LateEmbedder",
     "Lumber",
     "Mark",
@@ -160,16 +183,22 @@ __all__ = [
     "NoAnswerError",
     "OptionError",
     "Part",
+    "Pool",
     "Prices",
     "Problem",
     "Propositions",
     "Query",
+    "Ranked",
     "Recursive",
     "Rejection",
     "Report",
+    "Reranked",
+    "Reranker",
     "Retrieved",
     "Retriever",
     "Run",
+    "SearchMethod",
+    "Searcher",
     "SegmentOptions",
     "SegmentReport",
     "Segmenter",
@@ -203,18 +232,23 @@ __all__ = [
     "get_counter",
     "get_embedder",
     "get_llm",
+    "get_reranker",
+    "get_search",
     "get_segmenter",
     "list_datasets",
     "load_benchmark",
     "load_chunkers",
     "load_dataset",
     "load_segmented",
+    "pareto_front",
     "parse_chunker",
     "parse_grid",
     "parse_measure",
     "parts_of",
     "pk",
     "plan_update",
+    "read_pool",
+    "read_run",
     "register",
     "run_chunkers",
     "run_sweep",
@@ -229,4 +263,6 @@ __all__ = [
     "whole_sentences",
     "window_diff",
     "write_benchmark",
+    "write_pool",
+    "write_run",
 ]
