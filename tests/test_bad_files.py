@@ -185,7 +185,7 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: st
             "qasper-dev-v0.3.json",
             '"paragraphs": ["The end."]',
             '"paragraphs": [7]',
-            "full_text[2]: expected 'paragraph' to be a string, got a whole number",
+            "full_text[2].paragraphs[0]: expected a string, got a whole number",
         ),
         (
             "quality",

@@ -226,6 +226,15 @@ def test_a_highlighted_sentence_that_stands_twice_in_its_paragraph_is_no_place(t
     assert "occurs 2 times" in reasons(load_benchmark(tmp_path, layout="qasper_highlighted"))["q-nap"]
 
 
+def test_where_nothing_is_highlighted_the_paragraph_is_the_evidence(tmp_path: Path) -> None:
+    file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
+    file.write_text(file.read_text("utf-8").replace('["We watched."]', "[]"), "utf-8")
+    assert said(load_benchmark(tmp_path, layout="qasper_highlighted"), "q-nap") == [
+        "They nap a lot.",
+        "We sat. We watched.",
+    ]
+
+
 def test_quality_has_choices_and_no_evidence(tmp_path: Path) -> None:
     layouts.quality(tmp_path)
     with pytest.raises(

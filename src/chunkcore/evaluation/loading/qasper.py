@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Span
+from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.building import TextBuilder
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacks_keys, with_keys
-from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member, members, shown_type
 from chunkcore.evaluation.textfiles import read_json
 
 __all__ = ["QASPER", "QASPER_HIGHLIGHTED"]
@@ -32,16 +33,16 @@ class _Paper:
         self._places: dict[str, list[Span]] = defaultdict(list)
         builder = TextBuilder("\n\n")
         for key in ("title", "abstract"):
-            self._add(builder, member({"title": "", "abstract": "", **paper}, key, str, place))
-        for number, section in enumerate(member(paper, "full_text", list, place)):
+            self._add(builder, member(paper, key, str, place, ""))
+        for number, section in enumerate(members(paper, "full_text", dict, place)):
             here = f"{place}.full_text[{number}]"
-            name = member({**section, "section_name": section.get("section_name") or ""}, "section_name", str, here)
+            name = member(section, "section_name", str, here, "")
             heading = builder.add(name)
             if heading:
                 self.sections.append([heading.start, name])
-            for paragraph in member(section, "paragraphs", list, here):
-                self._add(builder, member({"paragraph": paragraph}, "paragraph", str, here))
-        for number, shown in enumerate(member({"figures_and_tables": [], **paper}, "figures_and_tables", list, place)):
+            for paragraph in members(section, "paragraphs", str, here):
+                self._add(builder, paragraph)
+        for number, shown in enumerate(members(paper, "figures_and_tables", dict, place, [])):
             self._add(builder, member(shown, "caption", str, f"{place}.figures_and_tables[{number}]"))
         self.text = builder.text
 
@@ -70,36 +71,35 @@ def _read(root: Path, _: Path | None, *, highlighted: bool) -> Contents:
     """A paper's text is its title, abstract, sections under their names, and captions, with blank lines between.
 
     Evidence is what any annotator marked: paragraphs, or in ``qasper_highlighted`` the sentences that they highlighted
-    in them. A figure or table stands for its caption. What all call unanswerable, or mark no evidence for, is without
-    evidence. ``answers`` are in words: extracted spans with commas between, free text, Yes, No, or Unanswerable.
+    in them (the paragraphs, where they highlighted none). A figure or table stands for its caption. What all call
+    unanswerable, or mark no evidence for, is without evidence. ``answers`` are in words: extracted spans with commas
+    between, free text, Yes, No, or Unanswerable.
     """
     documents: list[Row] = []
     questions: list[Row] = []
     for file in with_keys(root, _KEYS, _SUFFIXES):
         papers = read_json(file)
-        for identity in member({"papers": papers}, "papers", dict, str(file)):
+        for identity in _checked_papers(papers, file):
             place = f"{file}, {identity!r}"
             entry = member(papers, identity, dict, str(file))
-            paper = _Paper(identity, _sections_are_objects(entry, place), place)
+            paper = _Paper(identity, entry, place)
             documents.append((place, {"id": identity, "text": paper.text, "sections": paper.sections}))
             found = _questions(entry, paper, place, highlighted)
             questions += [(brief(here, file), row) for here, row in found]
     return Contents(documents_of(documents), questions)
 
 
-def _sections_are_objects(entry: dict[str, Any], place: str) -> dict[str, Any]:
-    for number, section in enumerate(member(entry, "full_text", list, place)):
-        member({"section": section}, "section", dict, f"{place}.full_text[{number}]")
-    return entry
+def _checked_papers(papers: Any, file: Path) -> list[str]:
+    if not isinstance(papers, dict):
+        raise DataError(f"{file}: expected an object of papers by their ids, got {shown_type(papers)}")
+    return list(papers)
 
 
 def _questions(entry: dict[str, Any], paper: _Paper, place: str, highlighted: bool) -> Iterator[Row]:
-    for number, row in enumerate(member({"qas": [], **entry}, "qas", list, place)):
+    for number, row in enumerate(members(entry, "qas", dict, place, [])):
         here = f"{place}.qas[{number}]"
-        answers = [
-            member(each, "answer", dict, f"{here}.answers[{n}]")
-            for n, each in enumerate(member(row, "answers", list, here))
-        ]
+        listed = members(row, "answers", dict, here)
+        answers = [member(each, "answer", dict, f"{here}.answers[{n}]") for n, each in enumerate(listed)]
         told = {
             "id": row.get("question_id"),
             "question": member(row, "question", str, here),
@@ -111,42 +111,40 @@ def _questions(entry: dict[str, Any], paper: _Paper, place: str, highlighted: bo
 
 def _evidence(answers: Sequence[dict[str, Any]], paper: _Paper, place: str, highlighted: bool) -> dict[str, Any]:
     answerable = [each for each in answers if each.get("unanswerable") is not True]
-    marked: dict[tuple[str, str], list[Span]] = {}
-    for answer in answerable:
-        paragraphs = _strings(answer, "evidence", place)
-        floats = [each for each in paragraphs if each.startswith(_FLOAT)]
-        sentences = _strings(answer, "highlighted_evidence", place) if highlighted else []
-        if not highlighted:
-            marked |= {(each, ""): paper.paragraphs(each) for each in paragraphs}
-        else:
-            marked |= {(each, ""): paper.paragraphs(each) for each in floats}
-            inner = [each for each in sentences if not each.startswith(_FLOAT)]
-            marked |= {(each, "\n".join(paragraphs)): paper.inside(each, paragraphs) for each in inner}
+    marked = [found for answer in answerable for found in _marked(answer, paper, place, highlighted)]
     if not marked:
         return {"without_evidence": True, "unanswerable": not answerable}
-    if any(not places and text.startswith(_FLOAT) for (text, _), places in marked.items()):
+    if any(not places and text.startswith(_FLOAT) for text, places in marked):
         return {"left_out": _NO_CAPTION}
+    # What stands nowhere, or at several places, is sought by its text, and told of by what seeks it.
     entries = [
         {"start": places[0].start, "end": places[0].end} if len(places) == 1 else {"text": text}
-        for (text, _), places in marked.items()
+        for text, places in marked
     ]
     return {"evidence": [dict(each) for each in dict.fromkeys(tuple(entry.items()) for entry in entries)]}
 
 
-def _strings(answer: dict[str, Any], key: str, place: str) -> list[str]:
-    listed = member({key: [], **answer}, key, list, place)
-    return [member({key: each}, key, str, place) for each in listed]
+def _marked(answer: dict[str, Any], paper: _Paper, place: str, highlighted: bool) -> list[tuple[str, list[Span]]]:
+    """What one annotator marked, and where it stands."""
+    paragraphs = members(answer, "evidence", str, place, [])
+    sentences = members(answer, "highlighted_evidence", str, place, []) if highlighted else []
+    inner = [each for each in sentences if not each.startswith(_FLOAT)]
+    whole = [each for each in paragraphs if not inner or each.startswith(_FLOAT)]
+    return [
+        *((each, paper.paragraphs(each)) for each in whole),
+        *((each, paper.inside(each, paragraphs)) for each in inner),
+    ]
 
 
 def _in_words(answer: dict[str, Any], place: str) -> str:
     if answer.get("unanswerable") is True:
         return "Unanswerable"
-    spans = _strings(answer, "extractive_spans", place)
+    spans = members(answer, "extractive_spans", str, place, [])
     if spans:
         return ", ".join(spans)
     if isinstance(answer.get("yes_no"), bool):
         return "Yes" if answer["yes_no"] else "No"
-    return str(answer.get("free_form_answer") or "")
+    return member(answer, "free_form_answer", str, place, "")
 
 
 def _layout(name: str, files: str, *, highlighted: bool) -> Layout:

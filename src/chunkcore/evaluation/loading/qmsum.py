@@ -80,7 +80,7 @@ def _starts(meeting: dict[str, Any], turns: list[Span], place: str) -> list[int]
 
 def _questions(meeting: dict[str, Any], document: dict[str, Any], turns: list[Span], place: str) -> Iterator[Row]:
     for kind in ("general_query_list", "specific_query_list"):
-        for number, row in enumerate(member({kind: [], **meeting}, kind, list, place)):
+        for number, row in enumerate(member(meeting, kind, list, place, [])):
             here = f"{place}, {kind}[{number}]"
             told: dict[str, Any] = {
                 "id": f"{document['id']}-{kind.partition('_')[0]}-{number + 1}",

@@ -8,7 +8,7 @@ from typing import Any
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.documents import documents_of
 from chunkcore.evaluation.loading.files import lacks_keys, with_keys
-from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member
+from chunkcore.evaluation.loading.rows import Contents, Layout, Row, brief, member, members
 from chunkcore.evaluation.textfiles import json_lines
 
 __all__ = ["QUALITY"]
@@ -42,7 +42,7 @@ def _read(root: Path, _: Path | None) -> Contents:
 
 
 def _question(question: Any, document: str, otherwise: str, place: str) -> dict[str, Any]:
-    choices = [member({"options": each}, "options", str, place) for each in member(question, "options", list, place)]
+    choices = members(question, "options", str, place)
     told = {
         "id": question.get("question_unique_id") or otherwise,
         "question": member(question, "question", str, place),

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 
-__all__ = ["Contents", "Holds", "Layout", "Row", "brief", "member", "shown_type"]
+__all__ = ["Contents", "Holds", "Layout", "Row", "brief", "member", "members", "shown_type"]
 
 Row = tuple[str, Mapping[str, Any]]
 Holds = Literal["evidence", "answers", "boundaries"]
@@ -58,22 +58,40 @@ class Layout:
     takes_questions: bool = False
 
 
-def member(value: Mapping[str, Any], key: str, kind: type[T], place: str) -> T:
-    """What an object holds under a key.
+def member(value: Any, key: str, kind: type[T], place: str, default: T | None = None) -> T:
+    """What an object holds under a key; the default, where there is one, for nothing or null.
 
     Raises:
-        DataError: it has no such key, or something else under it.
+        DataError: it is no object, has no such key, or something else under it.
 
     >>> member({"qas": []}, "qas", list, "dev.json, data[0]")
     []
     """
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         raise DataError(f"{place}: expected an object, got {shown_type(value)}")
+    if default is not None and value.get(key) is None:
+        return default
     if key not in value:
         raise DataError(f"{place}: there is no {key!r}, but {', '.join(map(repr, list(value)[:9])) or 'nothing'}")
-    found = value[key]
-    if not isinstance(found, kind) or isinstance(found, bool) is not (kind is bool):
-        raise DataError(f"{place}: expected {key!r} to be {_KINDS[kind]}, got {shown_type(found)}")
+    return _checked(value[key], kind, f"{place}: expected {key!r} to be")
+
+
+def members(value: Any, key: str, kind: type[T], place: str, default: list[T] | None = None) -> list[T]:
+    """What a list holds that is under a key of an object.
+
+    Raises:
+        DataError: there is no such list, or something else in it.
+
+    >>> members({"options": ["He", "She"]}, "options", str, "dev.json, data[0]")
+    ['He', 'She']
+    """
+    listed = member(value, key, list, place, default)
+    return [_checked(each, kind, f"{place}.{key}[{number}]: expected") for number, each in enumerate(listed)]
+
+
+def _checked(found: object, kind: type[T], expected: str) -> T:
+    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+        raise DataError(f"{expected} {_KINDS[kind]}, got {shown_type(found)}")
     return found
 
 

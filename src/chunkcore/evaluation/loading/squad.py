@@ -63,7 +63,7 @@ def _questions(paragraph: dict[str, Any], place: str, document: str, start: int)
     for number, row in enumerate(member(paragraph, "qas", list, place)):
         here = f"{place}.qas[{number}]"
         question = member(row, "question", str, here)
-        listed = member({"answers": [], **row}, "answers", list, here)
+        listed = member(row, "answers", list, here, [])
         answers = [_answer(each, f"{here}.answers[{n}]", start) for n, each in enumerate(listed)]
         others = {key: value for key, value in row.items() if key not in ("answers", "question", "id", "is_impossible")}
         told = {
