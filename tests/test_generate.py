@@ -658,6 +658,18 @@ def test_a_cap_on_calls_stops_cleanly_and_a_higher_one_goes_on(tmp_path, concurr
     assert made.rows == generate_benchmark([STORY], fake(honest), options).rows
 
 
+def test_what_was_answered_beside_the_call_that_was_refused_is_not_thrown_away(tmp_path):
+    path = tmp_path / "j.jsonl"
+    options = quick(3, concurrency=3)
+    first = generate_benchmark([STORY], fake(honest, concurrency=3), options, journal=path)
+    lines = path.read_text().splitlines(keepends=True)
+    missing = next(json.loads(each)["answered"] for each in lines if first.rows[0]["evidence"][0]["text"] in each)
+    path.write_text("".join(each for each in lines if missing not in each))
+    made = generate_benchmark([STORY], fake(honest), options, journal=path, budget=CallBudget(max_calls=2))
+    assert made.unfinished
+    assert made.rows == first.rows[1:]
+
+
 def test_a_cap_on_cost_counts_the_next_call_and_the_earlier_runs(tmp_path):
     def priced(messages, schema):
         return Reply(honest(messages, schema), input_tokens=1_000, output_tokens=100)

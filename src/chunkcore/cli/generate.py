@@ -44,12 +44,11 @@ is made again for that.
 
   chunkcore generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1 --output questions.jsonl
 
-  chunkcore generate --docs docs/ --llm openai:gpt-5-mini@https://api.openai.com/v1 --dry-run --input-price 0.25
-  --output-price 2
+  chunkcore generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1 --dry-run
 
-  chunkcore generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1 --mode realistic --max-calls 200
+  chunkcore generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1 --max-calls 200
 
-Exit code 1 where there are fewer questions than were wanted, before the filters.
+Exit code 1 where the work ended, by a cap or for want of good answers, before there were as many as wanted.
 """
 )
 
