@@ -93,6 +93,17 @@ def test_text_that_does_not_pack_stays_within_its_room_and_the_note_says_what_is
     assert "evidence" in found.note or "too large" in found.note
 
 
+def test_evidence_goes_before_what_was_retrieved():
+    text = noise(100_000)
+    evidence = [Place(0, start, start + 300) for start in (5_000, 50_000, 90_000)]
+    retrieved = [Place(0, start, start + 900, 1 + start % 3) for start in range(0, 99_000, 1_000)]
+    found = excerpts([Document("d", text)], [*retrieved, *evidence], room=30_000)
+    assert "retrieved" not in found.note
+    (parts,) = carried(found).values()
+    assert [start for start, _ in parts] == [4_500, 49_500, 89_500]
+    assert {len(text) for _, text in parts} == {1_300}
+
+
 # ---- answers
 
 
