@@ -403,7 +403,7 @@ def test_a_benchmark_holds_together(documents: list[Document], queries: list[Que
 def test_questions_without_evidence_have_ids_of_their_own_and_no_evidence() -> None:
     scored = Query("q", "?", (Evidence("fox.txt", Span(0, 3)),))
     assert Benchmark("b", [FOX], [scored], (), (Query("r", "?", ()),)).without_evidence[0].id == "r"
-    with pytest.raises(DataError, match="two queries .* have the id 'q'"):
+    with pytest.raises(DataError, match=r"two queries .* have the id 'q'"):
         Benchmark("b", [FOX], [scored], (), (Query("q", "?", ()),))
     with pytest.raises(DataError, match="query 'q' has evidence: it is one of the queries"):
         Benchmark("b", [FOX], [], (), (scored,))
