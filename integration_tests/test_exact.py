@@ -280,6 +280,27 @@ def test_nodes_are_the_originals_with_right_offsets_and_links() -> None:
         assert documents[int(node.ref_doc_id or 0)].text[node.start_char_idx : node.end_char_idx] == node.text
 
 
+@pytest.mark.parametrize("cls", [SentenceSplitter, LlamaTokenTextSplitter])
+def test_metadata_take_their_room_as_in_the_original(cls: Any) -> None:
+    parser = cls(chunk_size=120, chunk_overlap=110)
+    text = plain(real_texts()[0][:8000])
+    documents = [
+        LlamaDocument(text=text, metadata={"file_path": "a/long/way/to/the/file.md", "author": "Someone Else"}),
+        LlamaDocument(text=text, metadata={"author": "Me"}, excluded_embed_metadata_keys=["author"]),
+        LlamaDocument(text=text),
+    ]
+    ours, theirs = (each.get_nodes_from_documents(documents) for each in (exact(parser), parser))
+    assert [node.text for node in ours] == [node.text for node in theirs]
+    for node in ours:
+        assert text[node.start_char_idx : node.end_char_idx] == node.text
+
+
+def test_metadata_that_leave_no_room_are_told() -> None:
+    parser = exact(SentenceSplitter(chunk_size=10, chunk_overlap=0))
+    with pytest.raises(ValueError, match=r"the metadata count \d+, which leaves nothing of size=10"):
+        parser.get_nodes_from_documents([LlamaDocument(text="One.", metadata={"path": "a/b/c/d/e/f/g/h/i"})])
+
+
 def test_another_node_parser_is_aligned() -> None:
     parser = SentenceWindowNodeParser.from_defaults(window_size=1)
     text = "The fox naps. The dog runs. The fox naps. The end."

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplitter, TokenTextSplitter
@@ -36,6 +36,7 @@ def exact(parser: NodeParser) -> ChunkcoreNodeParser:
         return parser
     return ChunkcoreNodeParser(
         _equivalent(parser),
+        metadata_aware=type(parser) in (SentenceSplitter, TokenTextSplitter),
         include_metadata=parser.include_metadata,
         include_prev_next_rel=parser.include_prev_next_rel,
         callback_manager=parser.callback_manager,
@@ -244,6 +245,8 @@ class LlamaIndexToken(_Merged):
     >>> LlamaIndexToken(size=2, overlap=1, counter="words").split_text("one two three")
     ['one two', 'two three']
     """
+
+    beside_metadata: ClassVar[int] = 2  # tokens that the original allows for what stands between them and the text
 
     separators: tuple[str, ...] = (" ", "\n")
     strip: bool = True

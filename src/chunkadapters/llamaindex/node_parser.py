@@ -34,6 +34,7 @@ from chunkadapters._limits import watched
 from chunkadapters._origin import Origin, decode_spans, encode_spans
 from chunkadapters._told import BOOKKEEPING, CONTEXT, DERIVED, SPANS, inherited, told
 from chunkadapters.llamaindex.models import as_model
+from chunkadapters.llamaindex.room import chunk_beside_metadata, size_option
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
@@ -82,6 +83,8 @@ class ChunkcoreNodeParser(NodeParser):
         fit_to: the model that is to embed the nodes, as LlamaIndex's, a chunkcore embedder or its name: a size that is
             left out is 60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many nodes, and
             how many of its tokens, it would cut off. Metadata that LlamaIndex puts beside the text are not counted.
+        metadata_aware: a document's nodes are so much smaller than the strategy's size as the metadata count that
+            models read with the text, as LlamaIndex' own splitters do; the strategy must have a size for it.
         include_metadata: nodes inherit the metadata of what they were cut from.
         include_prev_next_rel: nodes of one source are linked to their neighbours.
         id_func: called as ``id_func(i, document)`` for each node's id.
@@ -107,6 +110,10 @@ class ChunkcoreNodeParser(NodeParser):
         default=None, description="The name of the model that is to embed the nodes.", frozen=True
     )
 
+    metadata_aware: bool = Field(
+        default=False, description="Sizes leave room for the metadata that models read with a text.", frozen=True
+    )
+
     _chunker: Chunker = PrivateAttr()
     _fit_to: Embedder | None = PrivateAttr()
 
@@ -117,6 +124,7 @@ class ChunkcoreNodeParser(NodeParser):
         strategy: str | None = None,
         options: Mapping[str, Any] | None = None,
         fit_to: Embedder | BaseEmbedding | str | None = None,
+        metadata_aware: bool = False,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
         callback_manager: CallbackManager | None = None,
@@ -129,6 +137,7 @@ class ChunkcoreNodeParser(NodeParser):
             "strategy": strategy,
             "options": {**(options or {}), **more},
             "fit_to": fit_to,
+            "metadata_aware": metadata_aware,
             "include_metadata": include_metadata,
             "include_prev_next_rel": include_prev_next_rel,
             "callback_manager": callback_manager or CallbackManager([]),
@@ -148,6 +157,8 @@ class ChunkcoreNodeParser(NodeParser):
                 f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
                 'decorate the class with @register("its_name")'
             )
+        if fields.get("metadata_aware"):
+            size_option(chunker)
         plain = chunker.to_dict()
         fields.update(strategy=plain.pop("strategy"), options=plain, fingerprint=chunker.fingerprint)
         fields["fit_to"] = fit_to and fit_to.name
@@ -192,7 +203,10 @@ class ChunkcoreNodeParser(NodeParser):
         texts = [incoming.get_content(metadata_mode=MetadataMode.NONE) for incoming in nodes]
         # Strategies may read metadata: of which format or language a text is.
         documents = [CoreDocument(each.node_id, text, each.metadata) for each, text in zip(nodes, texts, strict=True)]
-        chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
+        if self.metadata_aware:
+            chunked = chunk_beside_metadata(chunker, documents, nodes)
+        else:
+            chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
         made: list[BaseNode] = []
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
         watching = watched(chunked, self._fit_to)
