@@ -435,7 +435,10 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
     asked = len(server.log)
     assert f"openai:ok@{server.url}: {asked} calls, " in printed
     assert "cost " in printed
-    assert printed.rstrip().endswith("answers.jsonl")
+    assert printed.rstrip().endswith("report.html")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "SquadF1" in page
+    assert "Whether the answer answers the question" in page
     assert all(len(line) <= 80 and "…" not in line for line in printed.partition("! ")[0].splitlines()[:12])
     rows = [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines()]
     assert len(rows) == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -44,7 +45,8 @@ Measures: ExactMatch, SquadF1, RougeL, Bleu1, Bleu4, Meteor, BertScore (words or
 Accuracy (multiple choice), AnswerCosine (with the question), Faithfulness and Relevancy (judged by --judge, or the
 model itself). docs/answers.md explains each. The verdict is about the first.
 
-Prints the table and the verdict, and writes answers.jsonl, report.json and scores.csv into the output folder.
+Prints the table and the verdict, and writes answers.jsonl beside the files of a comparison's report into the output
+folder. The last line is the path of report.html.
 
 Unless --strategy is given, compares {", ".join(DEFAULT_STRATEGIES)}.
 
@@ -107,8 +109,11 @@ def answer(
     from chunkcore.evaluation.measures import Measure, parse_depth
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.models.llm import Estimator
+    from chunkcore.report import Study
+    from chunkcore.report.page import require_jinja2
     from chunkcore.report.text import terminal_text
 
+    require_jinja2()
     prices = read_prices(input_price, output_price)
     depth = parse_depth(k)
     store = None if no_cache else answers or default_answers()
@@ -149,8 +154,10 @@ def answer(
             )
         comparison = compare(scored, verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters)
     settings = {"Answers by": models.answering.name, "Embedder": embedder, "Retriever": retriever}
-    result = AnswerStudy(comparison, asked, runs, names, depth, settings)
-    result.write(output)
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not to be seen
+    result = AnswerStudy(Study(comparison, shown, settings, today), asked, runs, names, depth)
+    page = result.write(output)
     console = Console(highlight=False)
     for table in result.tables():
         console.print(table)
@@ -159,7 +166,7 @@ def answer(
     console.print(Text(terminal_text(f"\n{comparison.verdict}")), style="bold")
     for line in [*used(chunkers, prices), *models.told(prices)]:
         typer.echo(f"\n{terminal_text(line)}")
-    typer.echo(f"\n{output / 'answers.jsonl'}")
+    typer.echo(f"\n{output / 'answers.jsonl'}\n{page}")
 
 
 @dataclass(frozen=True)

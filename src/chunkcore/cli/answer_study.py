@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.comparison import Comparison
     from chunkcore.evaluation.measures import Depth, Measure, MeasureName
     from chunkcore.evaluation.results import Report, Scores
+    from chunkcore.report import Study
 
 __all__ = ["AnswerStudy"]
 
@@ -28,41 +29,40 @@ class AnswerStudy:
     """A comparison of answers, with the answers.
 
     Attributes:
-        comparison: of reports that have the measures of answers.
+        study: a comparison of reports that have the measures of answers.
         benchmark: what was asked.
         runs: the answers, in the order of the comparison's reports.
         names: the measures.
         depth: how much of the ranking the model was shown.
-        settings: how it was made, as names and values.
     """
 
-    comparison: Comparison
+    study: Study
     benchmark: Benchmark
     runs: Sequence[AnswerRun]
     names: Sequence[MeasureName]
     depth: Depth
-    settings: Mapping[str, str]
 
-    def write(self, folder: Path) -> None:
-        """``answers.jsonl``, a strategy's answer to a question a line; ``report.json`` and ``scores.csv``."""
-        from chunkcore.report import Study, json_report, score_csv
-        from chunkcore.report.files import write_parts, write_text
+    @property
+    def comparison(self) -> Comparison:
+        return self.study.comparison
 
-        study = Study(self.comparison, self.benchmark, self.settings)
-        write_text(folder / "report.json", json_report(study))
-        write_text(folder / "scores.csv", f"\ufeff{score_csv(study)}")
+    def write(self, folder: Path) -> Path:
+        """The files of a report, and ``answers.jsonl``, a strategy's answer to a question a line; the page's path."""
+        from chunkcore.report import write_reports
+        from chunkcore.report.files import write_parts
+
         write_parts(folder / "answers.jsonl", self._lines())
+        return write_reports(folder, self.study).html
 
     def tables(self) -> Iterator[Table]:
         """A row a strategy, the best first: each measure with its interval, as many measures as 80 columns hold.
 
         The first table tells recall and what was retrieved, too.
         """
-        reports = sorted(self.comparison.reports, key=lambda each: -_finite(each.mean(self.comparison.measure)))
         for first in range(0, len(self.names), _AT_ONCE):
-            yield self._table(reports, self.names[first : first + _AT_ONCE], retrieved=not first)
+            yield self._table(self.names[first : first + _AT_ONCE], retrieved=not first)
 
-    def _table(self, reports: Sequence[Report], names: Sequence[MeasureName], *, retrieved: bool) -> Table:
+    def _table(self, names: Sequence[MeasureName], *, retrieved: bool) -> Table:
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -77,7 +77,7 @@ class AnswerStudy:
         table.add_column("Strategy", overflow="fold")
         for heading in (*names, *(("Recall", "Tokens") if retrieved else ())):
             table.add_column(heading, justify="right", no_wrap=True)
-        for report in reports:
+        for report in self.study.reports:
             cells = self._cells(report, names)
             if retrieved:
                 recall = report.mean(Measure("Recall", self.depth))
@@ -105,10 +105,9 @@ class AnswerStudy:
 
     def notes(self) -> Iterator[str]:
         """What must be known before the numbers are believed, a sentence each."""
-        from chunkcore.report.notes import FEW
+        from chunkcore.report.notes import warnings
 
-        if (count := len(self.benchmark.queries)) < FEW:
-            yield f"Only {count} questions were asked: with fewer than {FEW}, intervals are often too narrow."
+        yield from warnings(self.study)
         for report, run in zip(self.comparison.reports, self.runs, strict=True):
             failures = [found.failure for found in run.answers.values() if found.failure]
             if failures:
@@ -160,7 +159,3 @@ class AnswerStudy:
 
 def _nullable(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _finite(value: float) -> float:
-    return -math.inf if math.isnan(value) else value

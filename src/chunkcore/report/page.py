@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of
+from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.report import plots
 from chunkcore.report.cost_tables import CostAxis, cost_axis, cost_table
 from chunkcore.report.cross_table import cross_table
@@ -96,6 +96,17 @@ MEANINGS: dict[str, str] = {
     "nDCG": "The evidence that each piece adds, worth less the further down, over the most that is possible.",
     "DCG": "The share of each piece that is evidence, worth less the further down, summed: shown times 100.",
     "ChunkPrecision": "The share of a piece that is evidence, the mean over the pieces.",
+    "ExactMatch": "The answer is a right one, but for case, punctuation and articles.",
+    "SquadF1": "The words that the answer shares with a right one.",
+    "RougeL": "The words that the answer shares with a right one, in its order.",
+    "Bleu1": "The share of the answer's words that a right one has; short answers are punished.",
+    "Bleu4": "The same of runs of up to four words.",
+    "Meteor": "The words that the answer shares with a right one, as they stand or by their stems.",
+    "BertScore": "How near each token of the answer is in meaning to one of a right answer, and the other way round.",
+    "Accuracy": "The right one of several answers was chosen.",
+    "AnswerCosine": "How near the answer is in meaning to the question, right or wrong.",
+    "Faithfulness": "The share of the answer's statements that the passages support, says a language model.",
+    "Relevancy": "Whether the answer answers the question, true or not, says a language model.",
 }
 
 
@@ -125,7 +136,7 @@ def _view(study: Study, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str
 
 
 def _scatter(study: Study, k: Depth, unit: Unit, axis: CostAxis, width: int) -> str:
-    measure = Measure("Recall", k, unit)
+    measure = (study.ranked(k, unit) or [study.comparison.measure])[0]
     intervals = study.intervals(measure)
     points = []
     for number, (report, value) in enumerate(zip(study.reports, axis.values, strict=True), 1):

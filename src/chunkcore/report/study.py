@@ -54,9 +54,16 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The units that any report counts in what was retrieved, tokens first."""
-        seen = {measure.unit for report in self.reports for measure in report.scores} - {"answer"}
+        """The units that any report has, tokens first."""
+        seen = {measure.unit for report in self.reports for measure in report.scores}
         return tuple(unit for unit in get_args(Unit) if unit in seen)
+
+    def ranked(self, k: Depth, unit: Unit) -> list[Measure]:
+        """The measures of a table at this depth: those of `RANKED`, whether or not a report has them, and the others.
+
+        Answers have the others alone.
+        """
+        return [Measure(name, k, unit) for name in (*(() if unit == "answer" else RANKED), *self.others(k, unit))]
 
     def others(self, k: Depth | None, unit: Unit) -> tuple[MeasureName, ...]:
         """What else any report was scored by at this depth: not those of `RANKED`, nor PrecisionOmega."""

@@ -14,7 +14,7 @@ from chunkcore.evaluation.comparison import Comparison, Difference
 from chunkcore.evaluation.measures import Depth, Measure, Unit, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.report.plots import signed
-from chunkcore.report.study import RANKED, Study, mean, std
+from chunkcore.report.study import Study, mean, std
 
 __all__ = [
     "Cell",
@@ -145,7 +145,9 @@ def score_table(study: Study, k: Depth, unit: Unit) -> Table:
 
 def _at(study: Study, k: Depth | None, unit: Unit) -> list[Measure]:
     """The measures that a table of this depth has columns for."""
-    usual = RANKED if k is not None else () if unit == "document" else ("PrecisionOmega",)
+    if k is not None:
+        return study.ranked(k, unit)
+    usual = () if unit in ("document", "answer") else ("PrecisionOmega",)
     return [Measure(name, k, unit) for name in (*usual, *study.others(k, unit))]
 
 
@@ -212,7 +214,8 @@ def collection_table(study: Study, k: Depth, unit: Unit) -> Table | None:
     if len(study.collections) < 2:
         return None
     given = study.comparison.measure
-    measure = given if given.k is None or given.unit == "document" else replace(given, k=k, unit=unit)
+    fixed = given.k is None or given.unit == "document" or "answer" in (given.unit, unit)
+    measure = given if fixed else replace(given, k=k, unit=unit)
     reports = [report for report in study.reports if measure in report.scores]
     counts = {name: sum(other == name for other in study.reports[0].collections) for name in study.collections}
     columns = [Column("Strategy", kind="text"), Column(f"All ({sum(counts.values()):,})")]
@@ -295,13 +298,17 @@ def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cel
 def measure_table(study: Study) -> Table:
     """Which system each measure puts first at each k, and which ones it can't tell from that one."""
     unit = study.comparison.measure.unit
-    others = {name: None for k in study.ks for name in study.others(k, unit)}
+    shown = {k: {measure.name: measure for measure in study.ranked(k, unit)} for k in study.ks}
     rows = tuple(
-        (Cell(name), *(_first(study, study.comparison_by(Measure(name, k, unit))) for k in study.ks))
-        for name in (*RANKED, *others)
+        (Cell(name), *(_first(study, _compared(study, shown[k].get(name))) for k in study.ks))
+        for name in dict.fromkeys(name for measures in shown.values() for name in measures)
     )
     columns = (Column("Highest mean by", kind="text"), *(Column(describe_depth(k), kind="text") for k in study.ks))
     return Table("The first by each measure", columns, rows)
+
+
+def _compared(study: Study, measure: Measure | None) -> Comparison | None:
+    return None if measure is None else study.comparison_by(measure)
 
 
 def _first(study: Study, found: Comparison | None) -> Cell:
