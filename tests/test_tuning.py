@@ -26,7 +26,7 @@ from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, default_space, known_space, snippets, tune
 from chunkcore.tuning.default_space import _TABLE
 from chunkcore.tuning.folds import assign_folds
-from chunkcore.tuning.held_out import Outcomes, choose, hold_out, pareto
+from chunkcore.tuning.held_out import Outcomes, Spread, choose, hold_out, pareto, rechosen
 from chunkcore.tuning.proposal import Proposal, Seen, propose
 from chunkcore.tuning.space_file import load_space
 from chunkcore.tuning.trial import Trial
@@ -348,6 +348,62 @@ def test_on_noise_the_picked_score_is_too_high_and_the_held_out_one_is_not() -> 
     assert abs(np.mean(held) - 0.5) < 3 * error < 0.01
 
 
+def test_the_spread_is_wide_where_choices_are_chance_and_the_scores_own_where_they_are_not() -> None:
+    chance = np.random.default_rng(1)
+    quality = chance.normal(0.5, 0.3, size=(80, 30))
+    baseline, fold_of, allowed = chance.normal(0.5, 0.3, size=80), np.arange(80) % 5, np.ones((5, 30), dtype=bool)
+
+    def ratio(quality) -> float:
+        outcomes = Outcomes(quality, np.ones_like(quality), np.zeros(30))
+        spread = rechosen(outcomes, baseline, fold_of, allowed, resamples=500)
+        again = rechosen(outcomes, baseline, fold_of, allowed, resamples=500)
+        assert (spread.mean, spread.lead) == (again.mean, again.lead)
+        assert spread.units == 80
+        return spread.mean / (hold_out(outcomes, fold_of, allowed).scores.std() / np.sqrt(80))
+
+    assert ratio(quality) > 1.2
+    quality[:, 7] += 1.0
+    assert ratio(quality) == pytest.approx(1.0, abs=0.08)
+
+
+def test_documents_are_resampled_whole() -> None:
+    """All questions of a document score alike, so that there are no more witnesses than documents."""
+    chance = np.random.default_rng(2)
+    scores = np.repeat(chance.normal(0.5, 0.3, size=(10, 1)), 8, axis=0)
+    documents = [str(i // 8) for i in range(80)]
+    found = {}
+    for clusters in (None, documents):
+        outcomes = Outcomes(scores, np.ones_like(scores), np.zeros(1))
+        fold_of = np.arange(80) // 16
+        found[clusters is None] = rechosen(
+            outcomes, scores[:, 0] * 0, fold_of, np.ones((5, 1), dtype=bool), clusters=clusters
+        )
+    assert found[False].units == 10
+    assert found[False].mean > 2 * found[True].mean
+    assert found[False].mean == pytest.approx(scores.std() / np.sqrt(10), rel=0.1)
+
+
+def test_the_interval_is_students() -> None:
+    low, high = Spread(0.1, 0.2, 30).interval(0.5, 0.1)
+    assert (low, high) == pytest.approx((0.5 - 0.2045, 0.5 + 0.2045), abs=2e-4)  # 2.045 for 29 degrees of freedom
+    assert all(np.isnan(Spread(0.1, 0.2, 1).interval(0.5, 0.1)))
+
+
+@pytest.mark.slow
+def test_an_equal_baseline_is_seldom_told_from_the_choice() -> None:
+    told = []
+    for seed in range(400):
+        chance = np.random.default_rng(seed)
+        scores = chance.normal(0.5, 0.3, size=(60, 31))
+        fold_of, allowed = np.arange(60) % 5, np.ones((5, 30), dtype=bool)
+        outcomes = Outcomes(scores[:, 1:], np.ones((60, 30)), np.zeros(30))
+        spread = rechosen(outcomes, scores[:, 0], fold_of, allowed, resamples=200, seed=seed)
+        lead = (hold_out(outcomes, fold_of, allowed).scores - scores[:, 0]).mean()
+        low, high = spread.interval(lead, spread.lead)
+        told.append(not low <= 0 <= high)
+    assert np.mean(told) <= 0.07
+
+
 # ---- what comes next
 
 
@@ -511,7 +567,7 @@ def test_no_difference_told_from_chance_is_said() -> None:
     found = run(Space(branches=(Branch(strategy="recursive", parameters={"size": Values(values=(200,))}),)))
     assert found.difference.mean == 0
     assert not found.difference.distinct
-    assert "score the same on every question" in found.comparison.verdict
+    assert "recursive:size=200 scores the same on every question" in found.verdict
 
 
 def test_what_a_grapheme_does_not_fit_is_a_failed_trial_with_its_reason(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.clusters import question_documents
-from chunkcore.evaluation.comparison import Comparison, Difference, compare
-from chunkcore.evaluation.measures import Measure, as_measure, budget_of
-from chunkcore.evaluation.results import Report
-from chunkcore.tuning.held_out import Outcomes, choose, hold_out, pareto
+from chunkcore.evaluation.comparison import Difference
+from chunkcore.evaluation.measures import Measure, as_measure
+from chunkcore.evaluation.results import Report, Scores
+from chunkcore.tuning.held_out import HeldOut, Outcomes, Spread, choose, hold_out, pareto, rechosen
 from chunkcore.tuning.options import TuneOptions
 from chunkcore.tuning.trial import Trial
 
@@ -26,6 +26,9 @@ Stopped = Literal["", "time", "interrupted", "exhausted"]
 
 FORMAT = "chunkcore-tune-1"
 CHOICE = "the tuned choice"  # its scores are the held-out ones
+_MATTERS = 0.02  # two points, as `compare` has it; of a measure that is no share the same number
+_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about those not asked
+_RESAMPLES = 2_000  # enough for a standard error; each makes every choice anew
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +63,9 @@ class Tuning:
         winner: the configuration to take.
         front: the configurations that no other one beats in quality, retrieved tokens and cost at once, the best first.
         folds: what was chosen without each part of the questions.
-        comparison: of the held-out scores of these choices with the baseline's, question by question.
+        held_out_report: the scores of all questions, each by the configuration that was chosen without it.
+        interval: of their mean, at 95 %; see `rechosen`.
+        difference: of the same scores from the baseline's; `distinct` where its 95 % interval leaves 0 out.
         stopped: why there are fewer trials than were asked for: "time", "interrupted" or "exhausted" (the space);
             "" where there are not.
     """
@@ -73,12 +78,14 @@ class Tuning:
     winner: Trial
     front: tuple[Trial, ...]
     folds: tuple[Fold, ...]
-    comparison: Comparison
+    held_out_report: Report
+    interval: tuple[float, float]
+    difference: Difference
     stopped: Stopped = ""
 
     @property
     def measure(self) -> Measure:
-        return self.comparison.measure
+        return as_measure(self.options.measure)
 
     @property
     def picked(self) -> float:
@@ -88,22 +95,12 @@ class Tuning:
     @property
     def held_out(self) -> float:
         """The mean over all questions, each scored by the configuration that was chosen without it."""
-        return self.comparison.reports[0].mean(self.measure)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Of the held-out mean, at the comparison's confidence."""
-        return self.comparison.intervals[CHOICE]
+        return self.held_out_report.mean(self.measure)
 
     @property
     def optimism(self) -> float:
         """By how much the picked score is over the held-out one."""
         return self.picked - self.held_out
-
-    @property
-    def difference(self) -> Difference:
-        """The held-out choice less the baseline."""
-        return self.comparison.between(CHOICE, self.baseline.spec)
 
     @property
     def failed(self) -> tuple[Trial, ...]:
@@ -121,6 +118,37 @@ class Tuning:
             "fewest retrieved tokens, then with the lowest cost"
         )
 
+    @property
+    def verdict(self) -> str:
+        """What the search may claim, in two sentences."""
+        low, high = (self._score(each) for each in self.interval)
+        share, points = (" %", " points") if self.measure.is_share else ("", "")
+        asked = int(np.count_nonzero(~np.isnan(self.held_out_report.values(self.measure))))
+        opening = (
+            f"On questions that had no part in choosing it the choice has a {self.measure} of "
+            f"{self._score(self.held_out)}{share} (95 % interval {low} to {high}; {asked:,} questions)."
+        )
+        lead = self.difference
+        if not lead.wins and not lead.losses:
+            return f"{opening} {lead.b} scores the same on every question."
+        way = "ahead of" if lead.mean >= 0 else "behind"
+        low, high = (self._score(each) for each in (lead.low, lead.high))
+        unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
+        told = (
+            "more than chance explains"
+            if lead.distinct
+            else "no difference can be told from chance"
+            + (f", and one of {self._score(_MATTERS)}{points} or more is ruled out" if lead.equivalent else "")
+        )
+        return (
+            f"{opening} It is {self._score(abs(lead.mean))}{points} {way} {lead.b} "
+            f"(95 % interval of the difference {low} to {high}; {unalike}): {told}."
+        )
+
+    def _score(self, value: float) -> str:
+        written = f"{100 * value:.1f}" if self.measure.is_share else f"{value:.3f}"
+        return written.removeprefix("-") if not float(written) else written
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values, NaN as null; per-question scores are in the study's file."""
         low, high = self.interval
@@ -128,7 +156,7 @@ class Tuning:
         return {
             "format": FORMAT,
             "benchmark": self.benchmark,
-            "questions": len(self.comparison.reports[0].query_ids),
+            "questions": len(self.held_out_report.query_ids),
             "embedder": self.embedder,
             "measure": str(self.measure),
             "counter": self.options.counter if isinstance(self.options.counter, str) else self.options.counter.name,
@@ -151,13 +179,12 @@ class Tuning:
                 "mean": _number(difference.mean),
                 "low": _number(difference.low),
                 "high": _number(difference.high),
-                "p_value": _number(difference.p_value),
                 "distinct": difference.distinct,
                 "equivalent": difference.equivalent,
                 "wins": difference.wins,
                 "losses": difference.losses,
             },
-            "verdict": self.comparison.verdict,
+            "verdict": self.verdict,
             "folds": [
                 {
                     "spec": fold.spec,
@@ -212,14 +239,18 @@ def conclude(
     held = hold_out(outcomes, fold_of, allowed, options.margin)
     quality, tokens = outcomes.means()
     front = [done[place] for place in np.flatnonzero(pareto(quality, tokens, outcomes.cost))]
-    measure = as_measure(options.measure)
-    ids, collections = zip(*((query.id, query.collection) for query in benchmark.queries), strict=True)
-
-    def report(name: str, scores: NDArray[np.float64], retrieved: NDArray[np.float64]) -> Report:
-        # At a budget all retrieve the same, which the verdict need not say.
-        depths = {} if measure.k is None or budget_of(measure.k) else {measure.k: retrieved}
-        return Report(name, benchmark.name, ids, collections, {measure: scores}, depths)
-
+    documents = question_documents(benchmark)
+    spread = rechosen(
+        outcomes,
+        baseline.scores,
+        fold_of,
+        allowed,
+        options.margin,
+        resamples=min(options.resamples, _RESAMPLES),
+        seed=options.seed,
+        clusters=[documents[query.id] for query in benchmark.queries] if options.by == "document" else None,
+    )
+    report = _report(benchmark, as_measure(options.measure), held)
     return Tuning(
         options=options,
         benchmark=benchmark.name,
@@ -238,17 +269,37 @@ def conclude(
             )
             for fold, (pick, training, mean) in enumerate(zip(held.picks, held.training, held.means, strict=True))
         ),
-        comparison=compare(
-            [
-                report(CHOICE, held.scores, held.tokens),
-                report(baseline.spec, baseline.scores, baseline.tokens),
-            ],
-            measure,
-            resamples=options.resamples,
-            seed=options.seed,
-            clusters=question_documents(benchmark) if options.by == "document" else None,
-        ),
+        held_out_report=report,
+        interval=spread.interval(report.mean(as_measure(options.measure)), spread.mean),
+        difference=_difference(held.scores, baseline, as_measure(options.measure), spread),
         stopped=stopped,
+    )
+
+
+def _report(benchmark: Benchmark, measure: Measure, held: HeldOut) -> Report:
+    ids, collections = zip(*((query.id, query.collection) for query in benchmark.queries), strict=True)
+    depths = {} if measure.k is None else {measure.k: held.tokens}
+    return Report(CHOICE, benchmark.name, ids, collections, {measure: held.scores}, depths)
+
+
+def _difference(scores: Scores, baseline: Trial, measure: Measure, spread: Spread) -> Difference:
+    apart = scores - baseline.scores
+    known = apart[~np.isnan(apart)]
+    mean = float(known.mean()) if len(known) else math.nan
+    low, high = spread.interval(mean, spread.lead)
+    narrow, wide = spread.interval(mean, spread.lead, 0.9)  # two one-sided tests at 5 %
+    wins, losses = int(np.count_nonzero(known > 0)), int(np.count_nonzero(known < 0))
+    return Difference(
+        CHOICE,
+        baseline.spec,
+        measure,
+        mean,
+        low,
+        high,
+        distinct=(low > 0 or high < 0) and wins + losses >= _FEWEST_UNALIKE,
+        equivalent=narrow > -_MATTERS and wide < _MATTERS and wins + losses >= _FEWEST_UNALIKE,
+        wins=wins,
+        losses=losses,
     )
 
 

@@ -42,7 +42,7 @@ def print_tuning(tuning: Tuning, console: Console) -> None:
     for line in _winner(tuning):
         console.print(Text(terminal_text(line)), soft_wrap=True)
     console.print()
-    console.print(Text(terminal_text(tuning.comparison.verdict)), style="bold")
+    console.print(Text(terminal_text(tuning.verdict)), style="bold")
 
 
 def _table(tuning: Tuning) -> Table:
@@ -91,13 +91,12 @@ def _winner(tuning: Tuning) -> list[str]:
     low, high = (_score(measure, each) for each in tuning.interval)
     points = " points" if measure.is_share else ""
     share = " %" if measure.is_share else ""
-    level = f"{100 * tuning.comparison.confidence:g} %"
     same = sum(fold.spec == tuning.winner.spec for fold in tuning.folds)
     optimism = "unknown" if math.isnan(tuning.optimism) else f"{_score(measure, tuning.optimism)}{points}"
     return [
         f"The winner ({tuning.rule}): {tuning.winner.spec}",
         f"Picked by {_score(measure, tuning.picked)}{share} on all questions.",
-        f"Held out: {_score(measure, tuning.held_out)}{share} ({level} interval {low} to {high}), "
+        f"Held out: {_score(measure, tuning.held_out)}{share} (95 % interval {low} to {high}), "
         "which is what to expect of the choice on other questions.",
         f"Optimism: {optimism}. {same} of {len(tuning.folds)} folds chose alike.",
     ]
