@@ -88,4 +88,6 @@ def _means(scores: Scores, chosen: NDArray[np.bool_]) -> Scores:
     """Each configuration's mean over each choice of questions: shape (choices, configurations)."""
     weights = chosen.astype(np.float64)
     known = weights @ ~np.isnan(scores)
-    return np.divide(weights @ np.nan_to_num(scores), known, out=np.full(known.shape, np.nan), where=known > 0)
+    means = np.full(known.shape, np.nan)
+    np.divide(weights @ np.nan_to_num(scores), known, out=means, where=known > 0)
+    return means
