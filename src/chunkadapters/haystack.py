@@ -19,6 +19,7 @@ from haystack_integrations.components.embedders.chunkadapters import (
     ChunkcoreLateEmbedder,
     ChunkcoreTextEmbedder,
 )
+from haystack_integrations.components.evaluators.chunkadapters import ChunkcoreSpanEvaluator
 from haystack_integrations.components.preprocessors.chunkadapters import (
     ChunkcoreChildSplitter,
     ChunkcoreDocumentSplitter,
@@ -33,6 +34,7 @@ __all__ = [
     "ChunkcoreIndexUpdater",
     "ChunkcoreLateEmbedder",
     "ChunkcoreMergeOverlaps",
+    "ChunkcoreSpanEvaluator",
     "ChunkcoreTextEmbedder",
     "aevaluate_retriever",
     "arun_retriever",

@@ -8,5 +8,16 @@ from chunkadapters._retrieval.asking import RetrievalWarning, Settings, System
 from chunkadapters._retrieval.bar import Progress
 from chunkadapters._retrieval.hooks import RetrieverHooks
 from chunkadapters._retrieval.pieces import Piece, names, stated_spans
+from chunkadapters._retrieval.questions import QuestionScorer
 
-__all__ = ["Piece", "Progress", "RetrievalWarning", "RetrieverHooks", "Settings", "System", "names", "stated_spans"]
+__all__ = [
+    "Piece",
+    "Progress",
+    "QuestionScorer",
+    "RetrievalWarning",
+    "RetrieverHooks",
+    "Settings",
+    "System",
+    "names",
+    "stated_spans",
+]

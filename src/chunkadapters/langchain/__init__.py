@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
 from chunkadapters._limits import TruncationWarning
 from chunkadapters.langchain.embeddings import ChunkcoreEmbeddings
 from chunkadapters.langchain.indexing import content_key
+from chunkadapters.langchain.langsmith import langsmith_evaluator
 from chunkadapters.langchain.late import add_embedded, embed_late, segment_documents
 from chunkadapters.langchain.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.langchain.models import as_embedder, as_llm
@@ -35,6 +36,7 @@ __all__ = [
     "content_key",
     "embed_late",
     "evaluate_retriever",
+    "langsmith_evaluator",
     "merge_overlaps",
     "run_retriever",
     "segment_documents",

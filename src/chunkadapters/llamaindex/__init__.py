@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
 
 from chunkadapters._limits import TruncationWarning
 from chunkadapters.llamaindex.embedding import ChunkcoreEmbedding
+from chunkadapters.llamaindex.evaluation import SpanF1, SpanIoU, SpanPrecision, SpanRecall, SpanRetrieverEvaluator
 from chunkadapters.llamaindex.late import embed_late, segment_nodes
 from chunkadapters.llamaindex.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.llamaindex.models import as_embedder, as_llm
@@ -26,6 +27,11 @@ __all__ = [
     "ChunkcoreNodeParser",
     "IndexUpdate",
     "MergeOverlaps",
+    "SpanF1",
+    "SpanIoU",
+    "SpanPrecision",
+    "SpanRecall",
+    "SpanRetrieverEvaluator",
     "TruncationWarning",
     "aevaluate_retriever",
     "arun_retriever",

@@ -1,0 +1,174 @@
+"""Span measures in each framework's own evaluation style: the same numbers as `evaluate_retriever`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from integration_tests.toys import BENCHMARK, TEXTS
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
+
+SIZES = {"size": 12, "overlap": 0, "counter": "words"}
+MEASURES = ["Recall@3", "Precision@3", "IoU@3", "F1@3"]
+
+
+def rows(report: Any) -> list[list[float]]:
+    return [[float(value) for value in report.values(measure)] for measure in MEASURES]
+
+
+def langchain_retriever() -> Any:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from langchain_core.documents import Document
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
+    from tests.fakes import FakeEmbedder
+
+    documents = [Document(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()]
+    store = InMemoryVectorStore(ChunkcoreEmbeddings(FakeEmbedder()))
+    store.add_documents(ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents(documents))
+    return store.as_retriever(search_kwargs={"k": 3})
+
+
+def test_langsmith_s_evaluators():
+    evaluation = pytest.importorskip("langsmith.evaluation", reason="langsmith is not installed")
+    retriever = langchain_retriever()
+    import uuid
+    from datetime import datetime, timezone
+
+    from langsmith.schemas import Example, Run
+
+    from chunkadapters.langchain import evaluate_retriever, langsmith_evaluator
+
+    expected = rows(evaluate_retriever(retriever, BENCHMARK, measures=MEASURES))
+    evaluator = evaluation.run_evaluator(langsmith_evaluator(BENCHMARK, MEASURES))
+    now = datetime.now(timezone.utc)
+    for place, query in enumerate(BENCHMARK.queries):
+        run = Run(
+            id=uuid.uuid4(),
+            name="app",
+            run_type="chain",
+            start_time=now,
+            trace_id=uuid.uuid4(),
+            inputs={"question": query.text},
+            outputs={"documents": retriever.invoke(query.text)},
+        )
+        example = Example(id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs=run.inputs, created_at=now)
+        told = evaluator.evaluate_run(run, example)["results"]
+        assert [(each.key, each.score) for each in told] == [
+            (measure, values[place]) for measure, values in zip(MEASURES, expected, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "message"),
+    [
+        ({"query": "espresso"}, {"documents": []}, "the inputs have no 'question', but query"),
+        ({"question": "espresso"}, {}, "the outputs have no 'documents', but nothing"),
+        ({"question": "espresso"}, {"documents": "text"}, "expected a question's text and a list"),
+        ({"question": "wine"}, {"documents": []}, "the benchmark has no question 'wine'"),
+        ({"question": "espresso"}, {"documents": ["text"]}, "expected LangChain documents"),
+    ],
+)
+def test_langsmith_s_evaluators_tell_what_is_missing(inputs, outputs, message):
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from chunkadapters.langchain import langsmith_evaluator
+
+    with pytest.raises(ValueError, match=message):
+        langsmith_evaluator(BENCHMARK)(inputs, outputs)
+
+
+def test_llamaindex_s_evaluator():
+    core = pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from llama_index.core.evaluation import RetrieverEvaluator
+
+    from chunkadapters.llamaindex import (
+        ChunkcoreEmbedding,
+        ChunkcoreNodeParser,
+        MergeOverlaps,
+        SpanRetrieverEvaluator,
+        evaluate_retriever,
+    )
+    from tests.fakes import FakeEmbedder
+
+    documents = [core.Document(id_=name, text=text) for name, text in TEXTS.items()]
+    nodes = ChunkcoreNodeParser(strategy="recursive", **SIZES).get_nodes_from_documents(documents)
+    index = core.VectorStoreIndex(nodes, embed_model=ChunkcoreEmbedding(FakeEmbedder()))
+    retriever = index.as_retriever(similarity_top_k=3)
+    expected = rows(evaluate_retriever(retriever, BENCHMARK, measures=MEASURES))
+    evaluator = SpanRetrieverEvaluator(BENCHMARK, retriever=retriever)
+    names = ["span_recall", "span_precision", "span_iou", "span_f1"]
+    for place, query in enumerate(BENCHMARK.queries):
+        found = evaluator.evaluate(query.text)
+        assert [found.metric_vals_dict[name] for name in names] == [values[place] for values in expected]
+        assert asyncio.run(evaluator.aevaluate(query.text)).metric_vals_dict == found.metric_vals_dict
+    # Beside LlamaIndex' own metrics, and with post-processors.
+    mixed = SpanRetrieverEvaluator(
+        BENCHMARK, retriever=retriever, metrics=["span_recall", "hit_rate"], node_postprocessors=[MergeOverlaps()]
+    )
+    ids = [nodes[0].node_id]
+    assert set(mixed.evaluate("green tea", expected_ids=ids).metric_vals_dict) == {"span_recall", "hit_rate"}
+    with pytest.raises(ValueError, match="the benchmark has no question"):
+        evaluator.evaluate("wine")
+    # The registry knows the names; an evaluator without spans says what to use.
+    plain = RetrieverEvaluator.from_metric_names(names, retriever=retriever)
+    with pytest.raises(ValueError, match="only SpanRetrieverEvaluator sees"):
+        plain.evaluate("green tea", expected_ids=ids)
+    with pytest.raises(ValueError, match="Invalid metric name"):
+        SpanRetrieverEvaluator(BENCHMARK, retriever=retriever, metrics=["recall_of_spans"])
+
+
+def test_haystack_s_evaluator():
+    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack import Pipeline
+    from haystack.components.retrievers import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+    from haystack.evaluation import EvaluationRunResult
+
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreSpanEvaluator, evaluate_retriever
+
+    documents = [haystack.Document(id=name, content=text) for name, text in TEXTS.items()]
+    store = InMemoryDocumentStore()
+    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES)
+    store.write_documents(splitter.run(documents)["documents"])
+    retriever = InMemoryBM25Retriever(store, top_k=3)
+    expected = rows(evaluate_retriever(retriever, BENCHMARK, measures=MEASURES))
+    questions = [query.text for query in BENCHMARK.queries]
+    answers = [retriever.run(query=question)["documents"] for question in questions]
+
+    pipeline = Pipeline()
+    for measure in MEASURES:
+        pipeline.add_component(measure.replace("@", "_at_"), ChunkcoreSpanEvaluator(BENCHMARK, measure))
+    given = {"questions": questions, "retrieved_documents": answers}
+    told = pipeline.run({measure.replace("@", "_at_"): given for measure in MEASURES})
+    for measure, values in zip(MEASURES, expected, strict=True):
+        found = told[measure.replace("@", "_at_")]
+        assert found["individual_scores"] == values
+        assert found["score"] == pytest.approx(sum(values) / len(values))
+    result = EvaluationRunResult("drinks", inputs={"question": questions}, results=told)
+    assert "Recall_at_3" in str(result.aggregated_report(output_format="json"))
+
+
+def test_haystack_s_evaluator_in_yaml_and_bad_input():
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack import Pipeline
+
+    from chunkadapters.haystack import ChunkcoreSpanEvaluator
+
+    pipeline = Pipeline()
+    pipeline.add_component("iou", ChunkcoreSpanEvaluator("lochmere", "IoU@5"))
+    assert Pipeline.loads(pipeline.dumps()).get_component("iou").measure == "IoU@5"
+    evaluator = ChunkcoreSpanEvaluator(BENCHMARK)
+    with pytest.raises(ValueError, match="cannot be written down"):
+        evaluator.to_dict()
+    with pytest.raises(ValueError, match="must be the same, got 1 and 0"):
+        evaluator.run(["green tea"], [])
+    with pytest.raises(ValueError, match="the benchmark has no question"):
+        evaluator.run(["wine"], [[]])
+    for benchmark, measure in (("no such", "Recall@5"), (5, "Recall@5"), (BENCHMARK, "Recal@5")):
+        with pytest.raises(ValueError, match=r"no such|expected a Benchmark|Recal"):
+            ChunkcoreSpanEvaluator(benchmark, measure)

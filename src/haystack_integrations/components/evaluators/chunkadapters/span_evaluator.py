@@ -1,0 +1,94 @@
+"""A measure over spans, for evaluation pipelines and Haystack's `EvaluationRunResult`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from haystack import Document, component, default_from_dict, default_to_dict
+
+from chunkadapters._haystack.pieces import piece_of
+from chunkadapters._retrieval import QuestionScorer
+from chunkcore.errors import OptionError
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.measures import as_measure
+
+__all__ = ["ChunkcoreSpanEvaluator"]
+
+
+@component
+class ChunkcoreSpanEvaluator:
+    """Scores retrieved documents by the spans that answer the questions. One component a measure, as Haystack's are.
+
+    Args:
+        benchmark: documents, questions and the spans that answer them; or the name of a collection that ships with
+            chunkcore, which is what YAML can hold.
+        measure: such as ``"Recall@5"`` or ``"IoU@5"``.
+        counter: whose tokens are counted.
+
+    Raises:
+        OptionError: a `ValueError`: no such collection or measure.
+
+    >>> from chunkcore import load_dataset
+    >>> question = load_dataset("lochmere").queries[0].text
+    >>> found = ChunkcoreSpanEvaluator("lochmere", "Recall@5").run([question], [[]])
+    >>> found["score"], found["individual_scores"]
+    (0.0, [0.0])
+    """
+
+    def __init__(self, benchmark: Benchmark | str, measure: str = "Recall@5", counter: str = "cl100k_base") -> None:
+        self.measure = str(as_measure(measure))
+        self.counter = counter
+        self._name = benchmark if isinstance(benchmark, str) else None
+        self._scorer = QuestionScorer(_loaded(benchmark), counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain values.
+
+        Raises:
+            OptionError: the benchmark was given as an object.
+        """
+        if self._name is None:
+            raise OptionError("a benchmark that was given as an object cannot be written down: name a collection")
+        return default_to_dict(self, benchmark=self._name, measure=self.measure, counter=self.counter)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreSpanEvaluator:
+        """The component that `to_dict` described."""
+        return default_from_dict(cls, data)
+
+    @component.output_types(score=float, individual_scores=list[float])
+    def run(self, questions: list[str], retrieved_documents: list[list[Document]]) -> dict[str, Any]:
+        """Score answers.
+
+        Args:
+            questions: of the benchmark, each its text or its id.
+            retrieved_documents: for each question what was retrieved, best first.
+
+        Returns:
+            ``score``, the mean over the questions for which the measure is defined, and ``individual_scores``.
+
+        Raises:
+            ValueError: not as many questions as lists of documents, or a question that is none of the benchmark's.
+        """
+        if len(questions) != len(retrieved_documents):
+            raise ValueError(
+                f"The length of questions and retrieved_documents must be the same, got {len(questions)} and "
+                f"{len(retrieved_documents)}."
+            )
+        scores = [
+            self._scorer.scores(question, [piece_of(each) for each in documents], [self.measure])[0]
+            for question, documents in zip(questions, retrieved_documents, strict=True)
+        ]
+        defined = [score for score in scores if not math.isnan(score)]
+        return {"score": sum(defined) / len(defined) if defined else 0.0, "individual_scores": scores}
+
+
+def _loaded(benchmark: Benchmark | str) -> Benchmark:
+    from chunkcore.datasets import load_dataset
+
+    if isinstance(benchmark, Benchmark):
+        return benchmark
+    if isinstance(benchmark, str):
+        return load_dataset(benchmark)
+    raise OptionError(f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}")
