@@ -142,8 +142,17 @@ def test_a_download_that_broke_off_goes_on_where_it_was(server: Server, tmp_path
     kept = (tmp_path / "a.part").stat().st_size
     assert 1024**2 <= kept <= 1_500_000
     assert not (tmp_path / "a").exists()
-    assert get(server, "/a", tmp_path / "a").read_bytes() == TEXT
+    told: list[tuple[str, int, int]] = []
+    download(
+        server.url("/a"),
+        tmp_path / "a",
+        sha256(TEXT),
+        progress=lambda *each: told.append(each),
+        schemes=("http",),
+    )
+    assert (tmp_path / "a").read_bytes() == TEXT
     assert server.asked == [("/a", ""), ("/a", f"bytes={kept}-")]
+    assert told == [("a", len(TEXT), len(TEXT))]
     assert not (tmp_path / "a.part").exists()
 
 
