@@ -183,6 +183,15 @@ def test_strategies_are_told_apart_on_the_second_half() -> None:
     }
 
 
+def test_five_questions_tell_nothing_apart() -> None:
+    """All five differ the same way, so the interval leaves 0 out; but signs fall so in one case of sixteen."""
+    candidates = [Candidates(name, (name,), np.full((10, 1, 1), score)) for name, score in (("a", 0.6), ("b", 0.4))]
+    chooser = Chooser(labels=list("abcdefghij"), first=np.arange(10) < 5, depths=(5,), resamples=100)
+    [gap] = chooser.gaps(candidates, chooser.choices(candidates))
+    assert (gap.a, gap.p_value, gap.distinct) == ("a", 0.0625, False)
+    assert gap.low == pytest.approx(0.2)
+
+
 def test_a_sweep_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Sweep) -> None:
     benchmark = load_dataset("lochmere")
     chunkers = [parse_chunker(each.spec) for each in found.configurations]
