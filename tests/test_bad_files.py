@@ -176,6 +176,13 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: st
         (
             "squad",
             "dev-v2.0.json",
+            '"answer_start": 11',
+            '"answer_start": true',
+            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got true or false",
+        ),
+        (
+            "squad",
+            "dev-v2.0.json",
             '"context"',
             '"text"',
             "data[0].paragraphs[0]: there is no 'context', but 'text', 'qas'",
