@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from chunkcore.document import Document, Span
@@ -101,12 +99,16 @@ def large(questions: int = 1000, systems: int = 12, documents: int = 60, size: i
     benchmark = Benchmark("large", made, queries)
     hardness = draw.beta(2.2, 0.9, questions)
     reports = [
-        _report(f"recursive:size={100 * (1 + index)}", benchmark, index, hardness, (5,), draw, None)
+        _report(
+            f"recursive:size={100 * (1 + index)}",
+            benchmark,
+            index,
+            hardness,
+            (5,),
+            draw,
+            cut=(500 + 300 * index, 100 * (index % 2), depth),
+        )
         for index in range(systems)
-    ]
-    reports = [
-        replace(report, run=_run(report.name, benchmark, 500 + 300 * index, 100 * (index % 2), draw, depth))
-        for index, report in enumerate(reports)
     ]
     return Study(compare(reports, "Recall@5", resamples=200), benchmark)
 
@@ -118,8 +120,10 @@ def _report(
     hardness: np.ndarray,
     ks: tuple[int | str, ...],
     draw: np.random.Generator,
-    price: float | None,
+    price: float | None = None,
+    cut: tuple[int, int, int] | None = None,
 ) -> Report:
+    """A drawn report. `cut`: size and overlap of its chunks in characters, and how many are retrieved."""
     count = len(benchmark.queries)
     size = (120, 190, 240, 330, 60, 400, 150)[index % 7]
     base = np.clip(hardness + draw.normal(-0.02 * index, 0.22, count), 0, 1)
@@ -133,7 +137,7 @@ def _report(
         for measure in measures_at([k]):
             values = share if measure.name == "Recall" else share * 60 / tokens[k]
             scores[measure] = np.full(count, 0.31) if measure.k is None else values
-    run = _run(name, benchmark, max(5, size // 8), 4 * (index % 2), draw)
+    run = _run(name, benchmark, *(cut or (max(5, size // 8), 4 * (index % 2), 10)), draw)
     lengths = draw.normal(size, size / 5, 400 - 40 * (index % 7)).clip(8, 1.5 * size).astype(np.int64)
     return Report(
         name,
@@ -167,7 +171,7 @@ def _cost(index: int, price: float | None) -> Cost:
     )
 
 
-def _run(name: str, benchmark: Benchmark, size: int, overlap: int, draw: np.random.Generator, depth: int = 10) -> Run:
+def _run(name: str, benchmark: Benchmark, size: int, overlap: int, depth: int, draw: np.random.Generator) -> Run:
     """Chunks of so many characters, drawn ones for each question, and one text that stands nowhere."""
     pool = [
         Retrieved(document.id, (Span(start, min(start + size + overlap, len(document.text))),))

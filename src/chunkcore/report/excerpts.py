@@ -16,8 +16,7 @@ __all__ = ["Excerpts", "Place", "excerpts"]
 
 ROOM = 13_000_000  # characters of the page
 SHELF = 200_000  # characters of text that are unpacked together
-# Text in base64 that is deflated to less than this share is no text that somebody reads.
-_DENSEST = 1 / 8
+SAMPLE = 20, 50_000  # documents, and characters of each, that tell how well text packs
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,14 @@ class _Windows:
             kept = f"the first {self.longest:,} characters of each question’s evidence"
         if self.deepest:
             kept += f" and what was retrieved at ranks 1 to {self.deepest}"
-        return f"The documents are too large for one page: it carries {kept}, with {self.margin:,} characters around."
+        around = f", with {self.margin:,} characters around" if self.margin else ""
+        return f"The documents are too large for one page: it carries {kept}{around}."
 
 
-_LADDER = (_Windows(10, 1000), _Windows(10, 200), _Windows(3, 200), _Windows(0, 500), _Windows(0, 100, 1000))
+_LADDER = (
+    *(_Windows(10, 1000), _Windows(10, 200), _Windows(10, 0), _Windows(5, 0), _Windows(3, 0), _Windows(1, 0)),
+    *(_Windows(0, 500), _Windows(0, 100, 1000)),
+)
 
 
 def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = ROOM) -> Excerpts:
@@ -79,12 +82,13 @@ def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int =
 
     What fits in no other way is cut off, and the note says so.
     """
-    whole = [np.array([[0, len(document.text)]], dtype=np.int64) for document in documents]
-    if (found := _fitting(documents, range(len(documents)), whole, room)) is not None:
+    density = _density(documents)
+    whole = {at: np.array([[0, len(document.text)]], dtype=np.int64) for at, document in enumerate(documents)}
+    if (found := _fitting(documents, whole, room, density)) is not None:
         return found
     for windows in _LADDER:
         kept = _kept(documents, places, windows)
-        if (found := _fitting(documents, kept, kept.values(), room, windows.note())) is not None:
+        if (found := _fitting(documents, kept, room, density, windows.note())) is not None:
             return found
     return _first(documents, _kept(documents, places, _LADDER[-1]), room)
 
@@ -104,12 +108,20 @@ def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Wind
     }
 
 
+def _density(documents: Sequence[Document]) -> float:
+    """About how many characters of the page a character of text takes."""
+    count, size = SAMPLE
+    texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
+    return len(packed("", texts).text) / max(1, sum(map(len, texts)))
+
+
 def _fitting(
-    documents: Sequence[Document], numbers: Iterable[int], ranges: Iterable[Ranges], room: int, note: str = ""
+    documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, density: float, note: str = ""
 ) -> Excerpts | None:
     """These ranges of these documents, packed; None where that takes more room."""
-    listed, kept = list(numbers), list(ranges)
-    if sum(int((each[:, 1] - each[:, 0]).sum()) for each in kept) * _DENSEST > room:
+    listed, ranges = list(kept), list(kept.values())
+    # Packing takes a second for some ten million characters: what is far too much is not tried.
+    if 0.8 * density * sum(int((each[:, 1] - each[:, 0]).sum()) for each in ranges) > room:
         return None
     shelves: list[Pack] = []
     firsts: list[int] = []
@@ -117,7 +129,7 @@ def _fitting(
     while at < len(listed):
         first, size, shelf = at, 0, []
         while at < len(listed) and size < SHELF:
-            parts = _parts(documents[listed[at]].text, kept[at])
+            parts = _parts(documents[listed[at]].text, ranges[at])
             size += sum(len(part) for part in parts if isinstance(part, str))
             shelf.append(parts)
             at += 1
@@ -126,7 +138,7 @@ def _fitting(
         used += len(shelves[-1].text)
         if used > room:
             return None
-    return Excerpts(listed, kept, shelves, firsts, note)
+    return Excerpts(listed, ranges, shelves, firsts, note)
 
 
 def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int) -> Excerpts:
@@ -138,7 +150,7 @@ def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int)
         cut[number] = within
         left -= int((within[:, 1] - within[:, 0]).sum())
     note = f"{_LADDER[-1].note()} Even so, not every document had room."
-    found = _fitting(documents, cut, cut.values(), room, note)
+    found = _fitting(documents, cut, room, 0.0, note)
     return found or Excerpts([], [], [], [], "The documents are too large for this page.")
 
 
