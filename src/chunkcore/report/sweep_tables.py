@@ -14,7 +14,7 @@ __all__ = ["choice_table", "configuration_table", "gap_table"]
 def choice_table(sweep: Sweep) -> Table:
     """A row a strategy: what was chosen, its scores on the questions that did not choose, and how choosing flatters."""
     what = "Questions that chose nothing"
-    columns = [Column("Strategy", kind="text"), Column("Chosen", kind="text"), Column("Of")]
+    columns = [Column("Chosen", kind="text"), Column("Of")]
     columns += [Column(f"{sweep.measure}, {describe_depth(k)}", what) for k in sweep.ks]
     columns += [Column("Mean", what), Column("Mean where chosen"), Column("Choosing flatters by"), Column("Chosen in")]
     return Table("Each strategy's best configuration", tuple(columns), tuple(_choice(each) for each in sweep.choices))
@@ -22,7 +22,6 @@ def choice_table(sweep: Sweep) -> Table:
 
 def _choice(choice: Choice) -> tuple[Cell, ...]:
     return (
-        Cell(choice.strategy),
         Cell(choice.configuration),
         Cell(amount(choice.candidates)),
         *(Cell(percent(value)) for value in choice.by_k.values()),
