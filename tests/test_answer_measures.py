@@ -116,19 +116,24 @@ def test_bleu_clips_what_is_repeated():
     assert bleu("the the the the the the the", references, 1) == pytest.approx(2 / 7)
 
 
+GUIDE = "It is a guide to action which ensures that the military always obeys the commands of the party"
+GUIDES = [
+    "It is a guide to action that ensures that the military will forever heed Party commands",
+    "It is the guiding principle which guarantees the military forces always being under the command of the Party",
+    "It is the practical guide for the army always to heed the directions of the party",
+]
+
+
 @needs_packages
-def test_bleu_of_the_guide_to_action():
-    """Papineni's first candidate, as nltk's documentation scores it. Every length has a match: nothing is smoothed."""
-    answer = "It is a guide to action which ensures that the military always obeys the commands of the party"
-    references = [
-        "It is a guide to action that ensures that the military will forever heed Party commands",
-        "It is the guiding principle which guarantees the military forces always being under the command of the Party",
-        "It is the practical guide for the army always to heed the directions of the party",
-    ]
+def test_the_guide_to_action():
+    """Papineni's first candidate, as nltk's documentation scores it: no length is without a match, so that BLEU smooths
+    nothing, and METEOR has no use for a synonym.
+    """
     bleu_score = pytest.importorskip("nltk.translate.bleu_score")
-    theirs = bleu_score.sentence_bleu([each.lower().split() for each in references], answer.lower().split())
-    assert bleu(answer, references) == pytest.approx(theirs)
-    assert bleu(answer, references) == pytest.approx(0.5046, abs=5e-5)
+    theirs = bleu_score.sentence_bleu([each.lower().split() for each in GUIDES], GUIDE.lower().split())
+    assert bleu(GUIDE, GUIDES) == pytest.approx(theirs)
+    assert bleu(GUIDE, GUIDES) == pytest.approx(0.5046, abs=5e-5)
+    assert meteor(GUIDE, GUIDES) == pytest.approx(0.6944, abs=5e-5)
 
 
 @needs_packages

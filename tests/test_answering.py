@@ -198,6 +198,16 @@ def test_a_model_that_cannot_be_asked_ends_the_work():
     assert len(asked) < 50
 
 
+def test_a_model_that_never_answers_is_not_asked_for_ever():
+    llm = ScriptedLLM("I would rather not.")
+    with pytest.raises(ModelError, match=r"to any of the first 20 questions.*expected a JSON object"):
+        answer_questions(benchmark(*map(query, range(100))), Run("mine", {}), llm, retries=0)
+    assert len(llm.asked) < 30
+    late = ScriptedLLM(*["no"] * 19, '{"answer": "yes"}', "no")
+    found = answer_questions(benchmark(*map(query, range(100))), Run("mine", {}), late, retries=0)
+    assert sum(bool(each.failure) for each in found.answers.values()) == 99
+
+
 def test_as_many_questions_are_under_way_as_the_model_takes():
     together = threading.Barrier(3, timeout=10)
 
@@ -465,6 +475,22 @@ def test_a_dry_run_tells_what_it_takes_and_asks_nothing(server, files, tmp_path,
     assert "Nothing was asked" in rest
     assert server.log == []
     assert not (tmp_path / "out").exists()
+
+
+@needs_openai
+def test_multiple_choice_without_evidence_is_scored_by_its_accuracy(server, files, tmp_path, capsys):
+    rows = [
+        {"question": f"Which buoy is {number}?", "choices": ["red", "green"], "correct": 1, "without_evidence": True}
+        for number in range(3)
+    ]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main([*files, "--llm", f"openai:ok@{server.url}"]) == 0
+    printed = capsys.readouterr().out
+    assert "Accuracy@2" in printed
+    assert "–" in printed  # recall is not known
+    found = [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines()]
+    assert all(each["scores"]["Accuracy"] == float(each["choice"] == 1) for each in found)
+    assert all(each["right"] == ["green"] for each in found)
 
 
 @needs_openai

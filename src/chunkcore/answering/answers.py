@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chunkcore.answering.asking import asking
 from chunkcore.answering.prompts import answer_question, choice_question
-from chunkcore.errors import DataError, NoAnswerError, OptionError
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.run import Retrieved, Run
@@ -17,6 +17,8 @@ from chunkcore.tokens import TokenCounter, get_counter
 __all__ = ["Answer", "AnswerRun", "Choices", "answer_questions", "choices_of", "passages_of"]
 
 Progress = Callable[[int, int], None]
+
+_HOPELESS = 20  # questions without a valid answer, from the first on, after which no more is waited for or paid
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ def answer_questions(
     The model is shown the pieces as quoted material and answers in JSON, or chooses one of the query's
     ``metadata["choices"]`` (docs/answers.md has the prompt). As many questions are asked at once as the model takes
     (`LLM.concurrency`). One that has no valid answer after `retries` corrections fails alone: its `Answer.failure` says
-    why. With a `CachedLLM` nothing is asked twice, and an interrupted run goes on where it stopped.
+    why; where none of the first 20 has one, the work ends. With a `CachedLLM` nothing is asked twice, and an
+    interrupted run goes on where it stopped.
 
     Args:
         benchmark: the queries.
@@ -91,7 +94,7 @@ def answer_questions(
     Raises:
         OptionError: k is neither, or the model is none.
         DataError: a query's choices are malformed, or a piece lies outside of its document.
-        ModelError: the model cannot be asked at all.
+        ModelError: the model cannot be asked at all, or gave no valid answer to any of the first 20 questions.
 
     >>> from chunkcore.datasets import load_dataset
     >>> from chunkcore.models.llm import CallableLLM
@@ -114,6 +117,11 @@ def answer_questions(
     answers: dict[str, Answer] = {}
     for answer in asking(model, answered, range(len(shown))):
         answers[benchmark.queries[len(answers)].id] = answer
+        if len(answers) == _HOPELESS and all(each.failure for each in answers.values()):
+            raise ModelError(
+                f"{model.name} gave no valid answer to any of the first {_HOPELESS} questions: is it the right model? "
+                f"The last time: {answer.failure}"
+            )
         if progress is not None:
             progress(len(answers), len(shown))
     return AnswerRun(run.name, answers, k, llm=model.name)
