@@ -144,7 +144,7 @@ def test_the_prompt_shows_the_oath_the_passage_and_the_earlier_questions(mode):
 
 def test_the_version_of_a_prompt_tells_modes_and_words_apart():
     # Whoever changes a word of a prompt makes other benchmarks: the info file must tell them apart.
-    assert [prompt_version(mode) for mode in MODES] == ["factual-9057f624", "realistic-2cd685a8"]
+    assert [prompt_version(mode) for mode in MODES] == ["factual-1cf9134b", "realistic-c94097d7"]
 
 
 @pytest.mark.parametrize(
@@ -455,16 +455,20 @@ def test_another_model_is_asked_though_the_journal_is_the_same(tmp_path):
     assert other.usage.calls == 1
 
 
-@pytest.mark.parametrize("cut", range(1, 400, 7))
+HEADER = b'{"journal": "chunkcore generate", "version": 1}\n'
+
+
+@pytest.mark.parametrize("cut", [*range(1, 800, 37), *range(800, 2_000, 173), *range(2_000, 2_100, 3)])
 def test_a_last_line_that_was_torn_is_cut_off_and_the_rest_is_there(tmp_path, cut):
     path = tmp_path / "j.jsonl"
+    answers = [f"Answer {number} \ud800\n" + "long " * 100 * number for number in range(3)]
     with Journal(path) as journal:
         for number in range(3):
             journal.ask(f"k{number}", 10)
-            journal.answer(f"k{number}", Reply(f"Answer {number} \ud800\n", input_tokens=9, output_tokens=2))
+            journal.answer(f"k{number}", Reply(answers[number], input_tokens=9, output_tokens=2))
     whole = path.read_bytes()
     path.write_bytes(whole[: max(0, len(whole) - cut)])
-    torn = not path.read_bytes().endswith(b"\n") and path.stat().st_size > 60
+    torn = not path.read_bytes().endswith(b"\n") and path.stat().st_size > len(HEADER)
     if torn:
         with pytest.warns(UserWarning, match="last line was not finished"):
             journal = Journal(path)
@@ -473,7 +477,7 @@ def test_a_last_line_that_was_torn_is_cut_off_and_the_rest_is_there(tmp_path, cu
     with journal:
         kept = [number for number in range(3) if journal.fetch(f"k{number}")]
         assert kept == list(range(len(kept)))
-        assert all(journal.fetch(f"k{number}").text == f"Answer {number} \ud800\n" for number in kept)
+        assert all(journal.fetch(f"k{number}").text == answers[number] for number in kept)
         assert journal.usage.calls - journal.unanswered == len(kept)
         journal.ask("new", 1)
         journal.answer("new", Reply("x"))
@@ -744,6 +748,9 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     assert "cosine 0.000" in done.dropped[1].reason.replace("-0.000", "0.000")
     assert done.similarities.least == pytest.approx([np.cos(np.radians(20))] * 3 + [0], abs=1e-6)
     assert done.similarities.pairs[0] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
+    touching = [[Evidence("d", Span(0, 5))], [Evidence("d", Span(5, 9))], [Evidence("e", Span(0, 5))]]
+    near = filter_questions(questions[:3], touching, excerpts[:3], model, FilterThresholds())
+    assert near.similarities.apart.tolist() == [[False, True, True], [True, False, True], [True, True, False]]
     none = filter_questions(questions, evidence, excerpts, model, FilterThresholds(duplicate=None, relevance=None))
     assert not none.dropped
 
@@ -779,6 +786,8 @@ def test_proposed_thresholds_follow_their_stated_rules():
     unit = vectors.astype(np.float32).astype(float)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     pairs = unit[:count] @ unit[:count].T
+    shared = done.similarities.elsewhere[:3, :3].tolist()
+    assert shared == [[False, False, True], [False, False, True], [True, True, False]]
     likest = [max(pairs[i, j] for j in range(count) if j != i and {i, j} != {0, 1}) for i in range(count)]
     assert done.duplicate == pytest.approx(np.percentile(likest, 95), abs=1e-6)
     cross = unit[:count] @ unit[count:].T

@@ -227,6 +227,7 @@ class Journal:
             else:
                 damaged = damaged or number
         if not end:
+            self._file.seek(0)
             self._file.write(_HEADER)
             end = len(_HEADER)
         if damaged:
