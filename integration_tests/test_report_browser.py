@@ -21,7 +21,7 @@ from chunkcore.report import Study, html_report
 from chunkcore.report.excerpts import excerpts
 from chunkcore.report.text import page_text
 from integration_tests.browser import CHROMIUM, Browser, browser
-from tests.report_data import NASTY, large, study
+from tests.report_data import NASTY, Prose, large, study
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
 
@@ -218,16 +218,17 @@ def test_the_switch_of_k_marks_only_what_counts(opened):
 
 
 def test_what_is_not_carried_is_told_where_it_is_missing(tab, story, tmp_path, monkeypatch):
-    long = [Document(each.id, f"{each.text}\n" + "Filler follows here. " * 4000) for each in story.benchmark.documents]
+    filler = Prose(np.random.default_rng(0)).text(80_000)
+    long = [Document(each.id, f"{each.text}\n{filler}") for each in story.benchmark.documents]
     runs = [report.run for report in story.comparison.reports]
     benchmark = Benchmark("story", long, story.benchmark.queries)
     reports = [evaluate(benchmark, run, ["Recall@5"]) for run in runs]
-    monkeypatch.setattr("chunkcore.report.viewer.excerpts", partial(excerpts, room=900))
+    monkeypatch.setattr("chunkcore.report.viewer.excerpts", partial(excerpts, room=4_000))
     show(tab, html_report(Study(compare(reports, resamples=100), benchmark)), tmp_path)
     assert "too large for one page" in " ".join(texts(tab, "#viewer > .note"))
     to_viewer(tab)
     (left,) = texts(tab, "#v-rows .gap")
-    assert re.fullmatch(r"8\d,\d{3} characters are not carried in this page", left)
+    assert re.fullmatch(r"7\d,\d{3} characters are not carried in this page", left)
     assert texts(tab, "#v-rows mark") == ["evidence 1valve is red 🔴"]
     assert tab.errors == []
 
