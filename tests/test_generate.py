@@ -931,8 +931,9 @@ def test_what_was_rejected_is_counted_by_what_was_wrong(docs, tmp_path, capsys, 
     rows = [json.loads(line) for line in (tmp_path / "q.rejected.jsonl").read_text().splitlines()]
     stages = Counter(each["stage"] for each in rows)
     assert f"; {len(rows)} rejected\n" in told
+    assert stages["excerpts"]
     assert f"rejected {stages['excerpts']}: an excerpt does not stand in the passage" in told
-    assert f"rejected {stages['answer']}: no answer" in told
+    assert told.count("\nrejected ") == len(stages)
     assert f"mixed, all runs: {llm.usage.calls} calls" in told
 
 
