@@ -398,6 +398,30 @@ def test_retrievers_and_names_that_can_not_be_run_are_refused(
         run_chunkers(benchmark, chunkers(SPECS[0]), [])
 
 
+@pytest.mark.parametrize(
+    ("retriever", "message"),
+    [
+        ("late", "late chunking needs those of tokens"),
+        ("hybrid:bm25,late", "late chunking needs those of tokens"),
+        ('bm25+rerank:model=" "', "a reranker is named by a folder"),
+    ],
+)
+def test_what_a_retriever_lacks_is_told_before_anything_is_cut(
+    benchmark: Benchmark, retriever: str, message: str
+) -> None:
+    model = FakeEmbedder()
+    steps: list[str] = []
+    with pytest.raises(OptionError, match=message):
+        run_chunkers(
+            benchmark,
+            chunkers(),
+            model,
+            retrievers=["dense", retriever],
+            progress=lambda step, done, total: steps.append(step),
+        )
+    assert (model.calls, steps) == (0, [])
+
+
 # --- what a strategy costs ------------------------------------------------------------------------------
 
 

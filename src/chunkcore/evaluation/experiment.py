@@ -23,8 +23,8 @@ from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
 from chunkcore.models.llm import Prices
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.models.token_embedder import get_token_embedder
 from chunkcore.retrieval import Dense, Late, SearchMethod, get_search
+from chunkcore.retrieval.base import check_search
 from chunkcore.tokens import TokenCounter
 
 __all__ = ["run_chunkers"]
@@ -104,14 +104,15 @@ def run_chunkers(
     """
     methods = _methods(retrievers, late=late, cluster_only=cluster_only)
     models = _models(embedder, cache)
+    for metered in models.values():
+        for how in methods:
+            check_search(how, metered)
     prices = TrialPrices(embed_price, llm_prices)
     wanted = [*measures_at(ks), *retrieval_measures(measures)]
     report = progress or (lambda step, done, total: None)
     scorer = Scorer(benchmark, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
     reports: list[Report] = []
     for number, (model, metered) in enumerate(models.items()):
-        if any(isinstance(method, Late) for method in methods):
-            get_token_embedder(metered)  # which says so if it cannot, before the long work
         strategies = _strategies(chunkers, names, metered)
         # What no model has a part in is the same with the next one.
         pairs = [(how, each) for how in methods for each in strategies if not number or how.embeds or each.embeds]

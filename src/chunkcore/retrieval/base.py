@@ -11,10 +11,11 @@ from chunkcore.chunkers.base import plain_option
 from chunkcore.chunkers.options import check_option
 from chunkcore.chunkers.spec import format_spec
 from chunkcore.errors import OptionError
+from chunkcore.models.base import Embedder
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
 
-__all__ = ["Search", "SearchMethod", "Searcher", "build_search", "register_search", "searches"]
+__all__ = ["Search", "SearchMethod", "Searcher", "build_search", "check_search", "register_search", "searches"]
 
 S = TypeVar("S", bound="type[Search]")
 
@@ -85,6 +86,14 @@ class Search(ABC):
     def index(self, pool: Pool) -> Searcher:
         """Make the chunks ready to be searched, once for all queries."""
 
+    def check(self, embedder: Embedder) -> None:
+        """Find out before the long work whether what it needs is there.
+
+        Raises:
+            OptionError: a model is not to be had, or can't do what is asked of it.
+            MissingExtraError: a package is not installed.
+        """
+
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
         """The search that a string describes by parts without a name, and by options.
@@ -142,6 +151,12 @@ def register_search(kind: str) -> Callable[[S], S]:
 def searches() -> dict[str, type[Search]]:
     """Every registered search by name, in alphabetical order."""
     return dict(sorted(_registry.items()))
+
+
+def check_search(method: SearchMethod, embedder: Embedder) -> None:
+    """`Search.check`, of a method that has it."""
+    if isinstance(method, Search):
+        method.check(embedder)
 
 
 def build_search(kind: str, parts: Sequence[str], options: Mapping[str, Any]) -> Search:

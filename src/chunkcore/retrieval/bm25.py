@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.models.base import Embedder
 from chunkcore.retrieval.base import Search, register_search
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Indices, Ranked, Scores
@@ -53,6 +54,9 @@ class BM25(Search):
     @property
     def embeds(self) -> bool:
         return False
+
+    def check(self, embedder: Embedder) -> None:
+        _bm25s()
 
     def index(self, pool: Pool) -> _ByWords:
         return _ByWords(pool.texts, self.k1, self.b)

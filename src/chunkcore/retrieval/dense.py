@@ -9,7 +9,8 @@ import numpy as np
 
 from chunkcore.index.multi_vector import top_k_owners
 from chunkcore.index.search import Indices
-from chunkcore.models.base import Vectors
+from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.token_embedder import get_token_embedder
 from chunkcore.retrieval.base import Search, register_search
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
@@ -45,6 +46,9 @@ class Late(Search):
     Such a chunk has no vectors of its segments. Cost: each document is read once, about twice its tokens where it is
     longer than the model reads.
     """
+
+    def check(self, embedder: Embedder) -> None:
+        get_token_embedder(embedder)
 
     def index(self, pool: Pool) -> _ByVectors:
         return _ByVectors(pool, *pool.late_vectors())

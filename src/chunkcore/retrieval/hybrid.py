@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from chunkcore.errors import OptionError
-from chunkcore.retrieval.base import Search, Searcher, SearchMethod, register_search
+from chunkcore.models.base import Embedder
+from chunkcore.retrieval.base import Search, Searcher, SearchMethod, check_search, register_search
 from chunkcore.retrieval.bm25 import BM25
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.pool import Pool
@@ -78,6 +79,10 @@ class Hybrid(Search):
     @property
     def embeds(self) -> bool:
         return any(method.embeds for method in self.methods)
+
+    def check(self, embedder: Embedder) -> None:
+        for method in self.methods:
+            check_search(method, embedder)
 
     def index(self, pool: Pool) -> _Fused:
         return _Fused([method.index(pool) for method in self.methods], self.k, self.depth, len(pool.chunks))

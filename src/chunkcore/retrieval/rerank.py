@@ -11,7 +11,8 @@ import numpy as np
 
 from chunkcore.chunkers.spec import format_spec
 from chunkcore.errors import OptionError
-from chunkcore.retrieval.base import Search, Searcher, SearchMethod
+from chunkcore.models.base import Embedder
+from chunkcore.retrieval.base import Search, Searcher, SearchMethod, check_search
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
 from chunkcore.retrieval.rerankers import DEFAULT_RERANKER, Reranker, get_reranker, rerank_scores
@@ -72,6 +73,10 @@ class Reranked(Search):
     @property
     def embeds(self) -> bool:
         return self.method.embeds
+
+    def check(self, embedder: Embedder) -> None:
+        check_search(self.method, embedder)
+        get_reranker(self.model)
 
     def index(self, pool: Pool) -> _Reranking:
         return _Reranking(self.method.index(pool), get_reranker(self.model), pool.texts, self.depth)
