@@ -1,22 +1,10 @@
 """LangChain: swap the splitter of an application, and score its retriever as it is."""
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from chunkadapters.langchain import ChunkcoreTextSplitter, evaluate_retriever
+from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, evaluate_retriever
 from chunkcore.datasets import load_dataset
-from chunkcore.models import get_embedder
-
-
-class MiniLM(Embeddings):
-    """Any LangChain embeddings will do; these work offline."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return get_embedder("all-MiniLM-L6-v2").embed_documents(texts).tolist()
-
-    def embed_query(self, text: str) -> list[float]:
-        return get_embedder("all-MiniLM-L6-v2").embed_queries([text])[0].tolist()
 
 
 def main() -> None:
@@ -25,7 +13,7 @@ def main() -> None:
 
     # was: RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=200, chunk_overlap=50)
     splitter = ChunkcoreTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=200, chunk_overlap=50)
-    store = InMemoryVectorStore(MiniLM())
+    store = InMemoryVectorStore(ChunkcoreEmbeddings("all-MiniLM-L6-v2"))  # any embeddings will do; these work offline
     store.add_documents(splitter.split_documents(documents))
     retriever = store.as_retriever(search_kwargs={"k": 5})
 
