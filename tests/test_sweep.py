@@ -365,6 +365,24 @@ def test_the_command_prints_choices_and_writes_the_page(
     assert found["benchmark"] == "lochmere, stitched"
 
 
+def test_evidence_sentences_are_those_that_the_evidence_touches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evidence from the middle of one sentence into the next is both: a chunk of one sentence holds half of it."""
+    monkeypatch.setattr("chunkcore.models.get_embedder", lambda name: FakeEmbedder())
+    (tmp_path / "documents.jsonl").write_text(
+        '{"id": "d", "text": "The fox naps here. A dog barks."}', encoding="utf-8"
+    )
+    rows = [
+        {"id": each, "question": each, "evidence": ["naps here. A dog"]} for each in ("The fox naps?", "dog barks?")
+    ]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    call = ["sweep", "--docs", str(tmp_path), "-s", "fixed_sentences:sentences=1", "--unit", "sentence", "-k", "1"]
+    assert main([*call, "--no-cache", "--resamples", "100", "-o", str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))
+    assert found["configurations"][0]["scores"]["Recall@1[sentence]"] == [0.5, 0.5]
+
+
 def test_a_dry_run_lists_the_configurations_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
