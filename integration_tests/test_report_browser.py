@@ -292,6 +292,30 @@ def test_everything_of_the_viewer_is_reached_by_tab_in_its_order_and_seen(opened
     assert [each for each in order if each in wanted] == wanted
 
 
+def test_the_first_links_lead_to_every_part(opened):
+    places = opened.ask("[...document.querySelectorAll('nav a')].map((each) => each.getAttribute('href'))")
+    assert places[0] == "#scores"
+    assert {"#recall", "#costs", "#differences", "#questions", "#viewer", "#made"} <= set(places)
+    opened.ask("scrollTo(0, 0)")
+    opened.ask("document.activeElement.blur()")
+    opened.press("Tab")
+    assert opened.ask("document.activeElement.hash") == "#scores", "nothing stands before them"
+    for place in places:
+        assert opened.ask(f"document.querySelector('{place}').getBoundingClientRect().height") > 0, place
+
+
+# ---- paper
+
+
+def test_on_paper_the_viewer_shows_what_was_retrieved_and_no_controls(opened):
+    opened.media("print")
+    shown = "[...document.querySelectorAll({!r})].filter((each) => each.getClientRects().length).length"
+    assert opened.ask(shown.format("#v-hits .hit")) == 2
+    assert opened.ask(shown.format("#v-rows > li")) == 3
+    assert opened.ask(shown.format("#v-question, #v-next, #search, nav, .switches, #v-map")) == 0
+    opened.media("")
+
+
 # ---- very many questions
 
 

@@ -1,11 +1,15 @@
 """Reports: the page, Markdown, CSV and JSON of one comparison.
 
-study.py     what a report is made of
-tables.py    its tables, as plain cells       notes.py     what to know before believing them
-plots.py     its plots, as SVG                text.py      foreign text made harmless
-page.py      HTML                             markdown.py  Markdown
-records.py   CSV and JSON                     terminal.py  a terminal
-files.py     writing without halves
+study.py          what a report is made of
+tables.py         its tables, as plain cells          notes.py       what to know before believing them
+cost_tables.py    what each system cost               cross_table.py chunkers beside what searched them
+plots.py          its plots, as SVG                   sweep_*.py     a sweep's tables, plots and page
+page.py           HTML                                rendering.py   what every page is rendered with
+questions.py      the page's list of questions        viewer.py      what its viewer draws:
+excerpts.py       how much of the documents           answers.py     what was cut and retrieved
+packs.py          packed                              text.py        foreign text made harmless
+markdown.py       Markdown                            terminal.py    a terminal
+records.py        CSV and JSON                        files.py       writing without halves
 """
 
 from __future__ import annotations
