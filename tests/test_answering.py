@@ -183,6 +183,8 @@ def test_one_question_fails_alone():
     assert found.answers["q2"].failure == "it refused"
     report = score_answers(asked, found, ["SquadF1", "ExactMatch"])
     assert report.values("SquadF1@5").tolist() == [1, 0, 1]
+    nothing = benchmark(query(2, answers=[""]))  # silence would be right, and a failure is none
+    assert score_answers(nothing, found, ["SquadF1"]).mean("SquadF1@5") == 0
     assert report.unanswered == ("q2",)
 
 
@@ -461,7 +463,17 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
     assert Measure("Recall", 2) in reports[0].scores
     assert main(arguments) == 0
     assert len(server.log) == asked
-    assert "answers kept from before" in capsys.readouterr().out
+    assert "12 answers kept from before" in capsys.readouterr().out
+
+
+@needs_openai
+def test_what_an_earlier_run_wrote_is_no_document(server, files, tmp_path, capsys):
+    """It quotes the evidence, which would then stand at two places."""
+    inside = [*files, "--output", str(tmp_path / "docs" / "out"), "--llm", f"openai:ok@{server.url}"]
+    for _ in range(2):
+        assert main(inside) == 0
+        rows = (tmp_path / "docs" / "out" / "answers.jsonl").read_text().splitlines()
+        assert len(rows) == 6
 
 
 @needs_openai

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli.answer_study import AnswerStudy
+from chunkcore.cli.answer_study import ANSWERS, AnswerStudy
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.progress import Report as Progress
@@ -105,6 +105,7 @@ def answer(
 
     from chunkcore.answering.retrieving import answerable, retrieve
     from chunkcore.answering.scoring import check_measures
+    from chunkcore.chunkers.sizing import sized_spec
     from chunkcore.evaluation.comparison import compare
     from chunkcore.evaluation.measures import Measure, parse_depth
     from chunkcore.models import EmbeddingCache, get_embedder
@@ -117,15 +118,16 @@ def answer(
     prices = read_prices(input_price, output_price)
     depth = parse_depth(k)
     store = None if no_cache else answers or default_answers()
-    models = _Models(_kept(llm, store, private=answers is None), _kept(judge or llm, store, private=answers is None))
-    benchmark = _limited(_benchmark(docs, questions, dataset), limit, seed)
+    answering = _kept(llm, store, private=answers is None)
+    models = _Models(answering, _kept(judge, store, private=answers is None) if judge else answering)
+    benchmark = _limited(_benchmark(docs, questions, dataset, output), limit, seed)
     asked = answerable(benchmark)
     names = _measures(measure or [], asked)
     verdict_by = Measure(names[0], depth)
-    clusters = _clusters(asked, by)
+    clusters = _clusters(benchmark, by)
     model = get_embedder(embedder)
     check_measures(asked, names, bert_model=bert_model or model, judge=models.judging)
-    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
+    specs = [sized_spec(each.strip(), model) for each in strategy or DEFAULT_STRATEGIES]
     chunkers = build_chunkers(specs, model)
     if dry_run and _asks(chunkers):
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
@@ -134,7 +136,7 @@ def answer(
         return
     if not dry_run:
         output.mkdir(parents=True, exist_ok=True)  # where that cannot be, before anything is paid for
-    chunkers = [keeping(chunker, None if no_cache else default_answers()) for chunker in chunkers]
+    chunkers = [keeping(chunker, store) for chunker in chunkers]
     vectors = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
     options = {"names": specs, "cache": vectors, "retrievers": [retriever]}
     scored: list[Report] = []
@@ -166,7 +168,7 @@ def answer(
     console.print(Text(terminal_text(f"\n{comparison.verdict}")), style="bold")
     for line in [*used(chunkers, prices), *models.told(prices)]:
         typer.echo(f"\n{terminal_text(line)}")
-    typer.echo(f"\n{output / 'answers.jsonl'}\n{page}")
+    typer.echo(f"\n{output / ANSWERS}\n{page}")
 
 
 @dataclass(frozen=True)
@@ -247,13 +249,16 @@ def _kept(spec: str, store: Path | None, *, private: bool) -> LLM:
     return found if isinstance(found, CachedLLM) else CachedLLM(found, LLMCache(store, private=private))
 
 
-def _benchmark(docs: Path | None, questions: Path | None, dataset: str) -> Benchmark:
+def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
     from chunkcore.datasets import load_dataset
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.loading import load_benchmark
+    from chunkcore.report import REPORT_NAMES
 
     if docs is not None:
-        return load_benchmark(docs, questions, require_evidence=False)
+        # What an earlier run wrote quotes the evidence: read as a document it would make it ambiguous.
+        written = [output / name for name in (*REPORT_NAMES, ANSWERS)]
+        return load_benchmark(docs, questions, require_evidence=False, leave_out=written)
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
     return load_dataset(dataset)
@@ -311,4 +316,8 @@ def _clusters(benchmark: Benchmark, by: str) -> dict[str, str] | None:
 
     if by not in ("question", "document"):
         raise OptionError(f"--by is question or document, got {by!r}")
-    return question_documents(benchmark) if by == "document" else None
+    if by == "question":
+        return None
+    if benchmark.without_evidence:
+        raise OptionError("--by document needs the documents that evidence is in, and some questions have none")
+    return question_documents(benchmark)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.results import Report, Scores
     from chunkcore.report import Study
 
-__all__ = ["AnswerStudy"]
+__all__ = ["ANSWERS", "AnswerStudy"]
 
+ANSWERS = "answers.jsonl"
 _AT_ONCE = 3  # measures in a table
 
 
@@ -51,7 +52,7 @@ class AnswerStudy:
         from chunkcore.report import write_reports
         from chunkcore.report.files import write_parts
 
-        write_parts(folder / "answers.jsonl", self._lines())
+        write_parts(folder / ANSWERS, self._lines())
         return write_reports(folder, self.study).html
 
     def tables(self) -> Iterator[Table]:
