@@ -34,8 +34,8 @@ HELP = help_text(
     f"""Score strategies against gold boundaries: do chunks begin where the topic changes?
 
 --texts is a file with a text a line, {{"id", "text", "boundaries"}}: the offsets, in characters, at which sections
-begin, but for the first; "sentences", pairs of offsets, may be given, too. Wiki-727k, WIKI-50, Choi and QMSum are read as
-they are distributed.
+begin, but for the first; "sentences", pairs of offsets, may be given, too. Wiki-727k, WIKI-50, Choi and QMSum are read
+as they are distributed.
 
 Prints, for each strategy and for three ways to cut blindly, the mean over texts and its 95 % interval: Pk and
 WindowDiff are errors, lower is better; of precision, recall and F1 of boundaries and of B, boundary similarity,
