@@ -10,18 +10,13 @@ benchmarks.py    `load_benchmark`             segmented.py     `load_segmented`
 from __future__ import annotations
 
 from chunkcore.evaluation.loading.benchmarks import load_benchmark
-from chunkcore.evaluation.loading.chroma import load_chroma_corpora, load_chroma_questions
 from chunkcore.evaluation.loading.documents import load_documents
 from chunkcore.evaluation.loading.layouts import LAYOUTS
-from chunkcore.evaluation.loading.questions import load_questions
 from chunkcore.evaluation.loading.segmented import load_segmented
 
 __all__ = [
     "LAYOUTS",
     "load_benchmark",
-    "load_chroma_corpora",
-    "load_chroma_questions",
     "load_documents",
-    "load_questions",
     "load_segmented",
 ]

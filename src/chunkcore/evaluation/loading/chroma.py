@@ -3,52 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Problem, Query
 from chunkcore.evaluation.loading.files import lacking
-from chunkcore.evaluation.loading.questions import read_questions
 from chunkcore.evaluation.loading.rows import Contents, Layout, Row
 from chunkcore.evaluation.textfiles import csv_rows, read_text
 
-__all__ = ["CHROMA", "chroma_rows", "load_chroma_corpora", "load_chroma_questions"]
+__all__ = ["CHROMA", "chroma_rows"]
 
 _COLUMNS = ("question", "references", "corpus_id")
 _QUESTIONS = "questions_df.csv"
 
 
-def load_chroma_corpora(folder: str | Path) -> list[Document]:
-    """Each Markdown file of the folder as a document, under its name without ``.md``, in alphabetical order.
+def chroma_rows(path: Path) -> Iterator[Row]:
+    """The rows of a ``questions_df.csv``.
 
-    Raises:
-        DataError: there is none, or one is empty or not UTF-8.
-    """
-    files = sorted(Path(folder).glob("*.md"))
-    if not files:
-        raise DataError(f"{folder} holds no corpora: expected Markdown files such as finance.md")
-    return [Document(file.stem, read_text(file)) for file in files]
-
-
-def load_chroma_questions(path: str | Path, corpora: Sequence[Document]) -> tuple[list[Query], tuple[Problem, ...]]:
-    """The questions of a ``questions_df.csv``, and those that had to be left out.
-
-    Columns: question, references (a JSON list of ``{"content", "start_index", "end_index"}``) and
-    corpus_id, which becomes the query's collection. A question's id is its corpus and its place in the
-    file: ``finance-17``.
+    Columns: question, references (a JSON list of ``{"content", "start_index", "end_index"}``) and corpus_id, which
+    becomes the query's collection. A question's id is its corpus and its place in the file: ``finance-17``.
 
     Raises:
         DataError: the file cannot be read, is no CSV, or lacks a column.
     """
-    reader = read_questions(chroma_rows(Path(path)), corpora)
-    return reader.queries, tuple(reader.problems)
-
-
-def chroma_rows(path: Path) -> Iterator[Row]:
-    """The rows of a ``questions_df.csv``."""
     for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
         corpus = row["corpus_id"] or ""
         others = {key: value for key, value in row.items() if key not in _COLUMNS}
@@ -85,7 +64,12 @@ def _entry(reference: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(root: Path, questions: Path | None) -> Contents:
-    return Contents(load_chroma_corpora(root / "corpora"), chroma_rows(questions or root / _QUESTIONS))
+    """Each Markdown file is a document, under its name without ``.md``, in alphabetical order."""
+    files = sorted((root / "corpora").glob("*.md"))
+    if not files:
+        raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
+    corpora = [Document(file.stem, read_text(file)) for file in files]
+    return Contents(corpora, chroma_rows(questions or root / _QUESTIONS))
 
 
 CHROMA = Layout(

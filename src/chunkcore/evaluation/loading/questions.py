@@ -12,13 +12,13 @@ from chunkcore.evaluation.benchmark import Evidence, Problem, Query
 from chunkcore.evaluation.evidence import EvidenceError, EvidenceFinder, document_name
 from chunkcore.evaluation.textfiles import json_lines
 
-__all__ = ["QuestionReader", "load_questions", "question_lines", "read_questions"]
+__all__ = ["QuestionReader", "question_lines", "read_questions"]
 
 _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
 
-def load_questions(path: str | Path, documents: Sequence[Document]) -> tuple[list[Query], tuple[Problem, ...]]:
-    """The questions of a ``questions.jsonl`` and those that had to be left out.
+def question_lines(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The lines of a ``questions.jsonl``, with their places.
 
     A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, where an entry of the evidence is
     what `EvidenceFinder.find` takes; or it has ``spans``, pairs of offsets into its document, which
@@ -27,12 +27,6 @@ def load_questions(path: str | Path, documents: Sequence[Document]) -> tuple[lis
     Raises:
         DataError: the file cannot be read, or a line is no JSON object.
     """
-    reader = read_questions(question_lines(Path(path)), documents)
-    return reader.queries, tuple(reader.problems)
-
-
-def question_lines(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    """The lines of a ``questions.jsonl``, with their places."""
     return ((f"line {number}", row) for number, row in json_lines(path))
 
 
