@@ -199,6 +199,7 @@ def test_another_question_shows_its_document_and_both_its_evidences(opened):
     choose(opened, "question", 1)
     assert texts(opened, "#v-title") == ["story.md"]
     assert texts(opened, "#v-evidence b") == ["Evidence 1", "Evidence 2"]
+    assert texts(opened, "#v-hits .holds") == ["✓ holds 100 % of evidence 2"], "no evidence of another document"
     assert texts(opened, "#v-near option") == ["story.md (evidence; rank 1)", "other.md (evidence; rank 2)"]
     opened.ask("document.querySelectorAll('#v-evidence button')[1].click()")
     opened.wait("document.getElementById('v-title').textContent === 'other.md'")
