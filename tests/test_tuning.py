@@ -493,6 +493,15 @@ def test_a_search_tries_the_defaults_first_and_finds_what_the_runs_say(tmp_path:
     assert weighted == pytest.approx(found.held_out)
 
 
+def test_each_fold_chooses_from_what_nobody_proposed_who_had_seen_it() -> None:
+    space = Space(branches=(Branch(strategy="fixed_token", parameters={"size": Range(low=10, high=60)}),))
+    found = run(space, trials=14)
+    for number, fold in enumerate(found.folds):
+        allowed = {trial.spec for trial in found.trials if trial.fold in (None, number)}
+        assert fold.spec in allowed
+        assert fold.candidates == len(allowed) < len({trial.spec for trial in found.trials})
+
+
 def test_cost_is_the_models_tokens_of_every_distinct_text_however_much_was_kept() -> None:
     benchmark = make_benchmark()
     embedder = FakeEmbedder()
@@ -677,7 +686,7 @@ def test_what_is_over_the_cap_is_not_asked_and_tried_once_there_is_more(tmp_path
 
     def search(most: int):
         options = TuneOptions(trials=9, folds=3, measure="Recall@60tok", resamples=200, llm_tokens=most)
-        return tune(benchmark, PAID, FakeEmbedder(), options=options, study=study, keeping=keeping)
+        return tune(benchmark, PAID, FakeEmbedder(), options=options, study=study, keeping=keeping)  # of the moment
 
     poor = search(10)
     assert not fake.asked
@@ -688,6 +697,10 @@ def test_what_is_over_the_cap_is_not_asked_and_tried_once_there_is_more(tmp_path
     assert not rich.failed
     asking = [trial for trial in rich.trials if trial.spec.startswith("llm_semantic")]
     assert all(trial.cost == trial.embedded + trial.asked > trial.asked > 0 for trial in asking)
+    study = tmp_path / "other.jsonl"
+    once = search(max(trial.asked for trial in asking))
+    assert len({trial.spec for trial in once.trials if trial.asked}) == 1  # the second would be too much
+    assert {trial.spec for trial in once.failed}
 
 
 # ---- the study's file

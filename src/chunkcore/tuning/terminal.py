@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from chunkcore.evaluation.measures import Measure, budget_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["print_tuning"]
 
 _MOST_ROWS = 15
+_NAME = 44  # columns for a configuration
 _STOPPED = {
     "time": "The time was over after {done} of {wanted} trials; the same command goes on.",
     "interrupted": "Stopped after {done} of {wanted} trials; the same command goes on.",
@@ -58,10 +60,16 @@ def _table(tuning: Tuning) -> Table:
     for name in columns:
         table.add_column(Text(name), justify="right")
     for trial in [*tuning.front[:_MOST_ROWS], tuning.baseline]:
-        name = trial.spec + (" (baseline)" if trial is tuning.baseline else "")
+        name = _lines(trial.spec) + (" (baseline)" if trial is tuning.baseline else "")
         style = "bold" if trial is tuning.winner else "dim" if trial is tuning.baseline else ""
-        table.add_row(Text(terminal_text(name)), *(_cell(tuning, trial, column) for column in columns), style=style)
+        table.add_row(Text(name), *(_cell(tuning, trial, column) for column in columns), style=style)
     return table
+
+
+def _lines(spec: str) -> str:
+    """A configuration in lines that end after a comma, as a narrow terminal shows them."""
+    parts = spec.replace(",", ", ")
+    return "\n".join(wrap(terminal_text(parts), _NAME, break_on_hyphens=False)).replace(", ", ",")
 
 
 def _columns(tuning: Tuning) -> list[str]:
@@ -91,14 +99,15 @@ def _winner(tuning: Tuning) -> list[str]:
     low, high = (_score(measure, each) for each in tuning.interval)
     points = " points" if measure.is_share else ""
     share = " %" if measure.is_share else ""
-    same = sum(fold.spec == tuning.winner.spec for fold in tuning.folds)
+    times = Counter(fold.spec for fold in tuning.folds).most_common()
+    chosen = "; ".join(f"{spec} ({count} of {len(tuning.folds)})" for spec, count in times)
     optimism = "unknown" if math.isnan(tuning.optimism) else f"{_score(measure, tuning.optimism)}{points}"
     return [
         f"The winner ({tuning.rule}): {tuning.winner.spec}",
         f"Picked by {_score(measure, tuning.picked)}{share} on all questions.",
         f"Held out: {_score(measure, tuning.held_out)}{share} (95 % interval {low} to {high}), "
         "which is what to expect of the choice on other questions.",
-        f"Optimism: {optimism}. {same} of {len(tuning.folds)} folds chose alike.",
+        f"Optimism: {optimism}. Chosen without each part of the questions: {chosen}.",
     ]
 
 
