@@ -84,6 +84,13 @@ def test_each_kind_is_found_at_its_place_and_alone(bad, kind, message):
     assert message in told
 
 
+def test_evidence_of_just_the_size_and_just_the_least_is_fine():
+    row_of_ten = row("The dog of Bregenz runs, and then the dog eats.")
+    for size, kinds in ((10, []), (9, ["over-size"])):
+        options = ValidationOptions(counter="words", size=size, least=5)
+        assert [kind for kind, _, _ in found(row_of_ten, options=options)] == kinds
+
+
 def test_documents_that_are_one_chunk_or_unasked_are_found():
     listed = found(documents=[STORY, NOTE])
     assert listed == [
