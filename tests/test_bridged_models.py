@@ -112,6 +112,10 @@ def test_two_models_that_could_not_be_told_apart_need_a_fingerprint():
         identify("toy", hidden, (), fingerprint=" ")
 
 
+def test_a_model_of_chunkcore_inside_is_known_by_its_fingerprint():
+    assert mark(inner=FakeEmbedder()) == mark(inner=FakeEmbedder()) != mark(inner=FakeEmbedder(33))
+
+
 def test_a_message_is_one_short_line():
     assert without_secrets("a\n\n b\tc" + "d" * 900, ()) == ("a b c" + "d" * 900)[:300]
 
@@ -232,6 +236,10 @@ class BusyError(Exception):
     status_code = 429
 
 
+class NoMoneyError(BusyError):
+    code = "insufficient_quota"
+
+
 class WrongKeyError(Exception):
     status_code = 401
 
@@ -303,6 +311,7 @@ def test_a_schema_is_kept_where_it_was_not_what_failed():
         (TimeoutError(), NoAnswerError),
         (ReadTimeoutError("slow"), NoAnswerError),
         (BusyError("later"), NoAnswerError),
+        (NoMoneyError("never"), ModelError),
         (ValueError("no JSON"), BadAnswerError),
         (WrongKeyError(f"{KEY} is wrong"), ModelError),
         (ConnectionError("nobody there"), ModelError),

@@ -52,6 +52,15 @@ def test_the_order_is_that_of_the_best_hit_of_each():
     assert [members for members, *_ in said(hits)] == [(0, 3), (1, 4), (2,)]
 
 
+def test_the_order_is_that_of_the_hits_whatever_documents_they_are_of_and_whether_they_have_a_place():
+    hits = [at((0, 5)), Hit("", (), "no place"), at((0, 5), document="e"), at((20, 25))]
+    assert [members for members, *_ in said(hits)] == [(0,), (1,), (2,), (3,)]
+
+
+def test_a_hit_inside_another_does_not_hide_what_overlaps_with_that():
+    assert said([at((0, 30)), at((5, 8)), at((20, 40))]) == [((0, 1, 2), [(0, 40)], TEXT[:40])]
+
+
 def test_hits_of_different_documents_stay_apart():
     assert [members for members, *_ in said([at((0, 9)), at((0, 9), document="e")])] == [(0,), (1,)]
 
