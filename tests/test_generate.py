@@ -114,7 +114,7 @@ def test_every_document_has_its_turn_before_one_has_two_and_long_ones_get_more()
         order.append(sample.document.id)
         schedule.settle(sample, kept=True)
     assert len(set(order[:4])) == 4
-    # D'Hondt with one each: 1,000 / 22, 400 / 9 and 100 / 2 are over 44; 1,000 / 23, 400 / 10, 100 / 3 and 10 / 2 are not.
+    # D'Hondt with one each: over 44 are 1,000 / 22, 400 / 9 and 100 / 2; 1,000 / 23, 400 / 10 and 100 / 3 are not.
     assert Counter(order) == {"d1000": 22, "d400": 9, "d100": 2, "d10": 1}
 
 
