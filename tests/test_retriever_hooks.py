@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -94,10 +93,7 @@ def test_a_last_line_that_is_not_whole_is_asked_for_again(tmp_path):
         (b'{"question": "tea"}', 2),
         (b'{"question": 1, "pieces": []}', 2),
         (b'{"question": "tea", "pieces": [{"text": "a"}]}', 2),
-        (
-            (b'{"question": "t", "pieces": [{"text": "", "score": 1, "document_ids": [], "spans": [[5, 2]]}]}', 2),
-            2,
-        ),
+        (b'{"question": "t", "pieces": [{"text": "", "score": 1, "document_ids": [], "spans": [[5, 2]]}]}', 2),
         (b"[" * 100_000, 2),
     ],
 )
@@ -110,13 +106,17 @@ def test_a_damaged_file_is_told_with_its_line(line, number, tmp_path):
         run(Toy(), answers_file=file)
 
 
-def test_another_file_and_another_system_are_refused_and_left_as_they_are(tmp_path):
+@pytest.mark.parametrize("data", [b'{"my": "data"}\n', b'{"my": "data"}', b"notes\nand no line end", b"\n", b"{}\n{"])
+def test_a_file_of_others_is_refused_and_left_as_it_is(data, tmp_path):
     file = tmp_path / "answers.jsonl"
-    file.write_text('{"my": "data"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match="line 1"):
+    file.write_bytes(data)
+    with pytest.raises(DataError, match=r"line 1: expected a retriever's kept answers.*name another file"):
         run(Toy(), answers_file=file)
-    assert json.loads(file.read_text(encoding="utf-8")) == {"my": "data"}
-    file.unlink()
+    assert file.read_bytes() == data
+
+
+def test_another_system_is_refused(tmp_path):
+    file = tmp_path / "answers.jsonl"
     run(Toy(), answers_file=file, name="one")
     with pytest.raises(DataError, match="has the answers of 'one', and this is 'two'"):
         run(Toy(), answers_file=file, name="two")

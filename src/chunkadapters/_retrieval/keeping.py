@@ -44,12 +44,10 @@ class KeptAnswers:
             self._file = self._path.open("a+b")
             self._file.seek(0)
             data = self._file.read()
-            whole = data.rfind(b"\n") + 1
-            self._file.truncate(whole)
         except OSError as error:
             raise DataError(f"{self._path} cannot be read and written: {error.strerror or error}") from error
         try:
-            self._read(data[:whole])
+            self._take(data)
         except BaseException:
             self._file.close()
             raise
@@ -77,11 +75,26 @@ class KeptAnswers:
         except OSError as error:
             raise DataError(f"{self._path} cannot be written: {error.strerror or error}") from error
 
-    def _read(self, data: bytes) -> None:
-        lines = data.splitlines()
-        if not lines:
-            self._write({"format": _FORMAT, "system": self._system})
-            return
+    def _take(self, data: bytes) -> None:
+        """Read what is there, and cut off or begin what is not whole. A file of others is left as it is."""
+        whole = data.rfind(b"\n") + 1
+        header = {"format": _FORMAT, "system": self._system}
+        if not whole and not json.dumps(header).encode("ascii").startswith(data):
+            raise self._foreign(1)
+        self._read(data[:whole].splitlines())
+        if self._file is not None and whole < len(data):
+            self._file.truncate(whole)
+        if not whole:
+            self._write(header)
+
+    def _foreign(self, line: int, reason: str = "") -> DataError:
+        return DataError(
+            f"{self._path}, line {line}: expected a retriever's kept answers, found something else{reason}; "
+            "name another file, or delete this one to ask again"
+        )
+
+    def _read(self, lines: Sequence[bytes]) -> None:
+        system = self._system
         for number, line in enumerate(lines, start=1):
             try:
                 entry = json.loads(line)
@@ -90,10 +103,7 @@ class KeptAnswers:
                 else:
                     self._known[_text(entry["question"])] = [_piece(each) for each in entry["pieces"]]
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                raise DataError(
-                    f"{self._path}, line {number}: expected a retriever's kept answers, found something else "
-                    f"({type(error).__name__}); name another file, or delete this one to ask again"
-                ) from None
+                raise self._foreign(number, f" ({type(error).__name__})") from None
         if system != self._system:
             raise DataError(
                 f"{self._path} has the answers of {system!r}, and this is {self._system!r}: name another file, or give "
