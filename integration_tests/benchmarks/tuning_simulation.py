@@ -147,7 +147,8 @@ def main() -> None:
     print("In points (hundredths of the measure).\n")
     first_tables(given.runs, 0.0)
     first_tables(given.runs, 0.15)
-    last_table(given.searches, given.questions)
+    if given.searches:
+        last_table(given.searches, given.questions)
     print(f"\n{time.process_time() - began:.0f} seconds of one core")
 
 
