@@ -274,8 +274,11 @@ def test_the_best_are_put_in_the_rerankers_order_and_the_rest_stay() -> None:
 
 
 def test_of_equal_scores_the_searches_order_stays() -> None:
-    pool = pool_of(*"abcde")
-    assert found(Reranked(method=Fixed((3, 1, 4)), model=lambda pairs: [1.0] * len(pairs)), pool, "?") == [3, 1, 4]
+    order = tuple((7 * i) % 50 for i in range(50))
+    pool = pool_of(*map(str, range(50)))
+    method = Reranked(method=Fixed(order), model=lambda pairs: [float(text < "3") for _, text in pairs])
+    expected = [i for i in order if str(i) < "3"] + [i for i in order if str(i) >= "3"]
+    assert found(method, pool, "?", 50) == expected
 
 
 def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
