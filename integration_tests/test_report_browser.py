@@ -250,6 +250,27 @@ def test_a_browser_that_cannot_unpack_says_so(tab, story, tmp_path):
     assert texts(tab, "#v-rows > li") == ["This browser cannot unpack the documents; one of 2023 or later can."]
 
 
+def test_rows_are_made_as_they_are_scrolled_to_up_and_down(tab, tmp_path):
+    text = "".join(f"Sentence {number:04} of many. " for number in range(500))
+    pool = [Retrieved("long.md", (Span(start, start + 23),)) for start in range(0, len(text), 23)]
+    query = Query("q", "Which?", (Evidence("long.md", Span(250 * 23, 250 * 23 + 13)),))
+    benchmark = Benchmark("long", [Document("long.md", text)], [query])
+    report = evaluate(benchmark, Run("short", {"q": pool[250:251]}, pool), ["Recall@5"])
+    show(tab, html_report(Study(compare([report], resamples=100), benchmark)), tmp_path)
+    to_viewer(tab)
+    assert texts(tab, "#v-rows mark") == ["evidence 1Sentence 0250"]
+    assert count(tab, "#v-rows > li") <= 200
+    pane = "document.getElementById('v-text')"
+    words = "document.querySelector('#v-rows').textContent"
+    for end, last in (("scrollHeight", "Sentence 0499"), ("offsetTop * 0", "Sentence 0000")):
+        for _ in range(12):
+            tab.ask(f"new Promise((done) => {{ {pane}.scrollTop = {pane}.{end}; setTimeout(done, 60); }})")
+        tab.wait(f"{words}.includes('{last}')")
+    assert count(tab, "#v-rows > li") == 500
+    assert texts(tab, "#v-rows .gutter span") == [f"chunk {number}" for number in range(1, 501)]
+    assert tab.errors == []
+
+
 # ---- the keyboard alone
 
 
