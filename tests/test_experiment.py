@@ -29,6 +29,7 @@ from chunkcore.index import DenseIndex, MultiVectorIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
+from chunkcore.retrieval import Pool, Ranked
 from tests.fakes import FakeEmbedder, NanEmbedder
 
 SPECS = [
@@ -329,6 +330,23 @@ def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> N
     assert report.retrieved_tokens["100tok"].tolist() == [0]
 
 
+def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> None:
+    asked: list[int] = []
+
+    class First:
+        name, embeds = "first", False
+
+        def index(self, pool: Pool) -> First:
+            return self
+
+        def search(self, queries: Sequence[str], k: int) -> Ranked:
+            asked.append(k)
+            return Ranked.of([(np.array([0]), np.array([1.0]))] * len(queries))
+
+    run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=[First()], ks=[2, "100tok"], counter="words")
+    assert asked == [2]
+
+
 def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(benchmark: Benchmark) -> None:
     small, large = FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")
     specs = [SPECS[0], SPECS[3]]
@@ -440,6 +458,24 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
         assert cost.embedder_calls == model.calls - 1  # less the one for the questions
         assert cost.source_tokens > 0
         assert cost.seconds > 0
+
+
+def test_a_text_that_is_a_piece_and_a_chunk_is_one_call(benchmark: Benchmark) -> None:
+    model = FakeEmbedder()
+    alone = "cluster_semantic:counter=words,max_size=8,piece_size=8"  # every chunk is one of its pieces
+    (report,) = run_chunkers(benchmark, chunkers(alone), CachedEmbedder(model, batch_size=1))
+    assert report.cost is not None
+    assert report.cost.embedder_calls == report.cost.embedded_texts == model.calls - len(benchmark.queries)
+
+
+def test_what_a_language_model_was_asked_before_is_in_no_cost(benchmark: Benchmark) -> None:
+    llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
+    asks = [Contextual(llm=llm, chunker=spec, counter="words") for spec in SPECS[:2]]
+    together = run_chunkers(benchmark, asks, FakeEmbedder())
+    for report in together:
+        assert report.cost is not None
+        assert report.chunks is not None
+        assert report.cost.llm_calls == report.chunks.count
 
 
 def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:

@@ -297,6 +297,7 @@ def test_a_bad_line_of_json_is_told_by_file_and_line(
         (chunk_line("c9", "no.txt", 0, 5), "of the document 'no.txt', which the benchmark does not have"),
         (chunk_line("c9", "fox.txt", 0, 99), "a span ends at 99"),
         ({**CHUNKS[1], "text": "The cat barks at noon."}, "the chunks were cut from another version"),
+        ({**CHUNKS[1], "text": f"{CHUNKS[1]['text']} Again."}, "the chunks were cut from another version"),
         ({**CHUNKS[1], "text": 3}, "a chunk's text is a string"),
         ({**CHUNKS[1], "spans": None}, "spans are pairs of offsets"),
     ],

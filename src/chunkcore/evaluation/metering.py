@@ -105,8 +105,8 @@ class MeteredEmbedder:
             began = time.perf_counter()
             vectors = embed(texts)
             seconds = time.perf_counter() - began
+            self._bill.calls += self.batches(len(set(texts) - self._bill.texts))
             self._bill.texts.update(texts)
-            self._bill.calls += self.batches(len(set(texts)))
             self._bill.seconds += seconds
             new = [text for text in dict.fromkeys(texts) if text not in self._costs]
             characters = sum(map(len, new)) or 1
