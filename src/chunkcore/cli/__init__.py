@@ -53,19 +53,20 @@ def _any_command(
         raise typer.Exit
 
 
-app.command(name="compare", help=compare.HELP)(compare.compare)
-app.command(name="answer", help=answer.HELP)(answer.answer)
+# In the order in which help lists them: cutting and comparing, questions, searching for a configuration, the rest.
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
-app.add_typer(datasets.app, name="datasets")
-app.command(name="generate", help=generate.HELP)(generate.generate)
-app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
-app.command(name="score", help=score.HELP)(score.score)
-app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
+app.command(name="compare", help=compare.HELP)(compare.compare)
 app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
-app.command(name="sweep", help=sweep.HELP)(sweep.sweep)
-app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
+app.command(name="generate", help=generate.HELP)(generate.generate)
 app.command(name="validate", help=validate.HELP)(validate.validate)
 app.command(name="tune", help=tune.HELP)(tune.tune)
+app.command(name="sweep", help=sweep.HELP)(sweep.sweep)
+app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
+app.command(name="score", help=score.HELP)(score.score)
+app.command(name="answer", help=answer.HELP)(answer.answer)
+app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
+app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
+app.add_typer(datasets.app, name="datasets")
 
 # What typer raises for a wrong option or argument. Newer versions carry their own copy of click, so the
 # class is reached by way of the one that both export.
