@@ -200,7 +200,8 @@ def test_any_texts_score_from_0_to_1_and_the_references_order_is_nothing(measure
 @settings(max_examples=40)
 @given(st.sampled_from([squad_f1, exact_match, rouge_l, meteor]), VOCABULARY, VOCABULARY, VOCABULARY)
 def test_another_right_answer_never_lowers_a_score(measure, answer, one, other):
-    if words(one) and words(other):
+    # Of references the script leaves out those that come to nothing, such as "the", while there is another.
+    if all(words(each) and squad_normalised(each) for each in (one, other)):
         assert measure(answer, [one, other]) == pytest.approx(max(measure(answer, [one]), measure(answer, [other])))
 
 
