@@ -50,6 +50,7 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
 
     Source: Qu et al. (2024), section 3.2 and appendix D.
 
+    >>> from chunkcore.document import Document
     >>> story = Document("fox.txt", "A fox naps. It dreams of a dog. It wakes.")
     >>> toy = Benchmark("toy", [story], [Query("q1", "Of whom?", (Evidence("fox.txt", Span(25, 30)),))])
     >>> whole_sentences(toy).queries[0].evidence[0].span.slice(story.text)
