@@ -3,13 +3,14 @@
 #   make demo                                       compare strategies on the collection that ships with the package
 #   make demo DOCS=path/ QUESTIONS=path.jsonl       compare them on yours
 #   make test                                       all tests that need no server
+#   make test-integration                           with databases too, which it installs
 
 PYTHON ?= python3
 VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench chroma golden clean
+.PHONY: demo test test-integration check bench chroma golden clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -17,6 +18,14 @@ demo: $(VENV)/ready
 
 test: $(VENV)/ready
 	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest
+
+# All integration tests, with the stores that they write to: some embedded, and a PostgreSQL that they start and stop, or
+# the one of CHUNKADAPTERS_POSTGRES (a URL). faiss-haystack asks for a NumPy before 2 and works with later ones.
+TESTS ?= integration_tests
+test-integration: $(VENV)/ready
+	$(BIN)/pip install --quiet --requirement integration_tests/stores/requirements.txt
+	$(BIN)/pip install --quiet --no-deps "faiss-haystack>=3.0"
+	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest $(TESTS)
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check

@@ -1,0 +1,127 @@
+"""What a document store of Haystack does with chunks. A store's test says how to make it, and where it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from integration_tests.stores.collection import (
+    DEPTH,
+    ODD,
+    SIZES,
+    STRATEGY,
+    assert_found_by_spans,
+    benchmark,
+    edited,
+    model,
+    texts,
+)
+
+
+def chunks_of(documents: Mapping[str, str], **meta: Any) -> list[Any]:
+    """Chunks with their vectors."""
+    from haystack import Document
+
+    from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreDocumentSplitter
+
+    whole = [Document(id=name, content=text, meta=dict(meta)) for name, text in documents.items()]
+    chunks = ChunkcoreDocumentSplitter(strategy=STRATEGY, options=SIZES).run(whole)["documents"]
+    return ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"]
+
+
+class HaystackContract:
+    """The tests; a subclass has the fixtures ``store`` and ``retriever`` and says what the store does otherwise."""
+
+    # What comes back of ODD; or the text of the exception with which it is refused.
+    odd: ClassVar[Mapping[str, Any] | str] = ODD
+    # What becomes of `_split_overlap`, whose ranges are tuples: "kept", "lists" or "dropped". Chunks whose own comes
+    # back as something else are no longer what the splitter makes, so that the updater has them written again.
+    overlaps = "kept"
+
+    def test_what_goes_in_comes_out(self, store):
+        chunks = chunks_of(texts())
+        assert sum("spans" in each.meta for each in chunks) > 10
+        assert sum("headings" in each.meta for each in chunks) > 50
+        write(store, chunks)
+        found = {each.id: (each.content, each.meta) for each in store.filter_documents()}
+        assert found == {each.id: (each.content, self.written(each.meta)) for each in chunks}
+
+    def test_every_piece_is_located_by_its_spans(self, store, retriever):
+        from chunkadapters.haystack import ChunkcoreTextEmbedder, run_retriever
+
+        write(store, chunks_of(texts()))
+        asked = {"text_embedder": ChunkcoreTextEmbedder(model()), "inputs": {"top_k": DEPTH}}
+        assert_found_by_spans(run_retriever(retriever, benchmark(), **asked))
+
+    def test_the_same_chunks_again(self, store):
+        from haystack.document_stores.errors import DuplicateDocumentError
+        from haystack.document_stores.types import DuplicatePolicy
+
+        chunks = chunks_of(texts())
+        write(store, chunks)
+        write(store, chunks)
+        assert store.count_documents() == len(chunks)
+        store.write_documents(chunks, policy=DuplicatePolicy.SKIP)
+        assert store.count_documents() == len(chunks)
+        with pytest.raises(DuplicateDocumentError):
+            store.write_documents(chunks, policy=DuplicatePolicy.FAIL)
+        assert store.count_documents() == len(chunks)
+
+    def test_the_updater_lets_through_what_is_new_and_deletes_what_is_stale(self, store):
+        from chunkadapters.haystack import ChunkcoreIndexUpdater
+
+        before, after = chunks_of(texts()), chunks_of(edited())
+        updater = ChunkcoreIndexUpdater(store)
+        assert len(updater.run(before)["documents"]) == len(before)
+        write(store, before)
+        same = sum(self.written(each.meta) == each.meta for each in before)
+        told = updater.run(before)
+        assert (told["unchanged"], len(told["moved"]), told["documents"]) == (same, len(before) - same, [])
+        told = updater.run(after)
+        old, new = ({each.id for each in chunks} for chunks in (before, after))
+        assert (len(told["documents"]), told["deleted"]) == (len(new - old), len(old - new))
+        assert 0 < len(new - old) < 5
+        write(store, [*told["documents"], *told["moved"]])
+        found = sorted((each.id, each.content) for each in store.filter_documents())
+        assert found == sorted((each.id, each.content) for each in after)
+
+    def test_metadata_that_a_store_may_not_take(self, store):
+        (chunk,) = chunks_of({"tea": "Tea is hot."}, **ODD)
+        if isinstance(self.odd, str):
+            with pytest.raises(Exception, match=self.odd):
+                write(store, [chunk])
+            return
+        write(store, [chunk])
+        (found,) = store.filter_documents()
+        own = {key: value for key, value in chunk.meta.items() if key not in ODD}
+        assert found.meta == {**own, **self.odd}
+
+    def test_overlaps_that_the_splitter_tells(self, store):
+        from haystack import Document
+
+        from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreDocumentSplitter
+
+        splitter = ChunkcoreDocumentSplitter("recursive:size=8,overlap=3,counter=words")
+        chunks = splitter.run([Document(id="tea", content="Tea is hot and black. " * 4)])["documents"]
+        assert all(each.meta["_split_overlap"] for each in chunks)
+        write(store, ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"])
+        assert {each.id: each.meta for each in store.filter_documents()} == {
+            each.id: self.written(each.meta) for each in chunks
+        }
+
+    def written(self, meta: Mapping[str, Any]) -> dict[str, Any]:
+        """A chunk's metadata as the store gives them back."""
+        if "_split_overlap" not in meta or self.overlaps == "kept":
+            return dict(meta)
+        if self.overlaps == "dropped":
+            return {key: value for key, value in meta.items() if key != "_split_overlap"}
+        lists = [{**each, "range": list(each["range"])} for each in meta["_split_overlap"]]
+        return {**meta, "_split_overlap": lists}
+
+
+def write(store: Any, chunks: list[Any]) -> None:
+    from haystack.document_stores.types import DuplicatePolicy
+
+    store.write_documents(chunks, policy=DuplicatePolicy.OVERWRITE)

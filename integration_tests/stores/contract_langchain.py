@@ -1,0 +1,130 @@
+"""What a vector store of LangChain does with chunks. A store's test says how to make it, and where it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from integration_tests.stores.collection import (
+    DEPTH,
+    ODD,
+    SIZES,
+    STRATEGY,
+    assert_found_by_spans,
+    benchmark,
+    edited,
+    model,
+    texts,
+)
+
+
+def chunks_of(documents: Mapping[str, str], **more: Any) -> list[Any]:
+    from langchain_core.documents import Document
+
+    from chunkadapters.langchain import ChunkcoreTextSplitter
+
+    splitter = ChunkcoreTextSplitter(strategy=STRATEGY, **SIZES)
+    return splitter.split_documents(
+        [Document(page_content=text, id=name, metadata={"source": name, **more}) for name, text in documents.items()]
+    )
+
+
+def embeddings() -> Any:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from chunkadapters.langchain import ChunkcoreEmbeddings
+
+    return ChunkcoreEmbeddings(model())
+
+
+class LangChainContract:
+    """The tests; a subclass has a fixture ``store`` and says what the store does in a way of its own."""
+
+    # What adding the same ids once more does: they are written over, are there twice, or an exception says this.
+    again = "written over"
+    # What comes back of ODD; or the text of the exception with which it is refused.
+    odd: ClassVar[Mapping[str, Any] | str] = ODD
+    # By what index() names chunks in the store.
+    key_encoder: Any = "sha256"
+
+    def identify(self, found: Any) -> str | None:
+        """The id of a chunk, as it was given, from what the store answers with; None where that has none."""
+        return found.id
+
+    def clean(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The metadata without what the store has put there."""
+        return metadata
+
+    def everything(self, store: Any, count: int) -> list[Any]:
+        return store.similarity_search("tea", k=count)
+
+    def test_what_goes_in_comes_out(self, store):
+        chunks = chunks_of(texts())
+        assert sum("spans" in each.metadata for each in chunks) > 10
+        assert sum("headings" in each.metadata for each in chunks) > 50
+        store.add_documents(chunks)
+        found = self.everything(store, len(chunks))
+        assert by_place((each.page_content, self.clean(each.metadata)) for each in found) == (
+            by_place((each.page_content, each.metadata) for each in chunks)
+        )
+        ids = {each.id: place(each) for each in chunks}
+        assert len(ids) == len(chunks)
+        assert all(ids[self.identify(each)] == place(each) for each in found if self.identify(each) is not None)
+
+    def test_every_piece_is_located_by_its_spans(self, store):
+        from chunkadapters.langchain import run_retriever
+
+        store.add_documents(chunks_of(texts()))
+        assert_found_by_spans(run_retriever(store.as_retriever(search_kwargs={"k": DEPTH}), benchmark()))
+
+    def test_the_same_chunks_again(self, store):
+        chunks = chunks_of(texts())
+        store.add_documents(chunks)
+        if self.again in ("written over", "twice"):
+            store.add_documents(chunks)
+        else:
+            with pytest.raises(Exception, match=self.again):
+                store.add_documents(chunks)
+        assert len(self.everything(store, 3 * len(chunks))) == len(chunks) * (2 if self.again == "twice" else 1)
+
+    def test_index_writes_what_is_new_and_deletes_what_is_stale(self, store):
+        from langchain_core.indexing import InMemoryRecordManager, index
+
+        records = InMemoryRecordManager("tea")
+        records.create_schema()
+        options = {"cleanup": "scoped_full", "source_id_key": "source_id", "key_encoder": self.key_encoder}
+        before, after = chunks_of(texts()), chunks_of(edited())
+        old, new = ({place(each) for each in chunks} for chunks in (before, after))
+        assert index(before, records, store, **options)["num_added"] == len(before)
+        assert index(before, records, store, **options)["num_skipped"] == len(before)
+        told = index(after, records, store, **options)
+        assert told == {
+            "num_added": len(new - old),
+            "num_updated": 0,
+            "num_skipped": len(new & old),
+            "num_deleted": len(old - new),
+        }
+        assert 0 < len(new - old) < 5
+        found = self.everything(store, 2 * len(before))
+        assert sorted(place(each) for each in found) == sorted(new)
+
+    def test_metadata_that_a_store_may_not_take(self, store):
+        (chunk,) = chunks_of({"tea": "Tea is hot."}, **ODD)
+        if isinstance(self.odd, str):
+            with pytest.raises(Exception, match=self.odd):
+                store.add_documents([chunk])
+            return
+        store.add_documents([chunk])
+        (found,) = self.everything(store, 1)
+        own = {key: value for key, value in chunk.metadata.items() if key not in ODD}
+        assert self.clean(found.metadata) == {**own, **self.odd}
+
+
+def by_place(rows: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+    return sorted(rows, key=lambda row: (row[1]["source_id"], row[1]["start_index"], row[0]))
+
+
+def place(document: Any) -> tuple[Any, ...]:
+    known = document.metadata
+    return (known["source_id"], known["start_index"], known["end_index"], document.page_content)

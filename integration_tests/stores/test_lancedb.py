@@ -1,0 +1,54 @@
+"""LanceDB, embedded in the process."""
+
+from __future__ import annotations
+
+import pytest
+
+from integration_tests.stores.collection import texts
+from integration_tests.stores.contract_langchain import LangChainContract, chunks_of, embeddings
+from integration_tests.stores.contract_llamaindex import LlamaIndexContract
+
+pytest.importorskip("lancedb", reason="lancedb is not installed")
+
+
+class TestLangChain(LangChainContract):
+    """Answers without ids. A table has the keys of what was added first: others are refused, absent ones are None."""
+
+    again = "twice"
+
+    def identify(self, found):
+        return None
+
+    def clean(self, metadata):
+        return {key: value for key, value in metadata.items() if key == "nothing" or value is not None}
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        stores = pytest.importorskip("langchain_community.vectorstores", reason="langchain-community is not installed")
+        # Its default, "overwrite", empties the table each time that something is added.
+        return stores.LanceDB(uri=str(tmp_path), embedding=embeddings(), mode="append")
+
+    def test_later_metadata_are_refused(self, store):
+        chunks = chunks_of(texts())
+        store.add_documents([each for each in chunks if "spans" not in each.metadata])
+        with pytest.raises(ValueError, match="field 'spans' does not exist"):
+            store.add_documents([each for each in chunks if "spans" in each.metadata])
+
+
+class TestLlamaIndex(LlamaIndexContract):
+    odd = "Value for metadata tags must be one of"
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        stores = pytest.importorskip(
+            "llama_index.vector_stores.lancedb", reason="llama-index-vector-stores-lancedb is not installed"
+        )
+        return stores.LanceDBVectorStore(str(tmp_path))
+
+    @pytest.mark.xfail(strict=True, raises=ValueError, reason="names in its deletions are quoted as columns")
+    def test_a_pipelines_upserts_delete_what_is_stale(self, store):
+        super().test_a_pipelines_upserts_delete_what_is_stale(store)
+
+    @pytest.mark.xfail(strict=True, raises=ValueError, reason="names in its deletions are quoted as columns")
+    def test_update_index_writes_what_is_new_and_deletes_what_is_stale(self, store):
+        super().test_update_index_writes_what_is_new_and_deletes_what_is_stale(store)
