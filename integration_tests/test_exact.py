@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
@@ -20,21 +23,24 @@ pytest.importorskip("haystack")
 
 from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+from langchain_core.documents import Document as LangChainDocument
 from langchain_text_splitters import (
     CharacterTextSplitter,
     LatexTextSplitter,
+    MarkdownHeaderTextSplitter,
     MarkdownTextSplitter,
     PythonCodeTextSplitter,
     RecursiveCharacterTextSplitter,
+    RecursiveJsonSplitter,
     TokenTextSplitter,
 )
 from llama_index.core import Document as LlamaDocument
-from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter, SentenceWindowNodeParser
 from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSplitter
 from llama_index.core.utils import globals_helper
 
 from chunkadapters.exact import Aligned, exact, exact_chunker
-from chunkcore import Chunk, Document, OptionError
+from chunkcore import Chunk, DataError, Document, OptionError
 from chunkcore.tokens import TiktokenCounter
 from tests.conftest import shared
 from tests.strategies import hard_text, prose
@@ -360,6 +366,36 @@ def test_a_haystack_splitter_stays_a_component_that_can_be_written_down() -> Non
     assert places == [(0, 12), (12, 23)]
 
 
+def test_langchains_headings_come_with_the_places_of_what_stands_under_them() -> None:
+    text = "# Tea\n\nIt is green.\n\n## Black\n\nIt is green.\nNo, black.\n"
+    original = MarkdownHeaderTextSplitter([("#", "title"), ("##", "part")])
+    found = exact(original).create_documents([text])
+    assert [each.page_content for each in found] == [each.page_content for each in original.split_text(text)]
+    assert [text[each.metadata["start_index"] : each.metadata["end_index"]] for each in found] == [
+        "It is green.",
+        "It is green.\nNo, black.",
+    ]
+    assert found[1].metadata["start_index"] == text.rindex("It is")
+    assert [(each.metadata["title"], each.metadata.get("part")) for each in found] == [("Tea", None), ("Tea", "Black")]
+
+
+def test_a_documents_own_heading_is_not_overwritten_by_the_splitters() -> None:
+    document = LangChainDocument(page_content="# Tea\n\nIt is green.", metadata={"title": "Drinks"})
+    (found,) = exact(MarkdownHeaderTextSplitter([("#", "title")])).split_documents([document])
+    assert (found.metadata["title"], found.metadata["chunk_title"]) == ("Drinks", "Tea")
+
+
+def test_a_splitter_of_data_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"expected a splitter of texts.*RecursiveJsonSplitter"):
+        exact(RecursiveJsonSplitter())
+
+
+@pytest.mark.parametrize("piece", [7, ("text", "no metadata"), ("text", {}, 1)])
+def test_pieces_are_texts_or_texts_with_metadata(piece: Any) -> None:
+    with pytest.raises(DataError, match="expected the splitter to give texts, or texts with their metadata, got"):
+        Aligned(split=lambda text: [piece]).chunk(Document("d", "text"))
+
+
 # --- all ------------------------------------------------------------------------------------------------------
 
 
@@ -379,6 +415,65 @@ def test_splitters_with_other_settings_have_other_fingerprints() -> None:
     first, second = (exact_chunker(each).fingerprint for each in splitters)
     assert first != second
     assert first == exact_chunker(Shouting(separator=" ", chunk_size=9, chunk_overlap=0)).fingerprint
+
+
+def sentences_by(mark: str) -> Callable[[str], list[str]]:
+    return lambda text: text.split(mark)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda: SentenceWindowNodeParser(window_size=1), lambda: SentenceWindowNodeParser(window_size=3)),
+        (SentenceWindowNodeParser, MarkdownNodeParser),
+        (
+            lambda: SentenceSplitter(chunking_tokenizer_fn=sentences_by(".")),
+            lambda: SentenceSplitter(chunking_tokenizer_fn=sentences_by("!")),
+        ),
+        (
+            lambda: DocumentSplitter(split_by="function", splitting_function=lambda text: text.split(".")),
+            lambda: DocumentSplitter(split_by="function", splitting_function=lambda text: text.split("!")),
+        ),
+        (
+            lambda: DocumentSplitter(split_by="function", splitting_function=lambda text: text.split()),
+            lambda: DocumentSplitter(split_by="function", splitting_function=lambda text: text.splitlines()),
+        ),
+        (
+            lambda: MarkdownHeaderTextSplitter([("#", "one")]),
+            lambda: MarkdownHeaderTextSplitter([("#", "one")], strip_headers=False),
+        ),
+    ],
+    ids=["option", "class", "closure", "function", "method", "headings"],
+)
+def test_what_cuts_otherwise_has_another_fingerprint(first: Callable[[], Any], second: Callable[[], Any]) -> None:
+    """Or an ingestion's cache would answer with the other's chunks."""
+    assert exact_chunker(first()).fingerprint != exact_chunker(second()).fingerprint
+    assert exact_chunker(first()).fingerprint == exact_chunker(first()).fingerprint
+
+
+def test_a_fingerprint_is_the_same_in_another_process() -> None:
+    program = (
+        "from chunkadapters.exact import Aligned\n"
+        "marks = {'one', 'two', 'three', 'four'}\n"
+        "def cut(text, marks=marks):\n    return [each for each in text.split() if each in {'a', 'b', 'c'}]\n"
+        "print(Aligned(split=cut).fingerprint)"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(seen) == 1
+
+
+def test_a_function_that_holds_itself_has_a_fingerprint() -> None:
+    def halves(text: str) -> list[str]:
+        middle = len(text) // 2
+        return [text] if len(text) < 40 else [*halves(text[:middle]), *halves(text[middle:])]
+
+    first, second = (Aligned(split=halves).fingerprint for _ in range(2))
+    assert first == second
 
 
 @pytest.mark.parametrize(

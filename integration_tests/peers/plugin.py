@@ -49,9 +49,13 @@ def answered(original: Callable[..., Any], name: str) -> Callable[..., Any]:
         with inside():
             drop_in = exact(self)
             answered_by.add(type(drop_in.chunker).__name__.lstrip("_"))
-            found = getattr(drop_in, name)(*arguments, **named)
-            if MODE == "pared" and name != "split_text":
-                return [pared(each, keeps_start=self._add_start_index) for each in found]
+            if name == "split_text" and not isinstance(self, peer.TextSplitter):  # it gives documents
+                found = drop_in.create_documents([*arguments, *named.values()])
+            else:
+                found = getattr(drop_in, name)(*arguments, **named)
+            if MODE == "pared":
+                starts = getattr(self, "_add_start_index", False)
+                return [each if isinstance(each, str) else pared(each, keeps_start=starts) for each in found]
             return found
 
     return method
@@ -65,12 +69,10 @@ def pared(document: Document, *, keeps_start: bool) -> Document:
 
 
 def substitute() -> None:
-    """In every splitter of the package."""
-    waiting = [peer.TextSplitter]
-    while waiting:
-        cls = waiting.pop()
-        waiting.extend(cls.__subclasses__())
-        if cls.__module__.startswith(f"{peer.__name__}."):
+    """In every splitter of the package, but the one of JSON data, which has no text to cut."""
+    waiting = [each for each in vars(peer).values() if isinstance(each, type) and hasattr(each, "split_text")]
+    for cls in {base for each in waiting for base in each.__mro__}:
+        if cls.__module__.startswith(f"{peer.__name__}.") and not hasattr(cls, "split_json"):
             for name in METHODS:
                 if name in vars(cls):
                     setattr(cls, name, answered(vars(cls)[name], name))

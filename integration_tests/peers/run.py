@@ -78,7 +78,7 @@ def run_framework(framework: str, sdists: Path | None = None) -> list[Outcome]:
 def _outcomes(folder: Path, files: list[Path], mode: str) -> dict[str, Any]:
     record, settings = folder / f"{mode}.json", folder / "pytest.ini"
     settings.write_text("[pytest]\n", encoding="utf-8")
-    where = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    where = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | OFFLINE | {"PYTHONPATH": where, "PEERS_MODE": mode, "PEERS_RECORD": str(record)}
     options = ["-c", str(settings), "--rootdir", str(folder), "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
     done = subprocess.run(

@@ -25,16 +25,19 @@ def exact(splitter: Any) -> Any:
     purpose, the framework's page of the documentation says which. Offsets are right by construction where the
     original's way of cutting is known here: LangChain's recursive, character and token splitters, LlamaIndex'
     sentence and token splitters, Haystack's document and recursive splitters. Any other splitter cuts as it does, and
-    its pieces are found in the document's order; what is found nowhere has no place.
+    its pieces are found in the document's order; one that is found nowhere is refused by a `DataError` when a text is
+    cut. What a splitter tells of its pieces, such as LangChain's headings, becomes their metadata.
 
     Args:
-        splitter: a configured LangChain `TextSplitter`, LlamaIndex `NodeParser` or Haystack splitter component.
+        splitter: a configured splitter of LangChain (a `TextSplitter`, or one from a text to documents, as those of
+            headings are), LlamaIndex `NodeParser` or Haystack splitter component.
 
     Returns:
         A `ChunkcoreTextSplitter`, `ChunkcoreNodeParser` or `ChunkcoreDocumentSplitter`.
 
     Raises:
-        OptionError: (a ValueError) it is no splitter of a known framework.
+        OptionError: (a ValueError) it is no splitter of a known framework, or of something else than texts, as
+            LangChain's of JSON data is.
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> splitter = exact(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chunkadapters.exact.functions import Named
 from chunkcore.chunkers.base import Draft, DraftingChunker, register
@@ -28,7 +29,7 @@ class Aligned(DraftingChunker):
     Cost: the function's own, and an index of each document, about 7 bytes a character.
 
     Attributes:
-        split: from a text to its pieces, in the text's order.
+        split: from a text to its pieces, in the text's order; a piece is a text, or a text and its metadata.
         similarity: see `Aligner`.
 
     Raises:
@@ -39,7 +40,7 @@ class Aligned(DraftingChunker):
     (Span(start=8, end=11),)
     """
 
-    split: Callable[[str], Sequence[str]] | str = ""
+    split: Callable[[str], Sequence[str | tuple[str, Mapping[str, Any]]]] | str = ""
     similarity: float | None = 0.8
 
     def _validate(self) -> None:
@@ -49,12 +50,13 @@ class Aligned(DraftingChunker):
             object.__setattr__(self, "split", Named(self.split))
 
     def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        pieces = [piece for piece in self._pieces(source.text) if piece]
+        pieces, metadata = self._pieces(source.text)
         if not pieces:
             return []
         aligner = Aligner([Document("text", source.text)], similarity=self.similarity)
         drafts = []
-        for piece, found in zip(pieces, aligner.locate_in_order(pieces, document_id="text"), strict=True):
+        places = aligner.locate_in_order(pieces, document_id="text")
+        for piece, own, found in zip(pieces, metadata, places, strict=True):
             if not found.spans:
                 raise DataError(
                     f"the splitter gave a piece that stands nowhere in its text: {piece[:80]!r}; "
@@ -62,12 +64,20 @@ class Aligned(DraftingChunker):
                 )
             verbatim = self._text(source.text, found.spans) == piece
             told = {} if found.how == "exact" else {"located": found.how}
-            drafts.append(Draft(found.spans, told, derived=None if verbatim else piece))
+            drafts.append(Draft(found.spans, own | told, derived=None if verbatim else piece))
         return drafts
 
-    def _pieces(self, text: str) -> list[str]:
-        pieces = list(self.split(text))  # type: ignore[operator]  # `_validate` has seen that it can be called
-        for piece in pieces:
-            if not isinstance(piece, str):
-                raise DataError(f"expected the splitter to give texts, got {type(piece).__name__}")
-        return pieces
+    def _pieces(self, text: str) -> tuple[list[str], list[dict[str, Any]]]:
+        """The pieces that are not empty, and the metadata of each."""
+        pieces: list[str] = []
+        metadata: list[dict[str, Any]] = []
+        for given in self.split(text):  # type: ignore[operator]  # `_validate` has seen that it can be called
+            piece, own = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+            if not isinstance(piece, str) or not isinstance(own, Mapping):
+                raise DataError(
+                    f"expected the splitter to give texts, or texts with their metadata, got {type(given).__name__}"
+                )
+            if piece:
+                pieces.append(piece)
+                metadata.append(dict(own))
+        return pieces, metadata

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
+from operator import itemgetter
+from types import CellType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,14 @@ from chunkcore.tokens import CharacterCounter, Offsets, TiktokenCounter, TokenCo
 __all__ = ["FunctionCounter", "Named", "counter_of"]
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
+_EMPTY = CellType()
 
 
 class Named:
     """A function as an option: its name tells it apart from others, though nothing can be built from it.
 
-    The name changes with the function's code, and with what its object is set to.
+    The name changes with the function's code, with what it has taken from where it was defined, with what is bound by
+    `functools.partial`, and with what its object is set to.
 
     >>> Named(len).name == Named(len).name, Named(lambda: 1).name == Named(lambda: 2).name
     (True, False)
@@ -83,15 +88,42 @@ def counter_of(length: Callable[[str], int]) -> TokenCounter:
 def _closed_over(function: Any) -> dict[str, Any]:
     """What a function has taken from where it was defined, by name."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    return {name: cell.cell_contents for name, cell in zip(names, function.__closure__ or (), strict=True)}
+    cells = getattr(function, "__closure__", None) or ()
+    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True) if cell != _EMPTY}
 
 
 def _mark(function: Callable[..., Any]) -> str:
-    """A function's name, with eight digits that change with its code, and with what its object is set to."""
-    code = getattr(function, "__code__", None)
-    owner = getattr(function, "__self__", None)
-    settings = sorted(vars(owner).items()) if hasattr(owner, "__dict__") else ()
-    seen = _ADDRESS.sub("", repr((code and (code.co_code, code.co_consts), type(owner), settings)))
+    """A function's name, with eight digits that change with what `_seen` sees of it."""
+    seen = _ADDRESS.sub("", repr(_seen(function)))
     name = getattr(function, "__qualname__", type(function).__qualname__)
     digest = blake2b(seen.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{getattr(function, '__module__', '')}.{name}-{digest}"
+
+
+def _seen(function: Callable[..., Any], depth: int = 2) -> Any:
+    """A function's code, and what it works with: its object, what it has taken from where it was defined or was bound.
+
+    The settings of an object are seen, and functions among them; a function may hold itself, hence the `depth`.
+    """
+    if isinstance(function, partial):
+        bound = (*function.args, *(value for _, value in sorted(function.keywords.items())))
+        return _seen(function.func, depth), [_settings(value, depth) for value in bound], sorted(function.keywords)
+    code = getattr(function, "__code__", None)
+    taken = (*_closed_over(function).values(), *(getattr(function, "__defaults__", None) or ()))
+    return (
+        code and (code.co_code, [_settings(each, 0) for each in code.co_consts], code.co_names),
+        [_settings(value, depth) for value in taken],
+        _settings(getattr(function, "__self__", None), depth),
+    )
+
+
+def _settings(value: Any, depth: int) -> Any:
+    if isinstance(value, set | frozenset):  # their order differs from process to process
+        return sorted(map(repr, value))
+    if depth and (isinstance(value, partial) or hasattr(value, "__code__")):
+        return _seen(value, depth - 1)
+    if not depth or isinstance(value, type | ModuleType) or not hasattr(value, "__dict__"):
+        return value
+    # Names with two underlines are a framework's own state, such as what a component of Haystack is connected to.
+    named = ((name, _settings(each, depth - 1)) for name, each in vars(value).items() if not name.startswith("__"))
+    return type(value), sorted(named, key=itemgetter(0))

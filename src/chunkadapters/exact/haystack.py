@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from haystack import Document as HaystackDocument
@@ -60,7 +60,7 @@ def _equivalent(splitter: Any) -> Chunker:
             **_sentence_options(splitter.sentence_splitter_params),
             counter=_COUNTERS.get(splitter.split_units, "o200k_base"),
         )
-    return Aligned(split=lambda text: _texts(splitter, text))
+    return Aligned(split=partial(_texts, splitter))
 
 
 def _texts(splitter: Any, text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ __all__ = ["LangChainCharacter", "exact"]
 _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
 
 
-def exact(splitter: TextSplitter) -> ChunkcoreTextSplitter:
+def exact(splitter: Any) -> ChunkcoreTextSplitter:
     """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
     return ChunkcoreTextSplitter(_equivalent(splitter))
 
@@ -41,6 +41,8 @@ def exact(splitter: TextSplitter) -> ChunkcoreTextSplitter:
 def _equivalent(splitter: Any) -> Chunker:
     if isinstance(splitter, ChunkcoreTextSplitter):
         return splitter.chunker
+    if not issubclass(type(splitter), TextSplitter):
+        return _of_documents(splitter)
     options: dict[str, Any] = {
         "size": splitter._chunk_size,
         "overlap": splitter._chunk_overlap,
@@ -57,6 +59,17 @@ def _equivalent(splitter: Any) -> Chunker:
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
         return FixedToken(**{**options, "counter": TiktokenCounter(splitter._tokenizer.name)})
     return Aligned(split=splitter.split_text, counter=options["counter"])
+
+
+def _of_documents(splitter: Any) -> Chunker:
+    """Those that are no `TextSplitter`, and cut a text into documents: by headings, for instance."""
+    if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
+        raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
+    return Aligned(split=partial(_documents, splitter), counter="characters")
+
+
+def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(each.page_content, each.metadata) for each in splitter.split_text(text)]
 
 
 def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
