@@ -1,23 +1,19 @@
-"""The tests of the frameworks that our drop-ins fail, and why; docs/peers.md says more."""
+"""The tests of the frameworks that our drop-ins fail, each with its reason; docs/peers.md says more."""
 
 from __future__ import annotations
 
-__all__ = ["ADDED", "KNOWN"]
+import json
+from pathlib import Path
 
-# The reason is checked: without the additions the test must pass.
+__all__ = ["ADDED", "KNOWN", "NO_PLACE"]
+
+# Both reasons are checked: by the test without the additions, and by what it failed with.
 ADDED = "on purpose: the documents have an id, and metadata that say where they stand"
+NO_PLACE = "on purpose: what the original wrote stands nowhere in the HTML"
 
-_UNIT = "tests/unit_tests/test_text_splitters.py"
+_REASONS = {"added": ADDED, "no place": NO_PLACE}
 
 KNOWN: dict[str, dict[str, str]] = {
-    "langchain": {
-        f"{_UNIT}::test_create_documents": ADDED,
-        f"{_UNIT}::test_create_documents_with_metadata": ADDED,
-        f"{_UNIT}::test_create_documents_with_start_index[splitter0-foo bar baz 123-expected_docs0]": ADDED,
-        f"{_UNIT}::test_create_documents_with_start_index[splitter1-w1 w1 w1 w1 w1 w1 w1 w1 w1-expected_docs1]": ADDED,
-        f"{_UNIT}::test_metadata_not_shallow": ADDED,
-        f"{_UNIT}::test_split_documents": ADDED,
-    },
-    "llamaindex": {},  # its source distribution ships no tests
-    "haystack": {},  # neither does Haystack's
+    framework: {test: _REASONS[reason] for reason, tests in reasons.items() for test in tests}
+    for framework, reasons in json.loads(Path(__file__).with_name("known.json").read_text(encoding="utf-8")).items()
 }

@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ def _outcomes(folder: Path, files: list[Path], mode: str) -> dict[str, Any]:
     record, settings = folder / f"{mode}.json", folder / "pytest.ini"
     settings.write_text("[pytest]\n", encoding="utf-8")
     where = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | OFFLINE | {"PYTHONPATH": where, "PEERS_MODE": mode, "PEERS_RECORD": str(record)}
+    environment = _sentences() | os.environ | OFFLINE
+    environment |= {"PYTHONPATH": where, "PEERS_MODE": mode, "PEERS_RECORD": str(record)}
     options = ["-c", str(settings), "--rootdir", str(folder), "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "integration_tests.peers.plugin", *options, *map(str, files)],
@@ -89,6 +91,15 @@ def _outcomes(folder: Path, files: list[Path], mode: str) -> dict[str, Any]:
         raise RuntimeError(f"pytest ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
     found: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
     return found
+
+
+def _sentences() -> dict[str, str]:
+    """Where nltk finds the data of its sentences, which ship with LlamaIndex."""
+    found = find_spec("llama_index")
+    folders = (
+        [Path(each, "core/_static/nltk_cache") for each in (found.submodule_search_locations or ())] if found else []
+    )
+    return {"NLTK_DATA": os.pathsep.join(map(str, folders))} if folders else {}
 
 
 def _test(name: str, runs: Mapping[str, Mapping[str, Any]]) -> Outcome:
