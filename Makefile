@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Both set up everything they need, once, in .venv.
+# `make demo` and `make test` set up everything they need, once, in .venv; so do the others.
 #
 #   make demo                                       compare strategies on the collection that ships with the package
 #   make demo DOCS=path/ QUESTIONS=path.jsonl       compare them on yours

@@ -30,6 +30,8 @@ class TestLangChain(LangChainContract):
 
 
 class TestLlamaIndex(LlamaIndexContract):
+    again = "twice"
+
     @pytest.fixture
     def store(self):
         stores = pytest.importorskip(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from integration_tests.stores.collection import texts
 from integration_tests.stores.contract_haystack import HaystackContract
-from integration_tests.stores.contract_langchain import LangChainContract, embeddings
+from integration_tests.stores.contract_langchain import LangChainContract, chunks_of, embeddings
 from integration_tests.stores.contract_llamaindex import LlamaIndexContract
 
 
@@ -16,6 +17,18 @@ class TestLangChain(LangChainContract):
         from langchain_core.vectorstores import InMemoryVectorStore
 
         return InMemoryVectorStore(model)
+
+    def test_incremental_cleanup_writes_again_what_a_batch_cuts_through(self, store):
+        """LangChain's `incremental` deletes after each batch what the batch's sources had, though more of them come."""
+        from langchain_core.indexing import InMemoryRecordManager, index
+
+        records = InMemoryRecordManager("tea")
+        records.create_schema()
+        options = {"source_id_key": "source_id", "key_encoder": "sha256", "cleanup": "incremental"}
+        chunks = chunks_of(texts())
+        index(chunks, records, store, **options)
+        assert index(chunks, records, store, batch_size=100, **options)["num_added"] == len(chunks) - 100
+        assert index(chunks, records, store, batch_size=len(chunks), **options)["num_added"] == 0
 
 
 class TestLlamaIndex(LlamaIndexContract):

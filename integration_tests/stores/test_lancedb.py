@@ -25,8 +25,14 @@ class TestLangChain(LangChainContract):
     @pytest.fixture
     def store(self, tmp_path):
         stores = pytest.importorskip("langchain_community.vectorstores", reason="langchain-community is not installed")
-        # Its default, "overwrite", empties the table each time that something is added.
         return stores.LanceDB(uri=str(tmp_path), embedding=embeddings(), mode="append")
+
+    def test_the_default_mode_empties_the_table_each_time(self, tmp_path, store):
+        chunks = chunks_of(texts())[:4]
+        store = type(store)(uri=str(tmp_path), embedding=embeddings())
+        store.add_documents(chunks[:3])
+        store.add_documents(chunks[3:])
+        assert len(self.everything(store, 10)) == 1
 
     def test_later_metadata_are_refused(self, store):
         chunks = chunks_of(texts())
@@ -36,6 +42,7 @@ class TestLangChain(LangChainContract):
 
 
 class TestLlamaIndex(LlamaIndexContract):
+    again = "twice"
     odd = "Value for metadata tags must be one of"
 
     @pytest.fixture

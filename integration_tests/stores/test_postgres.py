@@ -43,6 +43,8 @@ class TestLangChainJson(LangChainContract):
 
 
 class TestLlamaIndex(LlamaIndexContract):
+    again = "twice"
+
     @pytest.fixture
     def store(self, postgres):
         stores = pytest.importorskip(
