@@ -417,6 +417,9 @@ def test_splitters_with_other_settings_have_other_fingerprints() -> None:
     assert first == exact_chunker(Shouting(separator=" ", chunk_size=9, chunk_overlap=0)).fingerprint
 
 
+NESTED = "lambda text: [part for part in (lambda whole: whole.split({!r}))(text)]"  # on one line of one file
+
+
 def sentences_by(mark: str) -> Callable[[str], list[str]]:
     return lambda text: text.split(mark)
 
@@ -439,11 +442,15 @@ def sentences_by(mark: str) -> Callable[[str], list[str]]:
             lambda: DocumentSplitter(split_by="function", splitting_function=lambda text: text.splitlines()),
         ),
         (
+            lambda: DocumentSplitter(split_by="function", splitting_function=eval(NESTED.format("a"))),
+            lambda: DocumentSplitter(split_by="function", splitting_function=eval(NESTED.format("b"))),
+        ),
+        (
             lambda: MarkdownHeaderTextSplitter([("#", "one")]),
             lambda: MarkdownHeaderTextSplitter([("#", "one")], strip_headers=False),
         ),
     ],
-    ids=["option", "class", "closure", "function", "method", "headings"],
+    ids=["option", "class", "closure", "function", "method", "nested", "headings"],
 )
 def test_what_cuts_otherwise_has_another_fingerprint(first: Callable[[], Any], second: Callable[[], Any]) -> None:
     """Or an ingestion's cache would answer with the other's chunks."""
@@ -462,7 +469,7 @@ def test_a_fingerprint_is_the_same_in_another_process() -> None:
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed}
         ).stdout
-        for seed in ("1", "2")
+        for seed in ("1", "2", "3")
     }
     assert len(seen) == 1
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 from operator import itemgetter
-from types import CellType, ModuleType
+from types import CellType, CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def _seen(function: Callable[..., Any], depth: int = 2) -> Any:
     code = getattr(function, "__code__", None)
     taken = (*_closed_over(function).values(), *(getattr(function, "__defaults__", None) or ()))
     return (
-        code and (code.co_code, [_settings(each, 0) for each in code.co_consts], code.co_names),
+        _settings(code, 0),
         [_settings(value, depth) for value in taken],
         _settings(getattr(function, "__self__", None), depth),
     )
@@ -120,6 +120,8 @@ def _seen(function: Callable[..., Any], depth: int = 2) -> Any:
 def _settings(value: Any, depth: int) -> Any:
     if isinstance(value, set | frozenset):  # their order differs from process to process
         return sorted(map(repr, value))
+    if isinstance(value, CodeType):  # with that of the functions inside it
+        return value.co_code, [_settings(each, 0) for each in value.co_consts], value.co_names
     if depth and (isinstance(value, partial) or hasattr(value, "__code__")):
         return _seen(value, depth - 1)
     if not depth or isinstance(value, type | ModuleType) or not hasattr(value, "__dict__"):
