@@ -26,12 +26,14 @@ from haystack_integrations.components.preprocessors.chunkadapters import (
     ChunkcoreIndexUpdater,
 )
 from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps
+from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter
 
 __all__ = [
     "ChunkcoreChildSplitter",
     "ChunkcoreDocumentEmbedder",
     "ChunkcoreDocumentSplitter",
     "ChunkcoreIndexUpdater",
+    "ChunkcoreIndexWriter",
     "ChunkcoreLateEmbedder",
     "ChunkcoreMergeOverlaps",
     "ChunkcoreSpanEvaluator",

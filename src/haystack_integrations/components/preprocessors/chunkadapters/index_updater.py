@@ -1,4 +1,4 @@
-"""What of an index stays, goes and comes when documents are indexed again, as a Haystack component."""
+"""What of an index is to stay, to go and to come when documents are indexed again, as a Haystack component."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _PLACES = frozenset(
 
 @component
 class ChunkcoreIndexUpdater:
-    """Stands between a splitter and an embedder: lets through only what has to be embedded, and deletes what is gone.
+    """Stands between a splitter and an embedder: lets through only what has to be embedded, and says what is stale.
 
     Chunks are compared with those that the store has of the same sources (``source_id``):
 
     - a chunk that the store has as it is goes nowhere;
     - one whose text and metadata the store has, but at another place, comes out of ``moved`` with the vector that the
-      store has; connect that to the writer;
+      store has;
     - any other comes out of ``documents``; connect that to the embedder;
-    - what the store has and is no longer a chunk of its source is deleted.
+    - the id of what the store has and is no longer a chunk of its source comes out of ``stale``.
 
-    The writer needs ``policy=DuplicatePolicy.OVERWRITE``.
+    The store is only read. `ChunkcoreIndexWriter` takes what the embedder made, ``moved`` and ``stale``, writes and
+    then deletes: where the embedder fails, nothing is lost.
 
     Args:
         document_store: the store that is written to. Its ``filter_documents`` should return embeddings (most stores
@@ -41,13 +42,12 @@ class ChunkcoreIndexUpdater:
 
     >>> from haystack.document_stores.in_memory import InMemoryDocumentStore
     >>> store = InMemoryDocumentStore()
-    >>> updater = ChunkcoreIndexUpdater(store)
     >>> old, new = (Document(id=text, content=text, meta={"source_id": "a"}) for text in ("tea", "sea"))
     >>> store.write_documents([old])
     1
-    >>> found = updater.run([new])
-    >>> [each.content for each in found["documents"]], found["deleted"], store.count_documents()
-    (['sea'], 1, 0)
+    >>> found = ChunkcoreIndexUpdater(store).run([new])
+    >>> [each.content for each in found["documents"]], found["stale"], store.count_documents()
+    (['sea'], ['tea'], 1)
     """
 
     def __init__(self, document_store: DocumentStore) -> None:
@@ -62,16 +62,17 @@ class ChunkcoreIndexUpdater:
         """The component that `to_dict` described."""
         return default_from_dict(cls, data)
 
-    @component.output_types(documents=list[Document], moved=list[Document], unchanged=int, deleted=int)
+    @component.output_types(documents=list[Document], moved=list[Document], stale=list[str], unchanged=int)
     def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
-        """Compare chunks with the store, and delete what is gone.
+        """Compare chunks with the store, which stays as it is.
 
         Args:
             documents: all chunks of their sources, as `ChunkcoreDocumentSplitter` makes them.
-            source_ids: sources that there may be no chunks of any more: what the store has of them is deleted, too.
+            source_ids: sources that there may be no chunks of any more: what the store has of them is stale.
 
         Returns:
-            ``documents`` to embed, ``moved`` ones that have a vector, and how many are ``unchanged`` and ``deleted``.
+            ``documents`` to embed, ``moved`` ones that have a vector, the ids of ``stale`` ones, and how many are
+            ``unchanged``.
 
         Raises:
             TypeError: not a list of `Document`.
@@ -95,10 +96,8 @@ class ChunkcoreIndexUpdater:
                 moved.append(replace(chunk, embedding=twin.embedding, sparse_embedding=twin.sparse_embedding))
             else:
                 fresh.append(chunk)
-        gone = sorted(by_id.keys() - {each.id for each in documents})
-        if gone:
-            self.document_store.delete_documents(gone)
-        return {"documents": fresh, "moved": moved, "unchanged": unchanged, "deleted": len(gone)}
+        stale = sorted(by_id.keys() - {each.id for each in documents})
+        return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
 
     def _stored(self, sources: Sequence[str]) -> list[Document]:
         if not sources:
