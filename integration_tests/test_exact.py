@@ -23,6 +23,8 @@ pytest.importorskip("haystack")
 
 from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+from haystack.components.retrievers import InMemoryBM25Retriever
+from haystack.document_stores.in_memory import InMemoryDocumentStore
 from langchain_core.documents import Document as LangChainDocument
 from langchain_text_splitters import (
     CharacterTextSplitter,
@@ -500,3 +502,68 @@ def test_an_exact_chunker_survives_a_pickle_and_its_own_dictionary(splitter: Any
     text = "One is here. Two is here. " * 40
     assert pickle.loads(pickle.dumps(chunker)).split_text(text) == chunker.split_text(text)
     assert type(chunker).from_dict(chunker.to_dict()).split_text(text) == chunker.split_text(text)
+
+
+def in_another_process(program: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert not done.returncode, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_a_pipeline_that_exact_wrote_is_loaded_where_nobody_asked_for_exact() -> None:
+    from haystack import Pipeline
+
+    pipeline = Pipeline()
+    pipeline.add_component("splitter", exact(DocumentSplitter(split_by="word", split_length=3)))
+    program = (
+        "import sys; from haystack import Pipeline; "
+        "print(Pipeline.loads(sys.argv[1]).get_component('splitter').strategy)"
+    )
+    assert in_another_process(program, pipeline.dumps()).strip() == "haystack_units"
+
+
+def test_a_parser_that_exact_wrote_is_loaded_where_nobody_asked_for_exact() -> None:
+    data = json.dumps(exact(LLAMA[0]).to_dict())
+    program = (
+        "import json, sys; from chunkadapters.llamaindex import ChunkcoreNodeParser; "
+        "print(ChunkcoreNodeParser.from_dict(json.loads(sys.argv[1])).strategy)"
+    )
+    assert in_another_process(program, data).strip() == "llamaindex_sentence"
+
+
+def test_a_function_is_not_written_into_a_pipeline() -> None:
+    splitter = exact(DocumentSplitter(split_by="function", splitting_function=str.splitlines))
+    with pytest.raises(OptionError, match="split is a function, which cannot be written down"):
+        splitter.to_dict()
+
+
+def test_a_parser_with_a_tokenizer_of_the_users_own_survives_a_pickle() -> None:
+    parser = exact(SentenceSplitter(chunk_size=20, chunk_overlap=0, tokenizer=words))
+    text = "One is here. Two is here. " * 20
+    documents = [LlamaDocument(text=text)]
+    again = pickle.loads(pickle.dumps(parser))
+    assert [n.text for n in again.get_nodes_from_documents(documents)] == [
+        n.text for n in parser.get_nodes_from_documents(documents)
+    ]
+
+
+def test_what_a_parser_tells_of_its_nodes_is_kept() -> None:
+    parser = exact(SentenceWindowNodeParser.from_defaults(window_size=1))
+    nodes = parser.get_nodes_from_documents([LlamaDocument(text="The fox naps. The dog runs. The end.")])
+    assert nodes[0].metadata["window"].split() == "The fox naps. The dog runs.".split()
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: LlamaDocument(text="a"), lambda: InMemoryBM25Retriever(InMemoryDocumentStore())]
+)
+def test_what_cuts_nothing_is_told(build: Callable[[], Any]) -> None:
+    with pytest.raises(OptionError, match="expected a"):
+        exact(build())
+
+
+def test_a_key_makes_no_other_fingerprint() -> None:
+    first, second = (Shouting(separator=" ", chunk_size=9, chunk_overlap=0) for _ in range(2))
+    first.api_key, second.api_key = "sk-one", "sk-two"
+    assert exact_chunker(first).fingerprint == exact_chunker(second).fingerprint

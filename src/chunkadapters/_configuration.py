@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from chunkcore.chunkers.base import Chunker, build_chunker, strategies
@@ -66,6 +68,7 @@ def build(
         )
     if ":" in name:
         name, options = _from_spec(name, options)
+    _register_exact(name)
     options = _own_names(name, options)
     for option, value in options.items():
         _check_buildable(option, value)
@@ -75,6 +78,14 @@ def build(
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
     return build_chunker(name, options)
+
+
+def _register_exact(name: str) -> None:
+    """Let a configuration that `exact` wrote name its strategy in a process that has not asked for `exact` yet."""
+    framework = name.partition("_")[0]
+    if name not in strategies() and framework in ("langchain", "llamaindex", "haystack"):
+        with suppress(ImportError):
+            import_module(f"chunkadapters.exact.{framework}")
 
 
 def _check_buildable(option: str, value: Any) -> None:

@@ -18,6 +18,8 @@ __all__ = ["FunctionCounter", "Named", "counter_of"]
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _EMPTY = CellType()
+# Keys, and what watches the work or is made by it: none of it changes a text.
+_IRRELEVANT = re.compile(r"api_?key|secret|passw|credential|bearer|callback|client|cache|^_?warm", re.IGNORECASE)
 
 
 class Named:
@@ -127,5 +129,9 @@ def _settings(value: Any, depth: int) -> Any:
     if not depth or isinstance(value, type | ModuleType) or not hasattr(value, "__dict__"):
         return value
     # Names with two underlines are a framework's own state, such as what a component of Haystack is connected to.
-    named = ((name, _settings(each, depth - 1)) for name, each in vars(value).items() if not name.startswith("__"))
+    named = (
+        (name, _settings(each, depth - 1))
+        for name, each in vars(value).items()
+        if not (name.startswith("__") or _IRRELEVANT.search(name))
+    )
     return type(value), sorted(named, key=itemgetter(0))

@@ -24,6 +24,8 @@ __all__ = ["HaystackRecursive", "HaystackUnits", "exact"]
 Piece = tuple[int, int]
 Unit = Literal["page", "passage", "period", "word", "line", "sentence", "token"]
 
+# What Haystack's splitters tell of a place; ours is told by the component.
+_OWN = frozenset(("source_id", "page_number", "split_id", "split_idx_start", "_split_overlap"))
 # What the lengths of chunks are told in, which one pass over the text counts.
 _COUNTERS = {"word": "words", "char": "characters"}
 _SEPARATORS = {"page": "\f", "passage": "\n\n", "period": ".", "word": " ", "line": "\n"}
@@ -33,6 +35,9 @@ def exact(splitter: Any) -> ChunkcoreDocumentSplitter:
     """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter
+    inputs, outputs = (getattr(splitter, f"__haystack_{side}__", None) for side in ("input", "output"))
+    if not all("documents" in getattr(each, "_sockets_dict", {}) for each in (inputs, outputs)):
+        raise OptionError(f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not")
     return ChunkcoreDocumentSplitter(_equivalent(splitter))
 
 
@@ -60,15 +65,15 @@ def _equivalent(splitter: Any) -> Chunker:
             **_sentence_options(splitter.sentence_splitter_params),
             counter=_COUNTERS.get(splitter.split_units, "o200k_base"),
         )
-    return Aligned(split=partial(_texts, splitter))
+    return Aligned(split=partial(_documents, splitter))
 
 
-def _texts(splitter: Any, text: str) -> list[str]:
+def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
     warm_up = getattr(splitter, "warm_up", None)
     if warm_up:
         warm_up()
     documents = splitter.run(documents=[HaystackDocument(content=text)])["documents"]
-    return [document.content or "" for document in documents]
+    return [(each.content or "", {key: each.meta[key] for key in each.meta if key not in _OWN}) for each in documents]
 
 
 def _sentence_options(given: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ def exact(parser: NodeParser) -> ChunkcoreNodeParser:
     """The configured parser with the same texts and right offsets; see `chunkadapters.exact.exact`."""
     if isinstance(parser, ChunkcoreNodeParser):
         return parser
+    if not isinstance(parser, NodeParser):
+        raise OptionError(f"expected a NodeParser of LlamaIndex, got {type(parser).__name__}")
     return ChunkcoreNodeParser(
         _equivalent(parser),
         metadata_aware=type(parser) in (SentenceSplitter, TokenTextSplitter),
@@ -64,13 +66,13 @@ def _equivalent(parser: NodeParser) -> Chunker:
             strip=not parser.keep_whitespaces,
             counter=_counter(parser._tokenizer),
         )
-    split = parser.split_text if isinstance(parser, TextSplitter) else partial(_texts, parser)
+    split = parser.split_text if isinstance(parser, TextSplitter) else partial(_nodes, parser)
     return Aligned(split=split)
 
 
-def _texts(parser: NodeParser, text: str) -> list[str]:
+def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
     nodes = parser.get_nodes_from_documents([LlamaDocument(text=text)])
-    return [node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes]
+    return [(node.get_content(metadata_mode=MetadataMode.NONE), node.metadata) for node in nodes]
 
 
 def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence[str]] | str:
@@ -84,7 +86,11 @@ def _counter(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
     owner: Any = getattr(call, "__self__", None)
     if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in ("encode", "encode_ordinary"):
         return TiktokenCounter(owner.name)
-    return FunctionCounter(lambda text: len(tokenizer(text)))
+    return FunctionCounter(partial(_tokens, tokenizer))
+
+
+def _tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
+    return len(tokenizer(text))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,6 +133,9 @@ class ChunkcoreDocumentSplitter:
                 f"{type(self.chunker).__qualname__} has no name to be built from again; "
                 "decorate it with chunkcore.chunkers.base.register"
             )
+        for name, value in self.options.items():
+            if isinstance(value, str) and value.startswith("function:"):
+                raise OptionError(f"{name} is a function, which cannot be written down: name a strategy without one")
         # A component that fits no model is written as it always was.
         fit_to = {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
         return default_to_dict(self, strategy=self.strategy, options=self.options, **fit_to)
