@@ -191,6 +191,35 @@ def test_llamaindex_update_index():
     assert len(index.docstore.docs) == 20
 
 
+def test_llamaindex_a_model_that_fails_leaves_the_index_as_it_was():
+    documents = llamaindex_documents(TEXTS)
+    from llama_index.core import VectorStoreIndex
+
+    from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, IndexUpdate, update_index
+
+    parser = ChunkcoreNodeParser(strategy="recursive", **SIZES)
+    model = FakeEmbedder()
+    index = VectorStoreIndex([], embed_model=ChunkcoreEmbedding(model))
+    update_index(index, documents, parser)
+    nodes, vectors = dict(index.docstore.docs), dict(index.vector_store.data.embedding_dict)
+    # Documents' metadata are embedded with the text: every node is another one, at the place of an old one.
+    titled = llamaindex_documents(TEXTS)
+    for each in titled:
+        each.metadata["title"] = "Tea"
+
+    def fail(texts: Any) -> Any:
+        raise ConnectionError("nobody there")
+
+    answer, model.embed_documents = model.embed_documents, fail
+    with pytest.raises(Exception, match="nobody there"):
+        update_index(index, titled, parser)
+    assert index.docstore.docs == nodes
+    assert index.vector_store.data.embedding_dict == vectors
+    model.embed_documents = answer
+    assert update_index(index, titled, parser) == IndexUpdate(new=30)
+    assert len(index.docstore.docs) == len(index.vector_store.data.embedding_dict) == 30
+
+
 def test_llamaindex_an_index_that_cannot_be_told_says_so():
     documents = llamaindex_documents(TEXTS)
     from llama_index.core import MockEmbedding, VectorStoreIndex

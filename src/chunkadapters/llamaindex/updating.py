@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.indices.utils import embed_nodes
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from llama_index.core.vector_stores.simple import SimpleVectorStore
@@ -40,7 +41,8 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
 
     Nodes are compared by id, which `ChunkcoreNodeParser` makes of document, options and place, by what is embedded of
     them, and by their neighbours. A document without text is one
-    whose nodes all go. Documents that are not given stay.
+    whose nodes all go. Documents that are not given stay. The model is asked before anything is deleted or written:
+    where it fails, the index is as it was.
 
     The vectors of what has moved come from LlamaIndex's own vector store, which can be asked for them; with any other
     the model is asked again: put a cache before it (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's own
@@ -71,14 +73,12 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
         )
     old = _indexed(index, [document.node_id for document in documents])
     now = {node.node_id: node for node in parser.get_nodes_from_documents([each for each in documents if each.text])}
-    kept = [key for key, node in now.items() if key in old and _same(old[key], node)]
-    written = [node for key, node in now.items() if key not in set(kept)]
-    vectors = _vectors(index, old.values())
-    for node in written:
-        node.embedding = vectors.get(_read(node))
+    kept = {key for key, node in now.items() if key in old and _same(old[key], node)}
+    written = [node for key, node in now.items() if key not in kept]
     before = {_read(node) for node in old.values()}
     moved = sum(_read(node) in before for node in written)
-    replaced = [key for key in now if key in old and key not in set(kept)]
+    _embed(index, written, _vectors(index, old.values()))
+    replaced = [key for key in now if key in old and key not in kept]
     if replaced:
         index.delete_nodes(replaced, delete_from_docstore=True)
     index.insert_nodes(written)
@@ -114,6 +114,15 @@ def _same(old: BaseNode, new: BaseNode) -> bool:
 def _neighbour(node: BaseNode, which: NodeRelationship) -> str:
     related = node.relationships.get(which)
     return getattr(related, "node_id", "")
+
+
+def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], known: Mapping[str, list[float]]) -> None:
+    """Give every node its vector: one that is known, or the model's."""
+    for node in nodes:
+        node.embedding = known.get(_read(node))
+    vectors = embed_nodes(nodes, index._embed_model)
+    for node in nodes:
+        node.embedding = vectors[node.node_id]
 
 
 def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:
