@@ -46,6 +46,7 @@ from chunkcore.answering import Answer, AnswerRun, answer_questions, score_answe
 from chunkcore.answering.judging import faithfulness_question, relevancy_question
 from chunkcore.answering.prompts import LONGEST, answer_question, choice_question
 from chunkcore.answering.retrieving import retrieve
+from chunkcore.answering.scoring import references_of
 from chunkcore.cli import main
 from chunkcore.report import read_reports
 from tests import fake_llm_server
@@ -336,6 +337,22 @@ def test_right_answers_of_another_kind_are_told():
         score_answers(benchmark(query(answers=5)), AnswerRun("mine", {}), ["SquadF1"])
 
 
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"answer": "at noon"}, ("at noon",)),
+        ({"answer": "Unanswerable"}, ("",)),
+        ({"answer": "at noon", "answers": ["at six", "early"]}, ("at six", "early")),
+        ({"answer": "at noon", "answers": []}, ()),
+        ({"answer": ["at noon"]}, ()),
+        ({}, ()),
+    ],
+)
+def test_one_right_answer_may_be_given_alone(metadata, expected):
+    asked = Query("q1", "When?", (), metadata=metadata)
+    assert references_of(asked) == expected
+
+
 def test_cosine_and_bert_score_take_any_embedder():
     asked = benchmark(query(1, answers=["the lid"]), query(2))
     answers = AnswerRun("mine", {"q1": Answer("Question 1?"), "q2": Answer("")})
@@ -544,8 +561,9 @@ def test_an_endpoint_that_no_question_gets_past_ends_the_command(server, files, 
     [
         (["--llm", "gpt"], "a language model is openai:MODEL@URL"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Recall"], "--measure Recall: expected one of"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "min"], "SquadF1 needs k"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "0"], "expected a whole number"),
+        (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "min"], "--k: expected a number of pieces from 1, or a"),
+        (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "0"], "--k: expected a number of pieces from 1, or a"),
+        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--layout", "squad"], "is not of the layout squad"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--by", "page"], "--by is question or document"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Accuracy"], '"choices" and "correct"'),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--input-price", "1"], "go together"),
@@ -556,6 +574,18 @@ def test_what_cannot_be_is_one_sentence_before_anything_is_asked(files, capsys, 
     told = capsys.readouterr().err
     assert message in told
     assert "Traceback" not in told
+
+
+@needs_openai
+def test_the_collection_that_ships_has_right_answers(server, files, capsys):
+    own = files.index("--docs"), files.index("-k")
+    shipped = [*files[: own[0]], *files[own[1] :], "--llm", f"openai:ok@{server.url}", "--limit", "2"]
+    assert main(shipped) == 0
+    printed = capsys.readouterr().out
+    assert "SquadF1@2" in printed
+    assert "ExactMatch" in printed
+    assert main([*shipped, "--layout", "squad"]) == 2
+    assert "without --docs" in capsys.readouterr().err
 
 
 def test_questions_without_right_answers_need_another_measure(files, tmp_path, capsys):

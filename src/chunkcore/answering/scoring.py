@@ -27,7 +27,7 @@ __all__ = ["DEFAULT_MEASURES", "JUDGED", "check_measures", "references_of", "sco
 
 Progress = Callable[[str, int, int], None]
 
-DEFAULT_MEASURES: tuple[MeasureName, ...] = ("SquadF1", "ExactMatch", "RougeL")
+DEFAULT_MEASURES: tuple[MeasureName, ...] = ("SquadF1", "ExactMatch")
 JUDGED: tuple[MeasureName, ...] = ("Faithfulness", "Relevancy")
 
 # Of an answer and its references, from 0 to 1.
@@ -54,9 +54,10 @@ def score_answers(
 ) -> Report:
     """Score answers, query by query, so that `compare` can say which system's are better.
 
-    - **Right answers** are a query's ``metadata["answers"]``, a text or a list of them, any of which is right; of a
-      multiple choice the correct choice. Where a query has none, the measures that need one are NaN. An empty text,
-      "unanswerable", or ``metadata["unanswerable"]`` says that nothing is the right answer.
+    - **Right answers** are a query's ``metadata["answers"]``, a text or a list of them, any of which is right, or where
+      it has none a text ``metadata["answer"]``; of a multiple choice the correct choice. Where a query has none of
+      these, the measures that need one are NaN. An empty text, "unanswerable", or ``metadata["unanswerable"]`` says
+      that nothing is the right answer.
     - **No answer** (`Answer.failure`, or a query that is missing) scores 0 by every measure but Faithfulness.
     - **Faithfulness** is NaN for an empty answer, which says nothing; so is what the judge gave no valid verdict on.
 
@@ -160,11 +161,17 @@ def references_of(query: Query) -> tuple[str, ...]:
         return ("",)
     given = query.metadata.get("answers")
     if given is None:
-        return ()
+        given = query.metadata.get("answer")
+        return (_reference(given),) if isinstance(given, str) else ()
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
         raise DataError(f'query {query.id!r}: expected "answers" to be a list of texts, got {str(given)[:80]!r}')
-    return tuple("" if each.strip().casefold() == "unanswerable" else each for each in listed)
+    return tuple(map(_reference, listed))
+
+
+def _reference(text: str) -> str:
+    """The right answer that the text stands for: none at all, where it says so."""
+    return "" if text.strip().casefold() == "unanswerable" else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import typer
 from chunkcore.cli.answer_study import ANSWERS, AnswerStudy
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.inputs import read_benchmark
 from chunkcore.cli.progress import Report as Progress
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import estimates, keeping, read_prices, spent, used
@@ -67,6 +68,7 @@ def answer(
     docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
     questions: Annotated[Path | None, typer.Option(help="A questions.jsonl.")] = None,
     dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    layout: Annotated[str, typer.Option(help="A public collection's, should it not be recognised.")] = "auto",
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
     ] = None,
@@ -107,7 +109,7 @@ def answer(
     from chunkcore.answering.scoring import check_measures
     from chunkcore.chunkers.sizing import sized_spec
     from chunkcore.evaluation.comparison import compare
-    from chunkcore.evaluation.measures import Measure, parse_depth
+    from chunkcore.evaluation.measures import Measure
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.models.llm import Estimator
     from chunkcore.report import Study
@@ -116,11 +118,12 @@ def answer(
 
     require_jinja2()
     prices = read_prices(input_price, output_price)
-    depth = parse_depth(k)
+    depth = _depth(k)
     store = None if no_cache else answers or default_answers()
     answering = _kept(llm, store, private=answers is None)
     models = _Models(answering, _kept(judge, store, private=answers is None) if judge else answering)
-    benchmark = _limited(_benchmark(docs, questions, dataset, output), limit, seed)
+    given = read_benchmark(docs, questions, dataset, output, layout, [ANSWERS], require_evidence=False)
+    benchmark = _limited(given, limit, seed)
     asked = answerable(benchmark)
     names = _measures(measure or [], asked)
     verdict_by = Measure(names[0], depth)
@@ -249,19 +252,22 @@ def _kept(spec: str, store: Path | None, *, private: bool) -> LLM:
     return found if isinstance(found, CachedLLM) else CachedLLM(found, LLMCache(store, private=private))
 
 
-def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
-    from chunkcore.datasets import load_dataset
-    from chunkcore.errors import OptionError
-    from chunkcore.evaluation.loading import load_benchmark
-    from chunkcore.report import REPORT_NAMES
+def _depth(text: str) -> Depth:
+    """How many pieces, or tokens, a model is shown.
 
-    if docs is not None:
-        # What an earlier run wrote quotes the evidence: read as a document it would make it ambiguous.
-        written = [output / name for name in (*REPORT_NAMES, ANSWERS)]
-        return load_benchmark(docs, questions, require_evidence=False, leave_out=written)
-    if questions is not None:
-        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
-    return load_dataset(dataset)
+    Raises:
+        OptionError: it is neither; "min" would depend on the evidence, which no model is told.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.measures import parse_depth
+
+    try:
+        depth = parse_depth(text)
+    except OptionError:
+        depth = "min"
+    if depth == "min":
+        raise OptionError(f"--k: expected a number of pieces from 1, or a budget of tokens like 4096tok, got {text!r}")
+    return depth
 
 
 def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
@@ -286,7 +292,7 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[MeasureName]:
         DataError: none is asked for, and no question has a right answer.
     """
     from chunkcore.answering.answers import choices_of
-    from chunkcore.answering.scoring import references_of
+    from chunkcore.answering.scoring import DEFAULT_MEASURES, references_of
     from chunkcore.errors import DataError, OptionError
     from chunkcore.evaluation.measures import ANSWER_MEASURES
 
@@ -297,7 +303,7 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[MeasureName]:
         return list(dict.fromkeys(given))  # type: ignore[arg-type]
     if any(references_of(query) for query in benchmark.queries):
         choosing = any(choices_of(query) is not None for query in benchmark.queries)
-        return ["Accuracy"] if choosing else ["SquadF1", "ExactMatch"]
+        return ["Accuracy"] if choosing else list(DEFAULT_MEASURES)
     raise DataError(
         f'no question of {benchmark.name!r} has "answers" or "choices": give the questions right answers, or ask for a '
         "measure that needs none (--measure AnswerCosine, Faithfulness or Relevancy)"

@@ -12,11 +12,18 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Measure
 
-__all__ = ["check_folder", "check_output", "clusters_by", "depths_and_measure", "read_benchmark"]
+__all__ = ["check_file", "check_folder", "check_output", "clusters_by", "depths_and_measure", "read_benchmark"]
 
 
 def read_benchmark(
-    docs: Path | None, questions: Path | None, dataset: str, output: Path, layout: str, written: Sequence[str] = ()
+    docs: Path | None,
+    questions: Path | None,
+    dataset: str,
+    output: Path,
+    layout: str,
+    written: Sequence[str] = (),
+    *,
+    require_evidence: bool = True,
 ) -> Benchmark:
     """The documents and questions, or the shipped collection where no documents are given.
 
@@ -27,6 +34,7 @@ def read_benchmark(
         output: the folder that is written into; an earlier run's files in it are no documents.
         layout: how the files are laid out.
         written: names of such files, besides those of a report.
+        require_evidence: whether a question must have evidence.
 
     Raises:
         OptionError: questions or a layout without documents, or no such collection.
@@ -40,7 +48,7 @@ def read_benchmark(
     if docs is not None:
         # The report of an earlier run quotes the evidence: read as a document it would make it ambiguous.
         earlier = [output / name for name in (*REPORT_NAMES, *written)]
-        return load_benchmark(docs, questions, layout=layout, leave_out=earlier)
+        return load_benchmark(docs, questions, layout=layout, require_evidence=require_evidence, leave_out=earlier)
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
     if layout != "auto":
@@ -99,6 +107,20 @@ def check_output(output: Path) -> None:
 
     require_jinja2()
     check_folder(output)
+
+
+def check_file(file: Path) -> None:
+    """Find out before the long work whether the file can be written.
+
+    Raises:
+        OSError: there is a folder, its own folder cannot be written to, or what stands there, such as a pipe, cannot.
+    """
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    if not file.exists() or file.is_file():  # a file is written anew beside the old one
+        check_folder(Path(os.path.realpath(file)).parent)
+    elif not os.access(file, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
 
 
 def check_folder(folder: Path) -> None:
