@@ -441,7 +441,7 @@ def test_our_own_lines_with_boundaries_are_such_texts(tmp_path: Path) -> None:
 def test_questions_are_not_sought_where_there_are_only_sections(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"and no questions \(the layout choi\)"):
         load_benchmark(layouts.choi(tmp_path))
-    with pytest.raises(OptionError, match="the layout beir tells no sections: expected one of chunkcore, "):
+    with pytest.raises(OptionError, match="the layout beir tells no sections: expected one of auto, chunkcore, "):
         load_segmented(layouts.beir(tmp_path / "beir"), layout="beir")
     with pytest.raises(DataError, match="for choi it lacks a file that begins with a line =="):
         load_segmented(write(tmp_path / "x.txt", "hello"))

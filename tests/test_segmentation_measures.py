@@ -329,11 +329,32 @@ def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
     assert "0 calls" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("place", ["", "labelled.jsonl/scores.jsonl"])
+def test_where_scores_cannot_be_written_is_told_before_the_work(labelled, capsys, monkeypatch, place):
+    monkeypatch.setattr("chunkcore.evaluation.segments.score_segments", lambda *_, **__: pytest.fail("worked"))
+    assert main(["score-segments", "--texts", str(labelled), "--output", str(labelled.parent / place)]) == 2
+    assert "irectory" in capsys.readouterr().err
+
+
+def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelled, tmp_path, capsys, monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("chunkcore.report.files.write_text", full)
+    call = ["score-segments", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "--resamples", "100"]
+    assert main([*call, "--output", str(tmp_path / "new" / "scores.jsonl")]) == 2
+    told = capsys.readouterr()
+    assert "2 texts of 2.5 segments" in told.out
+    assert "No space left" in told.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--unit", "word"], "unit is sentence or character"),
         (["-s", "nonsense"], "nonsense"),
+        (["--layout", "foo"], "the layout foo is none: expected one of auto, chunkcore, choi, wiki727k, qmsum"),
+        (["--layout", "beir"], "the layout beir tells no sections: expected one of auto, chunkcore, "),
         (["-s", "recursive", "-s", "recursive"], "are the same"),
     ],
 )

@@ -14,6 +14,7 @@ import typer
 
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.inputs import check_file
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.wording import help_text
@@ -83,6 +84,8 @@ def score_segments(
 
     options = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = read_prices(input_price, output_price)
+    if output is not None:
+        check_file(output)
     documents = load_segmented(texts, layout=layout)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     store = None if no_cache else cache or default_cache()
@@ -99,11 +102,11 @@ def score_segments(
             reports.append(_named(score(documents, [chunker], options)[0], spec))
         progress("strategies", len(specs), len(specs))
     reports += score_baselines(documents, options, seed=seed)
-    if output is not None:
-        write_text(output, _lines(reports))
     Console(highlight=False).print(_table(documents, reports, options.unit, resamples, seed))
     for line in used(chunkers, prices):
         typer.echo(terminal_text(line))
+    if output is not None:
+        write_text(output, _lines(reports))
 
 
 def _chunkers(specs: Sequence[str], embedder: str, store: Path | None, *, private: bool) -> list[Chunker]:

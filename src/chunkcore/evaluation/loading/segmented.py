@@ -44,12 +44,14 @@ def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
     """
     if not root.exists():
         raise DataError(f"{root} cannot be read: No such file or directory")
+    known = ("auto", *(each.name for each in (CHUNKCORE, *_SEGMENTED)))
+    if layout not in known:
+        told = "tells no sections" if layout in LAYOUTS else "is none"
+        raise OptionError(f"the layout {layout} {told}: expected one of {', '.join(known)}")
     if layout == CHUNKCORE.name or (layout == "auto" and _is_own(root)):
         return section_rows(root)
     chosen = recognised(root, _SEGMENTED) if layout == "auto" else named(layout, root)
-    if chosen.boundaries is None:
-        known = ", ".join(each.name for each in (CHUNKCORE, *_SEGMENTED))
-        raise OptionError(f"the layout {chosen.name} tells no sections: expected one of {known}")
+    assert chosen.boundaries is not None
     return chosen.boundaries(root)
 
 
