@@ -401,6 +401,8 @@ def test_a_dry_run_lists_the_configurations_and_writes_nothing(
         (["--unit", "paragraph"], "unknown unit 'paragraph'"),
         (["--measure", "DCG"], "--measure is a share"),
         (["--measure", "PrecisionOmega"], "takes no k"),
+        (["--measure", "Accuracy"], "--measure Accuracy is of answers"),
+        (["--unit", "answer"], "--unit is what evidence is counted in"),
         (["-k", "0"], "--k: expected"),
         (["--by", "page"], "--by is question or document"),
         (["--questions", "none.jsonl"], "without --docs"),

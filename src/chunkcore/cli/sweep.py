@@ -182,11 +182,15 @@ def _measured(unit: str, measure: str) -> tuple[Unit, MeasureName]:
     """The unit and the measure, which must go together at any k.
 
     Raises:
-        OptionError: there is no such unit or measure, or it takes no k.
+        OptionError: there is no such unit or measure, it takes no k, or it is of answers.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import Measure
+    from chunkcore.evaluation.measures import ANSWER_MEASURES, Measure
 
+    if measure in ANSWER_MEASURES:
+        raise OptionError(f"--measure {measure} is of answers, which a sweep asks for none: see chunkcore answer")
+    if unit == "answer":
+        raise OptionError("--unit is what evidence is counted in, and answer is none: see chunkcore answer")
     found = Measure(cast("MeasureName", measure), 1, cast("Unit", unit))
     if not found.is_share:
         raise OptionError(f"--measure is a share, so that percent can be told of it, got {measure}")
