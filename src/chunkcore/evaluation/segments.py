@@ -136,8 +136,8 @@ def score_baselines(
 ) -> list[SegmentReport]:
     """What cutting blindly gives: every n units, at random, nowhere.
 
-    n is the mean length of the texts' own segments, and as many boundaries are drawn as they have, so that both
-    know more than a strategy does. Each random score is a mean over 20 draws.
+    n is the mean length of the texts' own segments, and as many boundaries are drawn as they have on average over all
+    texts, by one rate, so that both know more than a strategy does. Each random score is a mean over 20 draws.
 
     Raises:
         DataError: as `score_segments`.
