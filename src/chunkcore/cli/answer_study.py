@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chunkcore.outputs import ANSWERS
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWERS", "AnswerStudy"]
 
-ANSWERS = "answers.jsonl"
 _AT_ONCE = 3  # measures in a table
 
 

@@ -14,6 +14,7 @@ from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import keeping
 from chunkcore.cli.wording import help_text
+from chunkcore.outputs import TUNE_NAMES
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmark import Benchmark
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "tune"]
 
-STUDY = "study.jsonl"
-RESULT = "tune.json"
-WINNER = "winner.yaml"
+STUDY, RESULT, WINNER = TUNE_NAMES
 
 HELP = help_text(
     """Search strategies and their options for the configuration that retrieves best on your questions.

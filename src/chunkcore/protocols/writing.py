@@ -11,10 +11,9 @@ from typing import Any
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.outputs import BENCHMARK_NAMES
 
 __all__ = ["BENCHMARK_NAMES", "write_benchmark"]
-
-BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
 
 # Keys of a line that are no metadata when it is read again; "metadata" would be read as one key more.
 _QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection")

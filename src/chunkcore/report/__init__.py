@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from chunkcore.outputs import REPORT_NAMES
 from chunkcore.report.files import write_text
 from chunkcore.report.markdown import markdown_report
 from chunkcore.report.page import html_report
@@ -35,10 +36,6 @@ __all__ = [
     "score_csv",
     "write_reports",
 ]
-
-
-# What `write_reports` writes into its folder.
-REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
 
 
 @dataclass(frozen=True, slots=True)

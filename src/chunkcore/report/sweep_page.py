@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chunkcore.evaluation.measures import MeasureName
 from chunkcore.evaluation.sweep import SHOWN, Sweep
+from chunkcore.outputs import SWEEP_NAMES
 from chunkcore.report.files import write_text
 from chunkcore.report.markdown import markdown_table
 from chunkcore.report.rendering import WIDTHS, assets, markup, package_version, policy, sentences, template
@@ -16,9 +17,6 @@ from chunkcore.report.sweep_tables import choice_table, configuration_table, gap
 from chunkcore.report.text import markdown_cell
 
 __all__ = ["SWEEP_NAMES", "sweep_html", "sweep_markdown", "sweep_section", "write_sweep"]
-
-# What `write_sweep` writes into its folder.
-SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html")
 
 
 def write_sweep(folder: Path | str, sweep: Sweep, settings: Mapping[str, str]) -> Path:

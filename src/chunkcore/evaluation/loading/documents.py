@@ -12,6 +12,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.files import listed
 from chunkcore.evaluation.loading.rows import Row
 from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
+from chunkcore.outputs import written_before
 
 __all__ = ["documents_of", "load_documents"]
 
@@ -20,7 +21,8 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
     """The documents at a path, in the order of their ids or of the file.
 
     A folder that holds ``documents.jsonl`` is that file. Of any other, each file in it, at any depth, is
-    a document, whose id is its path relative to the folder; names that begin with a dot are passed over.
+    a document, whose id is its path relative to the folder; names that begin with a dot are passed over. So is what
+    chunkcore wrote earlier, such as reports and saved runs, which quote the documents; a warning names the folders.
     Files that hold no text (empty ones, images, archives, PDFs) are left out with a warning that names them;
     text in another encoding is an error, since leaving it out would lose text. A ``.jsonl`` file has one
     ``{"id", "text", ...}`` a line, where everything else becomes metadata. Any other file is one document.
@@ -68,10 +70,12 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     files = sorted(
         (file.relative_to(root).as_posix(), file)
         for file in root.rglob("*")
-        if not any(part.startswith(".") for part in file.relative_to(root).parts)
-        and file.is_file()
-        and file.resolve() not in skipped
+        if not any(part.startswith(".") for part in file.relative_to(root).parts) and file.is_file()
     )
+    written = written_before(file for _, file in files)
+    files = [(name, file) for name, file in files if file.resolve() not in skipped]
+    _tell_written(root, [file for _, file in files if file in written])
+    files = [(name, file) for name, file in files if file not in written]
     found, without_text = [], []
     for name, file in files:
         try:
@@ -85,6 +89,17 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
         count = "1 file is" if len(without_text) == 1 else f"{len(without_text):,} files are"
         warnings.warn(f"{count} left out of {root}, being empty or no text: {listed(without_text)}", stacklevel=3)
     return found
+
+
+def _tell_written(root: Path, files: Collection[Path]) -> None:
+    if not files:
+        return
+    folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
+    count = "1 file is" if len(files) == 1 else f"{len(files):,} files are"
+    warnings.warn(
+        f"{count} left out of {root}, having been written by chunkcore, in {listed(folders)}: write results elsewhere",
+        stacklevel=4,
+    )
 
 
 def _from_lines(path: Path) -> list[Document]:

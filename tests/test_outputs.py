@@ -1,0 +1,89 @@
+"""What a command wrote is no document of the next one, wherever it lies; what only looks a little like it is."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from chunkcore.cli import main
+from chunkcore.evaluation.loading import load_documents
+from chunkcore.outputs import REPORT_NAMES, SWEEP_NAMES, TUNE_NAMES
+from chunkcore.report import read_reports
+from tests.fakes import FakeEmbedder
+
+GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json", "q.journal.jsonl", "q.filters.html")
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "fox.txt").write_text("The fox naps under the lid. At noon it wakes.", encoding="utf-8")
+    return folder
+
+
+def laid(folder: Path, *names: str) -> None:
+    folder.mkdir(exist_ok=True, parents=True)
+    for name in names:
+        (folder / name).write_text("{}", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        REPORT_NAMES,
+        (*REPORT_NAMES, "answers.jsonl"),
+        SWEEP_NAMES,
+        TUNE_NAMES,
+        ("documents.jsonl", "questions.jsonl"),
+        ("1-a.jsonl", "1-a.trec", "1-a.chunks.jsonl", "2-b.jsonl", "2-b.trec", "2-b.chunks.jsonl"),
+        GENERATED,
+    ],
+)
+def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: Path, names: tuple[str, ...]) -> None:
+    laid(docs / "deep" / "out", *names, "own.md")
+    message = rf"^{len(names)} files are left out of .*, having been written by chunkcore, in deep/out: write results"
+    with pytest.warns(UserWarning, match=message):
+        found = load_documents(docs)
+    assert [each.id for each in found] == ["deep/out/own.md", "fox.txt"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("report.json",),
+        ("report.html", "report.md"),
+        ("scores.csv",),
+        ("answers.jsonl",),
+        ("a.jsonl", "a.trec"),
+        GENERATED[:3],
+    ],
+)
+def test_a_name_alone_does_not_make_it_ours(docs: Path, names: tuple[str, ...]) -> None:
+    laid(docs / "out", *names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(load_documents(docs)) == len(names) + 1
+
+
+def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(
+    docs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunkcore.models.get_embedder", lambda name: FakeEmbedder(8, name=name))
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question": "Who naps?", "evidence": ["The fox naps under the lid."]}\n', encoding="utf-8")
+    call = ["compare", "--docs", str(docs), "--questions", str(questions), "--resamples", "100", "--no-cache"]
+    call += ["-s", "recursive:size=20", "-o"]
+    assert main([*call, str(docs / "out"), "--save-runs", str(docs / "runs")]) == 0
+    before = read_reports(docs / "out" / "report.json")[0]
+    capfd.readouterr()
+    assert main([*call, str(docs / "out2")]) == 0
+    assert "8 files are left out" in (err := capfd.readouterr().err)
+    assert "in out, runs: write results elsewhere" in err
+    after = read_reports(docs / "out2" / "report.json")[0]
+    assert before.chunks is not None
+    assert after.chunks is not None
+    assert after.chunks.count == before.chunks.count
+    assert after.values("Recall@5").tolist() == [1.0]
