@@ -107,6 +107,8 @@ def test_llamaindex_s_evaluator():
         assert [found.metric_vals_dict[name] for name in names] == [values[place] for values in expected]
         assert asyncio.run(evaluator.aevaluate(query.text)).metric_vals_dict == found.metric_vals_dict
     # Beside LlamaIndex' own metrics, and with post-processors.
+    alone = SpanRetrieverEvaluator(BENCHMARK, retriever=retriever, metrics="span_recall")
+    assert list(alone.evaluate(BENCHMARK.queries[0].text).metric_dict) == ["span_recall"]
     mixed = SpanRetrieverEvaluator(
         BENCHMARK, retriever=retriever, metrics=["span_recall", "hit_rate"], node_postprocessors=[MergeOverlaps()]
     )
@@ -172,3 +174,14 @@ def test_haystack_s_evaluator_in_yaml_and_bad_input():
     for benchmark, measure in (("no such", "Recall@5"), (5, "Recall@5"), (BENCHMARK, "Recal@5")):
         with pytest.raises(ValueError, match=r"no such|expected a Benchmark|Recal"):
             ChunkcoreSpanEvaluator(benchmark, measure)
+
+
+def test_langsmith_measures_are_checked_when_the_evaluator_is_built():
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from chunkadapters.langchain import langsmith_evaluator
+
+    with pytest.raises(ValueError, match="Foo"):
+        langsmith_evaluator(BENCHMARK, ["Foo"])
+    question = BENCHMARK.queries[0].text
+    told = langsmith_evaluator(BENCHMARK, "Recall@5")({"question": question}, {"documents": []})
+    assert told == {"results": [{"key": "Recall@5", "score": 0.0}]}

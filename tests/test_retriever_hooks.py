@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Query
 from chunkcore.evaluation.evidence import Evidence
 
@@ -170,3 +171,60 @@ def test_a_process_that_was_killed_leaves_what_it_was_answered(tmp_path):
     toy = Toy()
     run(toy, answers_file=file)
     assert toy.asked == ["fee"]
+
+
+def evaluated(toy: Toy, way: str = "run", benchmark=BENCHMARK, **options):
+    options = {"retries": 0, **options}
+    if way == "run":
+        return HOOKS.evaluate_retriever(toy, benchmark, **options)
+    return asyncio.run(HOOKS.aevaluate_retriever(toy, benchmark, **options))
+
+
+@both
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": ["Foo@5"]}, "Foo"),
+        ({"measures": ["TokenF1"]}, "TokenF1"),
+        ({"measures": []}, "measures is empty"),
+        ({"measures": 5}, "measures: expected one or a list"),
+        ({"k": 0}, "0"),
+        ({"k": [5, "many"]}, "many"),
+        ({"k": None}, "k: expected one or a list"),
+        ({"counter": "none-such"}, "none-such"),
+        ({"benchmark": "none-such"}, "none-such"),
+        ({"benchmark": 3}, "expected a Benchmark or a collection's name, got int"),
+        ({"retries": "2"}, "retries is a whole number.*'2'"),
+        ({"retries": 1.5}, "retries is a whole number.*1.5"),
+        ({"retry_wait": "1"}, "retry_wait is 0 seconds or more"),
+        ({"progress": 3}, "progress is True, False or a function"),
+        ({"answers_file": 3}, "answers_file is a file's path"),
+        ({"top_k": 3}, "there is no option 'top_k'; expected one of answers_file"),
+    ],
+)
+def test_a_mistake_is_told_before_the_first_question(way, options, message):
+    toy = Toy()
+    with pytest.raises(OptionError, match=message):
+        evaluated(toy, way, **options)
+    assert toy.asked == []
+
+
+def test_concurrency_is_of_the_asynchronous_forms():
+    with pytest.raises(OptionError, match="concurrency is of the asynchronous forms"):
+        evaluated(Toy(), concurrency=4)
+    with pytest.raises(OptionError, match=r"concurrency is a whole number.*'4'"):
+        evaluated(Toy(), "arun", concurrency="4")
+
+
+@both
+def test_one_measure_needs_no_list(way):
+    report = evaluated(Toy(), way, measures="Recall@5")
+    assert [str(each) for each in report.scores] == ["Recall@5"]
+    assert report.mean("Recall@5") == 1
+
+
+def test_a_shipped_collection_goes_by_its_name():
+    toy = Toy()
+    with pytest.warns(UserWarning, match="was the index built from other texts"):
+        assert evaluated(toy, benchmark="lochmere", k=1).benchmark == "lochmere"
+    assert len(toy.asked) == len(load_dataset("lochmere").queries)

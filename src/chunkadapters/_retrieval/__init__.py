@@ -9,6 +9,7 @@ from chunkadapters._retrieval.bar import Progress
 from chunkadapters._retrieval.hooks import RetrieverHooks
 from chunkadapters._retrieval.pieces import Piece, names, stated_spans
 from chunkadapters._retrieval.questions import QuestionScorer
+from chunkadapters._retrieval.scored import measures_of
 
 __all__ = [
     "Piece",
@@ -18,6 +19,7 @@ __all__ = [
     "RetrieverHooks",
     "Settings",
     "System",
+    "measures_of",
     "names",
     "stated_spans",
 ]

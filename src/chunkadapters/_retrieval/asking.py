@@ -51,16 +51,24 @@ class Settings:
     answers_file: Path | str | None = None
 
     def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise OptionError(f"retries is 0 or more, got {self.retries}")
-        if not self.retry_wait >= 0:
-            raise OptionError(f"retry_wait is 0 seconds or more, got {self.retry_wait}")
-        if self.concurrency < 1:
-            raise OptionError(f"concurrency is at least 1, got {self.concurrency}")
+        if not _is_whole(self.retries) or self.retries < 0:
+            raise OptionError(f"retries is a whole number, 0 or more, got {self.retries!r}")
+        if not isinstance(self.retry_wait, int | float) or not self.retry_wait >= 0:
+            raise OptionError(f"retry_wait is 0 seconds or more, got {self.retry_wait!r}")
+        if not _is_whole(self.concurrency) or self.concurrency < 1:
+            raise OptionError(f"concurrency is a whole number, at least 1, got {self.concurrency!r}")
+        if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
+            raise OptionError(f"progress is True, False or a function of (stage, done, total), got {self.progress!r}")
+        if not (self.answers_file is None or isinstance(self.answers_file, str | Path)):
+            raise OptionError(f"answers_file is a file's path, got {self.answers_file!r}")
 
     def waits(self) -> list[float]:
         """Seconds to wait before each attempt."""
         return [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,16 +17,46 @@ from chunkadapters._retrieval.bar import Progress, telling
 from chunkadapters._retrieval.keeping import KeptAnswers
 from chunkadapters._retrieval.locating import Locator
 from chunkadapters._retrieval.pieces import Piece
+from chunkadapters._retrieval.scored import benchmark_of, depth_measures, measures_of
+from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Depth, Measure, as_measure, measures_at
+from chunkcore.evaluation.measures import Depth, Measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import Scorer
 
 __all__ = ["RetrieverHooks"]
 
 D = TypeVar("D")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """What a run is scored by."""
+
+    scorer: Scorer
+    measures: list[Measure]
+
+    @classmethod
+    def of(
+        cls,
+        benchmark: Benchmark | str,
+        measures: Sequence[Measure | str] | Measure | str | None,
+        k: Depth | Sequence[Depth],
+        counter: str,
+        how: dict[str, Any],
+    ) -> _Scored:
+        pooled = how.get("pool") is not None
+        chosen = depth_measures(k, pooled=pooled) if measures is None else measures_of(measures)
+        return cls(Scorer(benchmark_of(benchmark), counter=counter), chosen)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        return self.scorer.benchmark
+
+    def report(self, run: Run) -> Report:
+        return self.scorer.score(run, self.measures)
 
 
 class RetrieverHooks(Generic[R, D]):
@@ -43,7 +75,7 @@ class RetrieverHooks(Generic[R, D]):
     def run_retriever(
         self,
         retriever: R,
-        benchmark: Benchmark,
+        benchmark: Benchmark | str,
         *,
         name: str | None = None,
         pool: Iterable[D] | None = None,
@@ -61,7 +93,8 @@ class RetrieverHooks(Generic[R, D]):
         Args:
             retriever: the framework's own: any retriever of LlamaIndex, any of LangChain or another runnable from
                 a string to a list of documents, any of Haystack or a whole pipeline.
-            benchmark: whose documents are, or contain, what the retriever answers with.
+            benchmark: whose documents are, or contain, what the retriever answers with; or the name of a collection
+                that ships with chunkcore.
             name: the system's name in tables; the retriever's own by default.
             pool: everything that the retriever could have answered with, if PrecisionOmega or k = "min" is wanted.
             retries: how often a question is asked again after an exception.
@@ -80,12 +113,12 @@ class RetrieverHooks(Generic[R, D]):
             ModelError: every question failed, or the first few did.
         """
         settings = Settings(retries, retry_wait, progress=progress, answers_file=answers_file)
-        return self._run(self._system(retriever, **asked), benchmark, name, pool, settings)
+        return self._run(self._asked(retriever, asked), benchmark_of(benchmark), name, pool, settings)
 
     async def arun_retriever(
         self,
         retriever: R,
-        benchmark: Benchmark,
+        benchmark: Benchmark | str,
         *,
         name: str | None = None,
         pool: Iterable[D] | None = None,
@@ -98,15 +131,15 @@ class RetrieverHooks(Generic[R, D]):
     ) -> Run:
         """`run_retriever` by the retriever's asynchronous method, with at most `concurrency` questions under way."""
         settings = Settings(retries, retry_wait, concurrency, progress, answers_file)
-        return await self._arun(self._system(retriever, **asked), benchmark, name, pool, settings)
+        return await self._arun(self._asked(retriever, asked), benchmark_of(benchmark), name, pool, settings)
 
     def evaluate_retriever(
         self,
         retriever: R,
-        benchmark: Benchmark,
+        benchmark: Benchmark | str,
         *,
-        measures: Sequence[Measure | str] | None = None,
-        k: int | Sequence[int] = 5,
+        measures: Sequence[Measure | str] | Measure | str | None = None,
+        k: Depth | Sequence[Depth] = 5,
         counter: str = "cl100k_base",
         **how: Any,
     ) -> Report:
@@ -114,8 +147,8 @@ class RetrieverHooks(Generic[R, D]):
 
         Args:
             retriever: as `run_retriever` takes it.
-            benchmark: documents, questions and the spans that answer them.
-            measures: such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1 at `k`,
+            benchmark: documents, questions and the spans that answer them; or a shipped collection's name.
+            measures: such as ``["Recall@5", "Precision@5"]``, or one; by default Recall, Precision, IoU and F1 at `k`,
                 and PrecisionOmega when there is a ``pool``.
             k: how many of the answers count, by default.
             counter: whose tokens are counted.
@@ -125,21 +158,38 @@ class RetrieverHooks(Generic[R, D]):
         Returns:
             The report: per-question scores, how many answers could be located (`Report.located`), and the
             questions that went unanswered (`Report.unanswered`).
+
+        Raises:
+            OptionError: an unknown measure, depth, counter or option; before any question is asked.
         """
-        return _score(benchmark, self.run_retriever(retriever, benchmark, **how), measures, k, counter)
+        scored = _Scored.of(benchmark, measures, k, counter, how)
+        return scored.report(self.run_retriever(retriever, scored.benchmark, **how))
 
     async def aevaluate_retriever(
         self,
         retriever: R,
-        benchmark: Benchmark,
+        benchmark: Benchmark | str,
         *,
-        measures: Sequence[Measure | str] | None = None,
-        k: int | Sequence[int] = 5,
+        measures: Sequence[Measure | str] | Measure | str | None = None,
+        k: Depth | Sequence[Depth] = 5,
         counter: str = "cl100k_base",
         **how: Any,
     ) -> Report:
         """`evaluate_retriever` by the retriever's asynchronous method; `how` also takes ``concurrency``."""
-        return _score(benchmark, await self.arun_retriever(retriever, benchmark, **how), measures, k, counter)
+        scored = _Scored.of(benchmark, measures, k, counter, how)
+        return scored.report(await self.arun_retriever(retriever, scored.benchmark, **how))
+
+    def _asked(self, retriever: R, options: dict[str, Any]) -> System:
+        """The retriever as what is asked, by the framework's own options."""
+        known = [
+            each.name for each in signature(self._system).parameters.values() if each.kind is Parameter.KEYWORD_ONLY
+        ]
+        if "concurrency" in options:
+            raise OptionError("concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever")
+        if unknown := sorted(options.keys() - set(known)):
+            among = [*known, "name", "pool", "retries", "retry_wait", "progress", "answers_file"]
+            raise OptionError(f"there is no option {unknown[0]!r}; expected one of {', '.join(sorted(among))}")
+        return self._system(retriever, **options)
 
     def _run(
         self, system: System, benchmark: Benchmark, name: str | None, pool: Iterable[D] | None, settings: Settings
@@ -187,23 +237,3 @@ class RetrieverHooks(Generic[R, D]):
 
     def _pool(self, pool: Iterable[D] | None) -> list[Piece] | None:
         return None if pool is None else self._pieces(list(pool))
-
-
-def _score(
-    benchmark: Benchmark,
-    run: Run,
-    measures: Sequence[Measure | str] | None,
-    k: Depth | Sequence[Depth],
-    counter: str,
-) -> Report:
-    """Evaluate a run, by default with every measure at `k`."""
-    if measures is None:
-        depths = [k] if isinstance(k, int | str) else list(k)
-        chosen = [each for each in measures_at(depths, ["token"]) if run.pool is not None or _needs_no_pool(each)]
-    else:
-        chosen = [as_measure(each) for each in measures]
-    return evaluate(benchmark, run, chosen, counter=counter)
-
-
-def _needs_no_pool(measure: Measure) -> bool:
-    return measure.name != "PrecisionOmega" and measure.k != "min"

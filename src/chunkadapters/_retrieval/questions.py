@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chunkadapters._retrieval.locating import Locator
 from chunkadapters._retrieval.pieces import Piece
+from chunkadapters._retrieval.scored import benchmark_of
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.measures import Measure, as_measure
@@ -19,11 +20,15 @@ class QuestionScorer:
     """Scores what was retrieved for a question by the benchmark's evidence for it. Documents are read once.
 
     Args:
-        benchmark: documents, questions and the spans that answer them.
+        benchmark: documents, questions and the spans that answer them; or a shipped collection's name.
         counter: whose tokens are counted.
+
+    Raises:
+        OptionError: no such collection or counter.
     """
 
-    def __init__(self, benchmark: Benchmark, counter: str = "cl100k_base") -> None:
+    def __init__(self, benchmark: Benchmark | str, counter: str = "cl100k_base") -> None:
+        benchmark = benchmark_of(benchmark)
         self._scorer = Scorer(benchmark, counter=counter)
         self._locator = Locator(benchmark)
         self._place = {query.id: place for place, query in enumerate(benchmark.queries)}

@@ -88,9 +88,9 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
     """LlamaIndex' `RetrieverEvaluator` by a benchmark's spans: of any retriever, with node post-processors.
 
     Args:
-        benchmark: documents, questions and the spans that answer them.
+        benchmark: documents, questions and the spans that answer them; or a shipped collection's name.
         retriever: what is evaluated.
-        metrics: instances or names; by default all span metrics. LlamaIndex' own are welcome beside them, where
+        metrics: instances or names, or one; by default all span metrics. LlamaIndex' own are welcome beside them, where
             ``expected_ids`` are given.
         node_postprocessors: applied to what was retrieved.
         counter: whose tokens are counted.
@@ -103,14 +103,15 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
 
     def __init__(
         self,
-        benchmark: Benchmark,
+        benchmark: Benchmark | str,
         *,
         retriever: BaseRetriever,
-        metrics: Sequence[BaseRetrievalMetric | str] = _METRICS,
+        metrics: Sequence[BaseRetrievalMetric | str] | BaseRetrievalMetric | str = _METRICS,
         node_postprocessors: list[BaseNodePostprocessor] | None = None,
         counter: str = "cl100k_base",
     ) -> None:
-        made = [resolve_metrics([each])[0]() if isinstance(each, str) else each for each in metrics]
+        listed = [metrics] if isinstance(metrics, BaseRetrievalMetric | str) else metrics
+        made = [resolve_metrics([each])[0]() if isinstance(each, str) else each for each in listed]
         super().__init__(retriever=retriever, metrics=made, node_postprocessors=node_postprocessors)
         self._scorer = QuestionScorer(benchmark, counter)
 

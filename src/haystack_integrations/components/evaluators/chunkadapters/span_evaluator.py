@@ -40,7 +40,7 @@ class ChunkcoreSpanEvaluator:
         self.measure = str(as_measure(measure))
         self.counter = counter
         self._name = benchmark if isinstance(benchmark, str) else None
-        self._scorer = QuestionScorer(_loaded(benchmark), counter)
+        self._scorer = QuestionScorer(benchmark, counter)
 
     def to_dict(self) -> dict[str, Any]:
         """The component as plain values.
@@ -82,13 +82,3 @@ class ChunkcoreSpanEvaluator:
         ]
         defined = [score for score in scores if not math.isnan(score)]
         return {"score": sum(defined) / len(defined) if defined else 0.0, "individual_scores": scores}
-
-
-def _loaded(benchmark: Benchmark | str) -> Benchmark:
-    from chunkcore.datasets import load_dataset
-
-    if isinstance(benchmark, Benchmark):
-        return benchmark
-    if isinstance(benchmark, str):
-        return load_dataset(benchmark)
-    raise OptionError(f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}")
