@@ -183,7 +183,7 @@ def command(docs: Path, questions: Path, *more: str) -> list[str]:
 def test_the_command_counts_kinds_and_names_file_and_line(docs, questions, capsys):
     assert main(command(docs, questions)) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("1 malformed: lines that are no question")
+    assert lines[0].startswith("1 malformed: lines that are no JSON or no question")
     assert lines[1].startswith("1 not-found: ")
     assert lines[2].startswith("2 ambiguous: ")
     assert lines[3].startswith(f"{questions}, line 5, 'q3': malformed: the question is a text that is not blank")
@@ -239,6 +239,22 @@ def test_what_cannot_be_is_one_sentence(docs, questions, capsys, more, message):
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+def test_lines_that_are_no_json_are_findings_and_the_lines_after_them_are_read(docs, tmp_path, capsys):
+    path = tmp_path / "hurt.jsonl"
+    path.write_text("\n".join([json.dumps(GOOD), '{"question": ', "[1]", "", json.dumps(row("dog", question="Who?"))]))
+    assert main(command(docs, path, "--json")) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["kind"], each["line"], each["query_id"]) for each in findings] == [
+        ("malformed", 2, "q2"),
+        ("malformed", 3, "q3"),
+        ("ambiguous", 5, "q4"),
+    ]
+    assert findings[0]["message"].startswith("not JSON (Expecting value, at character ")
+    assert findings[1]["message"] == "expected a JSON object like {...}, got list '[1]'"
+    assert main(command(docs, path)) == 1
+    assert f"{path}, line 2, 'q2': malformed: not JSON" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["", "[]\n", "{\n", "\n\n"])

@@ -13,7 +13,7 @@ from typing import Any
 
 from chunkcore.errors import DataError
 
-__all__ = ["NoTextError", "csv_rows", "json_lines", "read_json", "read_text", "text_lines"]
+__all__ = ["NoTextError", "csv_rows", "json_lines", "json_object", "read_json", "read_text", "text_lines"]
 
 _PDF = b"%PDF-"  # may be free of NULs, which every other common format of images, archives and office files has
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -73,20 +73,23 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     # Only "\n" ends a line: JSON allows U+2028 and U+0085, at which str.splitlines cuts, inside of strings.
     for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"{path}, line {number}: not JSON ({_said(error)}); each line is one JSON object"
-            ) from error
-        if not isinstance(found, dict):
-            raise DataError(
-                f"{path}, line {number}: expected a JSON object like {{...}}, "
-                f"got {type(found).__name__} {line.strip()[:40]!r}"
-            )
-        yield number, found
+        if line.strip():
+            yield number, json_object(line, f"{path}, line {number}: ")
+
+
+def json_object(line: str, place: str = "") -> dict[str, Any]:
+    """The object that a line is; `place` begins the message where it is none.
+
+    Raises:
+        DataError: it is no JSON object.
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}not JSON ({_said(error)}); each line is one JSON object") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{place}expected a JSON object like {{...}}, got {type(found).__name__} {line.strip()[:40]!r}")
+    return found
 
 
 def read_json(path: Path) -> Any:

@@ -20,6 +20,7 @@ from chunkcore.evaluation.loading.own import CHUNKCORE, Questions, question_rows
 from chunkcore.evaluation.loading.questions import QuestionReader
 from chunkcore.evaluation.searchable import Searchable
 from chunkcore.evaluation.text_forms import fold
+from chunkcore.evaluation.textfiles import json_object, text_lines
 from chunkcore.models import Embedder, embed
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -38,7 +39,7 @@ Kind = Literal[
     "unanswered",
 ]
 KINDS: dict[Kind, str] = {
-    "malformed": "lines that are no question with evidence, and are left out",
+    "malformed": "lines that are no JSON or no question with evidence, and are left out",
     "not-found": "evidence that does not stand where it should: the question is left out",
     "ambiguous": "evidence that stands at several places, and does not say which: the question is left out",
     "duplicate": "questions that were asked before, in these or nearly these words: they count twice",
@@ -184,6 +185,8 @@ class _Read:
             if isinstance(questions, str | Path) and not Path(questions).is_file():
                 raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
             held, rows = read_own(Path(documents), questions)
+        if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
+            rows = _lines(Path(questions))
         read = cls(held, options)
         read._take(rows, f"{questions}, " if isinstance(questions, str | Path) else "")
         return read
@@ -289,6 +292,28 @@ class _Read:
 
     def _slice(self, piece: Evidence) -> str:
         return piece.span.slice(self._texts[piece.document_id])
+
+
+def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The lines of a ``questions.jsonl``; one that is no JSON object stands as a row that is left out for that.
+
+    Raises:
+        DataError: the file cannot be read, or none of its lines is an object.
+    """
+    rows: list[tuple[str, dict[str, Any]]] = []
+    damaged: list[tuple[int, DataError]] = []
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        try:
+            rows.append((f"line {number}", json_object(line)))
+        except DataError as error:
+            rows.append((f"line {number}", {"left_out": str(error)}))
+            damaged.append((number, error))
+    if rows and len(damaged) == len(rows):
+        number, error = damaged[0]
+        raise DataError(f"{path}, line {number}: {error}") from error
+    return rows
 
 
 def _kind(reason: str) -> Kind:

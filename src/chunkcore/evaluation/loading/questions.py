@@ -81,11 +81,11 @@ class QuestionReader:
         return next(each for each in numbered if each not in self._seen and each not in self._given)
 
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
+        if isinstance(row.get("left_out"), str):
+            raise EvidenceError(row["left_out"])
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise EvidenceError(f"the question is a text that is not blank, got {question!r}")
-        if isinstance(row.get("left_out"), str):
-            raise EvidenceError(row["left_out"])
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
         evidence = () if _is_without(row) else self._evidence(row, document_id)
