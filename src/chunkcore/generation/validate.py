@@ -301,7 +301,7 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
         DataError: the file cannot be read, or none of its lines is an object.
     """
     rows: list[tuple[str, dict[str, Any]]] = []
-    damaged: list[tuple[int, DataError]] = []
+    damaged: list[tuple[int, str]] = []
     for number, line in text_lines(path):
         if not line.strip():
             continue
@@ -309,10 +309,10 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
             rows.append((f"line {number}", json_object(line)))
         except DataError as error:
             rows.append((f"line {number}", {"left_out": str(error)}))
-            damaged.append((number, error))
+            damaged.append((number, str(error)))
     if rows and len(damaged) == len(rows):
-        number, error = damaged[0]
-        raise DataError(f"{path}, line {number}: {error}") from error
+        number, reason = damaged[0]
+        raise DataError(f"{path}, line {number}: {reason}")
     return rows
 
 
