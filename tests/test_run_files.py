@@ -192,7 +192,7 @@ def test_json_lines_name_places_texts_chunks_or_documents(benchmark: Benchmark, 
         "mine.jsonl",
         {"query_id": "q1", "document_id": "fox.txt", "spans": [[4, 9], [10, 13]], "score": 0.5},
         {"query_id": "q1", "text": "the  QUICK fox", "score": 0.5},
-        {"query_id": "q1", "text": "nothing like it stands anywhere at all", "document_id": "their own name"},
+        {"query_id": "q1", "text": "nothing like it stands anywhere at all"},
         {"query_id": "q2", "results": [{"document_id": "rain.txt", "rank": 1}, {"text": "Rain falls", "rank": 2}]},
     )
     run = read_run(path, benchmark)
@@ -262,6 +262,10 @@ JSON = [
     ({"query_id": "q1", "results": ["fox"]}, "a hit is a JSON object, got str"),
     ({"query_id": "q1", "document_id": "no.txt", "spans": [[0, 4]]}, "'no.txt' is none of the 2 documents of 'tales'"),
     ({"query_id": "q1", "document_id": "no.txt"}, "'no.txt' is none of the 2 documents"),
+    ({"query_id": "q1", "document_id": "no.txt", "text": "Rain falls"}, "'no.txt' is none of the 2 documents"),
+    ({"query_id": "q1", "document_id": "fox.txt", "spans": "4", "text": "a"}, "spans are pairs of offsets"),
+    ({"query_id": "q1", "spans": [[0, 4]], "text": "a"}, 'no "document_id" that says what they are of'),
+    ({"query_id": "q1", "spans": [[0, 4]], "id": "c0"}, 'no "document_id" that says what they are of'),
     (
         {"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 999]]},
         "a span ends at 999, its document 'fox.txt' at 42",

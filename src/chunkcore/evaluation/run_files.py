@@ -160,26 +160,30 @@ class _Hits:
         """The hit as a piece of the benchmark's documents."""
         score = 0.0 if hit.score is None else hit.score
         document = self._documents.get(hit.document_id)
+        if document is None and (hit.document_id or hit.spans is not None):
+            raise DataError(f"{where}: {self._no_document(hit.document_id)}")
+        spans = read_spans(hit.spans, document, where) if document is not None and hit.spans is not None else ()
         if hit.text:
-            spans = read_spans(hit.spans, document, where) if hit.spans is not None and document is not None else ()
             found = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
             return found if not hit.id else _named(found, hit.id)
-        if hit.spans is not None:
-            if document is None:
-                raise DataError(f"{where}: {self._unknown(hit.document_id)}")
-            return Retrieved(document.id, read_spans(hit.spans, document, where), score, id=hit.id)
+        if document is not None and spans:
+            return Retrieved(document.id, spans, score, id=hit.id)
         if hit.id in self._pool:
             piece = self._pool[hit.id]
             return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how, piece.certainty, hit.id)
-        name = hit.document_id or hit.id
-        whole = self._documents.get(name)
-        if whole is None or (self._pool and not hit.document_id):
-            raise DataError(f"{where}: {self._unknown(name)}")
+        whole = document if document is not None or self._pool else self._documents.get(hit.id)
+        if whole is None:
+            raise DataError(f"{where}: {self._unknown(hit.id)}")
         return Retrieved(whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=hit.id)
 
     def _unknown(self, name: str) -> str:
         if self._pool:
             return f"{name!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
+        return self._no_document(name)
+
+    def _no_document(self, name: str) -> str:
+        if not name:
+            return 'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
         return (
             f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
             "documents that were searched or, for a run of chunks, the file of chunks"
