@@ -140,6 +140,21 @@ def test_documents_have_about_a_hundred_sentences() -> None:
     assert len({each.id for each in full} | {rest.id}) == len(full) + 1
 
 
+def test_questions_without_evidence_are_kept_and_written(tmp_path: Path) -> None:
+    """Multiple choice over a whole story marks none, and can be answered of the stitched documents, too."""
+    asked = Query("q", "What naps?", (Evidence("a", Span(0, 3)),))
+    chosen = Query("r", "Which?", (), "", {"document_id": "b", "choices": ["red", "green"], "correct": 1})
+    short = Benchmark("b", [Document("a", "One naps."), Document("b", "Two.")], [asked], (), (chosen,))
+    long = stitch(short)
+    assert long.without_evidence == (replace(chosen, metadata={**chosen.metadata, "document_id": "stitched-1"}),)
+    write_benchmark(long, tmp_path)
+    again = load_benchmark(tmp_path)
+    assert [each.id for each in again.queries] == ["q"]
+    assert [(each.id, dict(each.metadata)) for each in again.without_evidence] == [
+        ("r", dict(long.without_evidence[0].metadata))
+    ]
+
+
 def test_marks_metadata_and_the_questions_document_move_along() -> None:
     page = Document("a", "One page.", {"year": 1990}, (Mark("page", Span(0, 9), {"number": 1}),))
     asked = Query("q", "What?", (Evidence("a", Span(4, 8)),), "", {"document_id": "a", "kind": "what"})
@@ -297,13 +312,17 @@ def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path, capsys: 
     for number in range(12):
         (docs / f"{number}.txt").write_text(f"Number {number} naps. It dreams.", encoding="utf-8")
     questions = tmp_path / "questions.jsonl"
-    rows = [{"question": "Who?", "evidence": ["Number 7 naps."]}, {"question": "What?", "evidence": ["It flies."]}]
+    rows = [
+        {"question": "Who?", "evidence": ["Number 7 naps."]},
+        {"question": "What?", "evidence": ["It flies."]},
+        {"question": "Why?", "without_evidence": True, "document_id": "3.txt"},
+    ]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     output = tmp_path / "long"
     call = ["stitch", "--docs", str(docs), "--questions", str(questions), "--sentences", "8", "-o", str(output)]
     assert main(call) == 0
     told = capsys.readouterr()
-    assert told.out.splitlines() == ["12 documents in 3, 1 questions; 1 left out", str(output)]
+    assert told.out.splitlines() == ["12 documents in 3, 1 questions, 1 without evidence; 1 left out", str(output)]
     assert told.err.startswith("left out: q2: ")
     assert "the excerpt 'It flies.' is not found" in told.err
     long = load_benchmark(output)

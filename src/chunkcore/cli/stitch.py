@@ -55,6 +55,8 @@ def stitch(
         typer.echo(terminal_text(f"left out: {problem.query_id}: {problem.reason}"), err=True)
     parts = sum(len(parts_of(each)) for each in long.documents)
     said = f"{parts:,} documents in {len(long.documents):,}, {len(long.queries):,} questions"
+    if long.without_evidence:
+        said += f", {len(long.without_evidence):,} without evidence"
     if benchmark.problems:
         said += f"; {len(benchmark.problems):,} left out"
     typer.echo(said)

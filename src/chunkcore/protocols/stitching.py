@@ -64,6 +64,7 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
         [each.document for each in joined],
         [_moved_query(query, places) for query in benchmark.queries],
         benchmark.problems,
+        tuple(_moved_query(query, places) for query in benchmark.without_evidence),
     )
 
 

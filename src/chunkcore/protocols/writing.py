@@ -16,7 +16,7 @@ from chunkcore.outputs import BENCHMARK_NAMES
 __all__ = ["BENCHMARK_NAMES", "write_benchmark"]
 
 # Keys of a line that are no metadata when it is read again; "metadata" would be read as one key more.
-_QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection")
+_QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 # Two code points that JSON can only write as what it writes one other code point as.
 _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -47,7 +47,8 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
 
     texts = {document.id: document.text for document in benchmark.documents}
     documents = [_line(_document(each), each.text, f"document {each.id!r}") for each in benchmark.documents]
-    questions = [_line(_question(each, texts), each.text, f"query {each.id!r}") for each in benchmark.queries]
+    asked = (*benchmark.queries, *benchmark.without_evidence)
+    questions = [_line(_question(each, texts), each.text, f"query {each.id!r}") for each in asked]
     first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
     return write_text(first, "".join(documents)), write_text(second, "".join(questions))
 
@@ -70,7 +71,8 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
         }
         for each in query.evidence
     ]
-    row = {"id": query.id, "question": query.text, "evidence": evidence, "collection": query.collection}
+    told = {"evidence": evidence} if evidence else {"without_evidence": True}
+    row = {"id": query.id, "question": query.text, **told, "collection": query.collection}
     return row | dict(query.metadata)
 
 
