@@ -39,8 +39,7 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     try:
         return _checked(value, hint)
     except _WrongTypeError:
-        owner = getattr(cls, "name", "") or cls.__name__
-        raise OptionError(f"{owner}: {name} is {_described(hint)}; got {value!r}") from None
+        raise OptionError(f"{_called(cls)}: {name} is {_described(hint)}; got {value!r}") from None
 
 
 def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
@@ -55,6 +54,12 @@ def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
         raise OptionError(f"minimum is at least 0 and at most size ({size}), got {minimum}")
     if maximum is not None and maximum < size:
         raise OptionError(f"maximum is at least size ({size}), got {maximum}")
+
+
+def _called(cls: type) -> str:
+    """A strategy's name, a retriever's kind (its name tells the options, so that the class has none), or the class's."""
+    named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
+    return next((name for name in named if isinstance(name, str) and name), cls.__name__)
 
 
 @lru_cache(maxsize=256)

@@ -43,7 +43,7 @@ class Hybrid(Search):
     Cost: that of the searches, each at least `depth` deep.
 
     Raises:
-        OptionError: fewer than two searches, or an option is out of range.
+        OptionError: fewer than two searches, one of them twice, or an option is out of range.
 
     >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10).name
     ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10')
@@ -56,6 +56,10 @@ class Hybrid(Search):
     def _validate(self) -> None:
         if len(self.methods) < 2:
             raise OptionError(f"hybrid fuses two retrievers or more, got {len(self.methods)}")
+        own = [each for each in self.methods if isinstance(each, Search)]
+        repeated = [each.name for number, each in enumerate(own) if each in own[:number]]
+        if repeated:
+            raise OptionError(f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out")
         if self.k < 0:
             raise OptionError(f"hybrid: k is at least 0, got {self.k}")
         if self.depth < 1:
