@@ -57,7 +57,7 @@ def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
 
 
 def _called(cls: type) -> str:
-    """A strategy's name, a retriever's kind (its name tells the options, so that the class has none), or the class's."""
+    """A strategy's name, a retriever's kind (its name is that of an instance, with its options), or the class's."""
     named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
     return next((name for name in named if isinstance(name, str) and name), cls.__name__)
 
