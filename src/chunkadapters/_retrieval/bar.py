@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "telling"]
+from chunkcore.progress import Progress
 
-Progress = Callable[[str, int, int], None]
+__all__ = ["Progress", "telling"]
 
 
 @contextmanager

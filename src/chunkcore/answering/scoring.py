@@ -22,10 +22,9 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.llm import LLM, Question, ask, get_llm
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.models.token_embedder import get_token_embedder
+from chunkcore.progress import Progress
 
 __all__ = ["DEFAULT_MEASURES", "JUDGED", "check_measures", "references_of", "score_answers"]
-
-Progress = Callable[[str, int, int], None]
 
 DEFAULT_MEASURES: tuple[MeasureName, ...] = ("SquadF1", "ExactMatch")
 JUDGED: tuple[MeasureName, ...] = ("Faithfulness", "Relevancy")

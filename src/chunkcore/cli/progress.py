@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
+
+from chunkcore.progress import Progress as Report
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 __all__ = ["Report", "reporting"]
-
-# Called with a step's name, what is done of it, and how much there is.
-Report = Callable[[str, int, int], None]
 
 _PAUSE = 5.0  # seconds between two lines of a log about the same step
 

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from chunkcore.errors import DataError
+from chunkcore.progress import Progress
 
-__all__ = ["Progress", "download"]
-
-Progress = Callable[[str, int, int], None]
+__all__ = ["download"]
 
 _BLOCK = 1024**2
 _PATIENCE = 60  # seconds without a byte

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chunkcore.datasets.archive import unzip
-from chunkcore.datasets.download import Progress, download
+from chunkcore.datasets.download import download
 from chunkcore.errors import OptionError
+from chunkcore.progress import Progress
 
 __all__ = ["PUBLIC", "PublicDataset", "fetch_dataset"]
 

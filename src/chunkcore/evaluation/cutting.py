@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,10 +16,9 @@ from chunkcore.evaluation.metering import Bill, MeteredEmbedder
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.models.llm import Usage, get_llm
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.progress import Progress
 
 __all__ = ["Cut", "cut_documents", "sharing"]
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,13 +23,12 @@ from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
 from chunkcore.models.llm import Prices
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.progress import Progress
 from chunkcore.retrieval import Dense, Late, SearchMethod, get_search
 from chunkcore.retrieval.base import check_search
 from chunkcore.tokens import TokenCounter
 
 __all__ = ["run_chunkers"]
-
-Progress = Callable[[str, int, int], None]
 
 
 def run_chunkers(

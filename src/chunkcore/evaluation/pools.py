@@ -16,11 +16,10 @@ from chunkcore.index.multi_vector import chunk_vectors
 from chunkcore.index.search import Indices
 from chunkcore.models.base import Vectors
 from chunkcore.models.late import LateEmbedder
+from chunkcore.progress import Progress
 from chunkcore.retrieval.pool import Pool
 
 __all__ = ["Asked", "RunPool", "Shared"]
-
-Progress = Callable[[str, int, int], None]
 
 
 class Asked:

@@ -16,13 +16,14 @@ from chunkcore.chunkers.spec import label, parse_chunker
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.choices import Candidates, Choice, Chooser, Gap
-from chunkcore.evaluation.experiment import Progress, run_chunkers
+from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit
 from chunkcore.evaluation.results import Report, Scores
 from chunkcore.evaluation.selection import halves
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.progress import Progress
 from chunkcore.tokens import TokenCounter
 
 __all__ = ["SHOWN", "Choice", "Gap", "Sweep", "run_sweep"]

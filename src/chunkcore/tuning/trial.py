@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.measures import as_measure
 from chunkcore.evaluation.results import ChunkStatistics, Scores
 from chunkcore.models.base import Embedder
+from chunkcore.progress import Progress
 from chunkcore.tuning.options import TuneOptions
 
 __all__ = ["Trial", "run_trial"]
@@ -133,7 +134,7 @@ def run_trial(
     benchmark: Benchmark,
     embedder: Embedder,
     options: TuneOptions,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Trial:
     """The trial with what came of its configuration.
 

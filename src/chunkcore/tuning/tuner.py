@@ -31,6 +31,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.cached import CachedEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.progress import Progress
 from chunkcore.tokens import get_counter
 from chunkcore.tuning.default_space import default_space
 from chunkcore.tuning.folds import assign_folds
@@ -43,8 +44,6 @@ from chunkcore.tuning.study_file import StudyFile
 from chunkcore.tuning.trial import Trial, run_trial
 
 __all__ = ["tune"]
-
-Progress = Callable[[str, int, int], None]
 
 _DEAD = 3  # failures of a model in a row, after which there is no point in asking it on
 
