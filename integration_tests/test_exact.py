@@ -71,10 +71,10 @@ def plain(text: str) -> str:
 @lru_cache(maxsize=1)
 def real_texts() -> list[str]:
     folder = shared("data/chroma/corpora")
-    found = [path.read_text(encoding="utf-8")[:40_000] for path in sorted(folder.rglob("*.md"))]
+    found = [path.read_text(encoding="utf-8")[:20_000] for path in sorted(folder.rglob("*.md"))]
     for name in ("cuad", "qmsum", "covid_qa"):
         with shared(f"data/{name}/documents.jsonl").open(encoding="utf-8") as lines:
-            found.append(json.loads(next(lines))["text"][:40_000])
+            found.append(json.loads(next(lines))["text"][:20_000])
     return found
 
 
@@ -233,7 +233,7 @@ LLAMA = [
 @pytest.mark.parametrize("splitter", LLAMA, ids=lambda each: f"{type(each).__name__}-{each.chunk_size}")
 def test_llamaindex_on_real_texts(splitter: Any) -> None:
     for text in real_texts():
-        text = plain(text[:20_000])
+        text = plain(text[:10_000])
         check(splitter.split_text(text), cut(splitter, text), text)
 
 
@@ -345,7 +345,7 @@ HAYSTACK: list[Callable[[], Any]] = [
 def test_haystack_on_real_texts(number: int) -> None:
     splitter = HAYSTACK[number]()
     for text in real_texts():
-        text = text[:15_000]
+        text = text[:10_000]
         check(haystack_texts(splitter, text), cut(splitter, text), text)
 
 
