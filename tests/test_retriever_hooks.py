@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from chunkadapters._models.identity import secrets_within
 from chunkadapters._retrieval import Piece, RetrieverHooks, System
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
@@ -228,3 +229,52 @@ def test_a_shipped_collection_goes_by_its_name():
     with pytest.warns(UserWarning, match="was the index built from other texts"):
         assert evaluated(toy, benchmark="lochmere", k=1).benchmark == "lochmere"
     assert len(toy.asked) == len(load_dataset("lochmere").queries)
+
+
+class Keyed:
+    """Holds a key two objects deep, and tells it in its errors."""
+
+    def __init__(self, api_key: str) -> None:
+        self.client = Client(api_key)
+
+    def ask(self, question: str) -> list[Piece]:
+        if question == "tea":
+            return []
+        raise PermissionError(f"{self.client.api_key} is wrong; so are sk-abcdefgh1234 and http://me:pass@host/a")
+
+    async def aask(self, question: str) -> list[Piece]:
+        return self.ask(question)
+
+
+class Client:
+    def __init__(self, api_key: str) -> None:
+        self.api_key = api_key
+
+
+@both
+def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
+    hooks: RetrieverHooks[Keyed, Piece] = RetrieverHooks(
+        lambda keyed: System("keyed", keyed.ask, keyed.aask, secrets=lambda: secrets_within(keyed)), list
+    )
+    keyed = Keyed("hunter2hunter2")
+    ways = {
+        "run": lambda: hooks.run_retriever(keyed, BENCHMARK, retries=0),
+        "arun": lambda: asyncio.run(hooks.arun_retriever(keyed, BENCHMARK, retries=0)),
+    }
+    with pytest.warns(UserWarning, match="2 of 3 questions went unanswered") as warned:
+        found = ways[way]()
+    reason = "PermissionError: [secret] is wrong; so are [secret] and http://[secret]@host/a"
+    assert found.failures == {"q1": reason, "q2": reason}
+    assert "hunter2" not in str(warned[0].message)
+
+
+def test_other_settings_are_another_system(tmp_path):
+    hooks: RetrieverHooks[Toy, Piece] = RetrieverHooks(
+        lambda toy, *, k: System("toy", toy.ask, toy.aask, settings=lambda: str(k)), list
+    )
+    file, toy = tmp_path / "answers", Toy()
+    hooks.run_retriever(toy, BENCHMARK, answers_file=file, k=5)
+    hooks.run_retriever(toy, BENCHMARK, answers_file=file, k=5)
+    assert len(toy.asked) == 3
+    with pytest.raises(DataError, match="has the answers of 'toy' with other settings"):
+        hooks.run_retriever(toy, BENCHMARK, answers_file=file, k=20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from haystack import Document, Pipeline
@@ -18,7 +19,8 @@ from chunkadapters._haystack.sockets import (
     find_queries,
     pipeline_sockets,
 )
-from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkadapters._models.identity import secrets_within
+from chunkadapters._retrieval import Piece, RetrieverHooks, System, settings_mark
 from chunkcore.errors import DataError, OptionError
 
 __all__ = ["aevaluate_retriever", "arun_retriever", "evaluate_retriever", "run_retriever"]
@@ -138,6 +140,16 @@ def _embedder(component: Any) -> _Embedder:
     return _Embedder(component, text, vectors[0])
 
 
+def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
+    shaped = isinstance(inputs, Mapping) and not (
+        nested and any(not isinstance(each, Mapping) for each in inputs.values())
+    )
+    if inputs is None or shaped:
+        return dict(inputs or {})
+    example = '{"retriever": {"top_k": 20}}' if nested else '{"top_k": 20}'
+    raise OptionError(f"inputs is like {example}, got {inputs!r}")
+
+
 def _check_inputs(sockets: Sockets, queries: Sequence[Socket], given: set[str]) -> None:
     """Every mandatory input is the question's or given, and nothing is given that is not there."""
     known = {str(socket) for socket in sockets.inner_inputs}
@@ -179,7 +191,7 @@ def _system(
         OptionError: the sockets cannot be told (the message names the candidates), or an input is missing.
         DataError: `retriever` is no component or pipeline.
     """
-    given = dict(inputs or {})
+    given = _inputs(inputs, nested=isinstance(retriever, Pipeline))
     asked: _PipelineSystem | _ComponentSystem
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
@@ -196,7 +208,22 @@ def _system(
     else:
         hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
         raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
-    return System(type(retriever).__name__, asked.ask, asked.ask_async)
+    parts = _parts(retriever, text_embedder, query_socket, documents_socket, given)
+    return System(
+        name=type(retriever).__name__,
+        ask=asked.ask,
+        aask=asked.ask_async,
+        settings=partial(settings_mark, parts, is_component),
+        secrets=partial(secrets_within, retriever, text_embedder),
+    )
+
+
+def _parts(retriever: Any, *how: Any) -> list[Any]:
+    """What answers depend on: the components, how they are connected, and how they are asked."""
+    if not isinstance(retriever, Pipeline):
+        return [retriever, *how]
+    components = [[name, retriever.get_component(name)] for name in sorted(retriever.graph.nodes)]
+    return [components, sorted(map(list, retriever.graph.edges(keys=True))), *how]
 
 
 def _pieces(answer: Any) -> list[Piece]:

@@ -85,7 +85,9 @@ def find_queries(sockets: Sockets, named: str | Sequence[str] | None) -> list[So
         OptionError: no such input, none that could be meant, or several.
     """
     if named is not None:
-        wanted = [named] if isinstance(named, str) else list(named)
+        wanted = [named] if isinstance(named, str) else named
+        if not isinstance(wanted, list | tuple) or not all(isinstance(each, str) for each in wanted) or not wanted:
+            raise OptionError(f"query_socket is an input's name or a list of names, got {named!r}")
         return [_named(each, sockets.inner_inputs, "query_socket", str) for each in wanted]
     texts = [socket for socket in sockets.inputs if socket.holds(str)]
     mandatory = [socket for socket in texts if socket.mandatory]

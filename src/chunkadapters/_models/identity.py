@@ -13,12 +13,22 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from chunkcore.errors import OptionError
 
-__all__ = ["Identity", "identify", "secrets_of", "without_secrets"]
+__all__ = [
+    "Identity",
+    "digest_of",
+    "identify",
+    "plain",
+    "secrets_of",
+    "secrets_within",
+    "settings_of",
+    "without_secrets",
+]
 
 _SECRET = re.compile(
     r"key$|secret|passw|credential|(^|_)(token|auth|sas)(_|$)|authori[sz]ation|bearer|cookie|header|connection_string",
@@ -42,6 +52,12 @@ _NAMING = (
     "name",
 )
 _NAMELESS = ("", "unknown", "None")  # what models have for a name that have none
+# What keys look like, wherever they came from.
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|hf|gsk|ghp|pplx|xai|nvapi)[-_][\w*-]{8,}|\bAIza[\w-]{20,}|\bBearer\s+\S{6,}|(?<=://)[^/\s@]+(?=@)|"
+    r"(?<=api_key=)[^\s&\"']{6,}|(?<=api-key=)[^\s&\"']{6,}|(?<=password=)[^\s&\"']{6,}"
+)
+_MOST_OBJECTS = 1000  # that are looked into for secrets
 _SHORTEST_SECRET = 6  # characters; fewer are in many messages by chance
 _LONGEST_LABEL = 100
 _DEPTH = 3
@@ -89,11 +105,12 @@ def identify(
                 f"the settings of {cls.__name__} do not tell which model it is, but its {hidden} does: say what its "
                 'answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
-        fingerprint = _digest(_described(model, kinds, _DEPTH))
+        fingerprint = digest_of(_described(model, kinds, _DEPTH))
     return Identity(told, f"{framework}:{fingerprint}")
 
 
-def _digest(described: Any) -> str:
+def digest_of(described: Any) -> str:
+    """A short mark of what JSON knows."""
     data = json.dumps(described, sort_keys=True, ensure_ascii=True)
     return blake2b(data.encode("ascii"), digest_size=16).hexdigest()
 
@@ -105,7 +122,7 @@ def _state(model: Any) -> dict[str, Any]:
     return held | private if isinstance(private, dict) else held
 
 
-def _settings(model: Any) -> Iterator[tuple[str, Any]]:
+def settings_of(model: Any) -> Iterator[tuple[str, Any]]:
     """What of it can decide the answers: not secrets, and not how it is asked."""
     for key, value in _state(model).items():
         if value is not None and not key.startswith("__") and not _SECRET.search(key) and not _IRRELEVANT.search(key):
@@ -116,18 +133,18 @@ def _described(model: Any, kinds: tuple[type, ...], depth: int) -> Any:
     """The class and its plain settings, and those of the models that it wraps, as JSON knows them."""
     cls = type(model)
     found = {}
-    for key, value in _settings(model):
+    for key, value in settings_of(model):
         if isinstance(value, kinds) and depth:
             found[key] = _described(value, kinds, depth - 1)
-        elif (plain := _plain(value)) is not None:
-            found[key] = plain
+        elif (said := plain(value)) is not None:
+            found[key] = said
     return [f"{cls.__module__}.{cls.__qualname__}", found]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value as JSON knows it, without what must not be told; None where it is none of that."""
     if isinstance(value, Enum):
-        return _plain(value.value)
+        return plain(value.value)
     if isinstance(value, str):
         return _without_user(value)
     if isinstance(value, bool | int | float):
@@ -135,12 +152,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Mapping):
-        kept = {str(key): _plain(item) for key, item in value.items() if not _SECRET.search(str(key))}
+        kept = {str(key): plain(item) for key, item in value.items() if not _SECRET.search(str(key))}
         return {key: item for key, item in kept.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted((_plain(item) for item in value), key=repr)
+        return sorted((plain(item) for item in value), key=repr)
     if isinstance(mark := getattr(value, "fingerprint", None), str):  # one of chunkcore's own
         return mark
     if callable(value) and "<" not in (place := getattr(value, "__qualname__", "<")):  # no lambda, nothing local
@@ -172,11 +189,11 @@ def _label(model: Any, kinds: tuple[type, ...]) -> str:
 
 def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
     """The class of an object among its settings whose own settings are not known; "" where there is none."""
-    for _, value in _settings(model):
+    for _, value in settings_of(model):
         if isinstance(value, kinds) and depth:
             if hidden := _opaque(value, kinds, depth - 1):
                 return hidden
-        elif _plain(value) is None:
+        elif plain(value) is None:
             return type(value).__name__
     return ""
 
@@ -186,6 +203,26 @@ def secrets_of(model: Any, depth: int = _DEPTH) -> tuple[str, ...]:
     found: set[str] = set()
     for key, value in _state(model).items():
         _collect(key, value, found, depth)
+    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+
+
+def secrets_within(*roots: Any) -> tuple[str, ...]:
+    """Every secret of objects and of what they hold, for errors to be cleaned of; the longest first."""
+    found: set[str] = set()
+    ahead = list(roots)
+    seen: dict[int, Any] = {}  # holds them, so that no other object gets the id of one meanwhile
+    while ahead and len(seen) < _MOST_OBJECTS:
+        each = ahead.pop(0)
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each
+        if isinstance(each, Mapping):
+            ahead += each.values()
+        elif isinstance(each, list | tuple):
+            ahead += each
+        elif hasattr(each, "__dict__") and not isinstance(each, type | ModuleType):
+            found.update(secrets_of(each))
+            ahead += _state(each).values()
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
 
@@ -218,4 +255,4 @@ def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 30
     text = " ".join(str(message).split())
     for secret in secrets:
         text = text.replace(secret, _HIDDEN)
-    return text[:longest]
+    return _KEY.sub(_HIDDEN, text)[:longest]

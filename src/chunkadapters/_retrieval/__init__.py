@@ -7,6 +7,7 @@ its public functions of that. Nothing here knows a framework.
 from chunkadapters._retrieval.asking import RetrievalWarning, Settings, System
 from chunkadapters._retrieval.bar import Progress
 from chunkadapters._retrieval.hooks import RetrieverHooks
+from chunkadapters._retrieval.identity import settings_mark
 from chunkadapters._retrieval.pieces import Piece, names, stated_spans
 from chunkadapters._retrieval.questions import QuestionScorer
 from chunkadapters._retrieval.scored import measures_of
@@ -21,5 +22,6 @@ __all__ = [
     "System",
     "measures_of",
     "names",
+    "settings_mark",
     "stated_spans",
 ]

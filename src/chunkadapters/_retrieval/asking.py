@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from chunkadapters._models.identity import without_secrets
 from chunkadapters._retrieval.bar import Progress
 from chunkadapters._retrieval.keeping import KeptAnswers
 from chunkadapters._retrieval.locating import Locator
@@ -79,11 +80,15 @@ class System:
         name: what it is called in tables, unless the user says otherwise.
         ask: a question to the framework's own answer.
         aask: the same, asynchronously.
+        settings: a mark of what it is set to, which tells it from another one of that name.
+        secrets: what must not be told that it holds.
     """
 
     name: str
     ask: Callable[[str], Any]
     aask: Callable[[str], Awaitable[Any]]
+    settings: Callable[[], str] = str
+    secrets: Callable[[], tuple[str, ...]] = tuple
 
 
 class Attempt:
@@ -114,6 +119,7 @@ class Answers:
     locator: Locator
     kept: KeptAnswers
     progress: Progress | None
+    secrets: Callable[[], tuple[str, ...]] = tuple
     results: dict[str, list[Retrieved]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
@@ -130,12 +136,15 @@ class Answers:
         if pieces is not None:
             self.results[query.id] = [self.locator.locate(piece) for piece in pieces]
         else:
-            self.failures[query.id] = f"{type(attempt.error).__name__}: {attempt.error}"
+            self.failures[query.id] = self._reason(attempt.error)
             if not self.results and len(self.failures) >= _HOPELESS:
-                raise self._hopeless() from attempt.error
+                raise self._hopeless()
         if self.progress is not None:
             done = len(self.results) + len(self.failures)
             self.progress("retrieve", done, len(self.benchmark.queries))
+
+    def _reason(self, error: Exception | None) -> str:
+        return f"{type(error).__name__}: {without_secrets(error, self.secrets())}"
 
     def _hopeless(self) -> ModelError:
         query_id, reason = next(iter(self.failures.items()))

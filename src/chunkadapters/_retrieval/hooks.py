@@ -101,7 +101,8 @@ class RetrieverHooks(Generic[R, D]):
             retry_wait: seconds before the first of these; each further wait is twice as long.
             progress: called as ``progress("retrieve", done, total)``; True for a bar on standard error.
             answers_file: keeps every answer as it comes, so that a run that was interrupted, or in which questions
-                failed, asks only for the rest. Delete it when the index has changed.
+                failed, asks only for the rest. It is of one system: by its name, and by what the retriever is set to,
+                as far as that tells. Delete it when the index has changed.
             asked: how to ask it, where a framework has more than one way: Haystack's sockets.
 
         Returns:
@@ -219,9 +220,10 @@ class RetrieverHooks(Generic[R, D]):
 
     @contextmanager
     def _answers(self, system: System, benchmark: Benchmark, name: str | None, settings: Settings) -> Iterator[Answers]:
-        kept = KeptAnswers(settings.answers_file, name or system.name)
+        mark = "" if settings.answers_file is None else system.settings()
+        kept = KeptAnswers(settings.answers_file, name or system.name, mark)
         with kept, telling(settings.progress) as progress:
-            yield Answers(benchmark, settings, Locator(benchmark), kept, progress)
+            yield Answers(benchmark, settings, Locator(benchmark), kept, progress, system.secrets)
 
     async def _answer(
         self,

@@ -14,7 +14,7 @@ from chunkcore.errors import DataError
 
 __all__ = ["KeptAnswers"]
 
-_FORMAT = "chunkadapters answers 1"
+_FORMAT = "chunkadapters answers 2"
 
 
 class KeptAnswers:
@@ -26,14 +26,17 @@ class KeptAnswers:
     Args:
         path: the file, which need not be there; None to keep nothing.
         system: whose answers these are.
+        settings: a mark of what that system is set to.
 
     Raises:
-        DataError: the file is another one, of another system, damaged before its end, or cannot be written.
+        DataError: the file is another one, of another system or other settings, damaged before its end, or cannot be
+            written.
     """
 
-    def __init__(self, path: Path | str | None, system: str) -> None:
+    def __init__(self, path: Path | str | None, system: str, settings: str = "") -> None:
         self._path = None if path is None else Path(path)
         self._system = system
+        self._settings = settings
         self._known: dict[str, list[Piece]] = {}
         self._file: BinaryIO | None = None
 
@@ -78,7 +81,7 @@ class KeptAnswers:
     def _take(self, data: bytes) -> None:
         """Read what is there, and cut off or begin what is not whole. A file of others is left as it is."""
         whole = data.rfind(b"\n") + 1
-        header = {"format": _FORMAT, "system": self._system}
+        header = {"format": _FORMAT, "system": self._system, "settings": self._settings}
         if not whole and not json.dumps(header).encode("ascii").startswith(data):
             raise self._foreign(1)
         self._read(data[:whole].splitlines())
@@ -94,12 +97,12 @@ class KeptAnswers:
         )
 
     def _read(self, lines: Sequence[bytes]) -> None:
-        system = self._system
+        system, settings = self._system, self._settings
         for number, line in enumerate(lines, start=1):
             try:
                 entry = json.loads(line)
                 if number == 1:
-                    system = _system_of(entry)
+                    system, settings = _system_of(entry)
                 else:
                     self._known[_text(entry["question"])] = [_piece(each) for each in entry["pieces"]]
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -109,12 +112,17 @@ class KeptAnswers:
                 f"{self._path} has the answers of {system!r}, and this is {self._system!r}: name another file, or give "
                 "the system its name"
             )
+        if settings != self._settings:
+            raise DataError(
+                f"{self._path} has the answers of {system!r} with other settings: name another file, or delete this "
+                "one to ask again"
+            )
 
 
-def _system_of(header: Any) -> str:
+def _system_of(header: Any) -> tuple[str, str]:
     if header["format"] != _FORMAT:
         raise ValueError
-    return _text(header["system"])
+    return _text(header["system"]), _text(header["settings"])
 
 
 def _plain(piece: Piece) -> dict[str, Any]:

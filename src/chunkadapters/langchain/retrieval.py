@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 
-from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkadapters._models.identity import secrets_within
+from chunkadapters._retrieval import Piece, RetrieverHooks, System, settings_mark
 from chunkadapters.langchain.pieces import piece_of
 from chunkcore.errors import DataError
 
@@ -16,13 +19,23 @@ __all__ = ["aevaluate_retriever", "arun_retriever", "evaluate_retriever", "run_r
 
 def _system(retriever: Runnable[str, list[Document]]) -> System:
     if isinstance(retriever, Runnable):
-        return System(retriever.get_name(), retriever.invoke, retriever.ainvoke)
+        return System(
+            name=retriever.get_name(),
+            ask=retriever.invoke,
+            aask=retriever.ainvoke,
+            settings=partial(settings_mark, retriever, _is_part),
+            secrets=partial(secrets_within, retriever),
+        )
     if hasattr(retriever, "as_retriever"):
         raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
     raise DataError(
         f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
         "wrap a function as RunnableLambda(function)"
     )
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Runnable | Embeddings)
 
 
 def _pieces(answer: Any) -> list[Piece]:
