@@ -87,3 +87,16 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(
     assert after.chunks is not None
     assert after.chunks.count == before.chunks.count
     assert after.values("Recall@5").tolist() == [1.0]
+
+
+def test_chunks_are_not_written_where_documents_are(
+    docs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    call = ["chunk", str(docs), "-s", "recursive:size=20", "-o"]
+    assert main([*call, str(docs / "deep" / "chunks.jsonl")]) == 2
+    assert "would be taken for a document: write it elsewhere" in capfd.readouterr().err
+    assert not (docs / "deep").exists()
+    assert main([*call, str(docs / ".chunks.jsonl")]) == 0
+    assert main([*call, str(tmp_path / "chunks.jsonl")]) == 0
+    (docs / "documents.jsonl").write_text('{"id": "a", "text": "One."}', encoding="utf-8")
+    assert main([*call, str(docs / "chunks.jsonl")]) == 0

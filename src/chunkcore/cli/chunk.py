@@ -97,15 +97,28 @@ def chunk(
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
-    """See that no file that is read would be replaced.
+    """See that no file that is read would be replaced, and that the output is no document the next time.
 
     Raises:
-        OptionError: the output is one of the files, or a document of one of the folders.
+        OptionError: the output is one of the files, or lies in one of the folders, as a document of it would.
     """
     from chunkcore.errors import OptionError
 
     if str(output) != "-" and output.is_file() and any(_reads(path, output) for path in files):
         raise OptionError(f"--output {output} is one of the files to cut, and would be replaced: name another file")
+    for path in files:
+        if str(output) != "-" and _would_read(path, output.resolve()):
+            raise OptionError(
+                f"--output {output} lies in {path}, and would be taken for a document: write it elsewhere"
+            )
+
+
+def _would_read(path: Path, file: Path) -> bool:
+    """Whether `load_documents` of the path would read the file, were it there."""
+    root = path.resolve()
+    if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
+        return False
+    return not any(part.startswith(".") for part in file.relative_to(root).parts)
 
 
 def _reads(path: Path, file: Path) -> bool:
