@@ -52,7 +52,7 @@ from chunkcore.generation.journaled import JournaledLLM
 from chunkcore.generation.page import filter_page
 from chunkcore.generation.prompts import MODES, prompt_version, question_about
 from chunkcore.generation.samples import Sample, Schedule, draw_sample
-from chunkcore.models.llm import BadAnswerError, Reply
+from chunkcore.models.llm import BadAnswerError, Reply, UnreachableError, Usage
 from tests.fake_writers import SENTENCES, earlier, honest, lines_of, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
@@ -645,6 +645,54 @@ def test_an_endpoint_that_is_down_stops_the_work_and_no_document_pays_for_it(tmp
 
 
 # ---- budgets
+
+
+def test_calls_that_nobody_was_there_for_count_to_no_cap(tmp_path):
+    path = tmp_path / "j.jsonl"
+    options, budget = quick(3, concurrency=1), CallBudget(max_calls=3)
+    calls = 0
+
+    def absent(messages, schema):
+        nonlocal calls
+        calls += 1
+        if 2 <= calls < 6:
+            raise UnreachableError("nobody is there")
+        return honest(messages, schema)
+
+    llm = CallableLLM(absent, name="m")
+    for _ in range(4):
+        with pytest.raises(ModelError, match="nobody is there"):
+            generate_benchmark([STORY], llm, options, journal=path, budget=budget)
+        with Journal(path) as journal:
+            assert (journal.usage.calls, journal.unanswered) == (1, 0)
+    made = generate_benchmark([STORY], llm, options, journal=path, budget=budget)
+    assert not made.stopped
+    assert made.usage.calls == 3
+    assert made.rows == generate_benchmark([STORY], fake(honest), options).rows
+
+
+def test_what_is_withdrawn_was_asked(tmp_path):
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.ask("k", 120)
+        journal.withdraw("k")
+        assert journal.usage == Usage()
+    with Journal(path) as journal:
+        assert journal.usage == Usage()
+    with path.open("a") as file:
+        file.write('{"withdrawn": "k"}\n{"asked": "k", "input_tokens": 120}\n')
+    with pytest.raises(DataError, match="line 4: no line of a journal"):
+        Journal(path)
+
+
+@pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+def test_a_refused_connection_uses_up_no_call_of_the_command(docs, tmp_path, capsys):
+    absent = ["--llm", "openai:m@http://127.0.0.1:1/v1#tries=1", "--max-calls", "2"]
+    for _ in range(6):  # four are asked at once: any of them may be the one that meets the cap
+        assert main(command(docs, tmp_path / "q.jsonl", *absent)) == 2
+        assert "cannot be reached" in capsys.readouterr().err
+    with Journal(tmp_path / "q.journal.jsonl") as journal:
+        assert journal.usage.calls == 0
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

@@ -33,6 +33,7 @@ from chunkcore.models.llm import (
     Prices,
     Question,
     Reply,
+    UnreachableError,
     Usage,
     ask,
     check_llm,
@@ -618,6 +619,15 @@ def test_what_no_question_can_get_past_ends_the_work(server, fault, message):
 def test_nobody_there_is_told_with_the_address():
     with pytest.raises(ModelError, match=r"'m' at http://127\.0\.0\.1:1/v1 cannot be reached"):
         ask(OpenAILLM("m", "http://127.0.0.1:1/v1", tries=1), question())
+
+
+@needs_openai
+def test_only_a_question_that_was_never_sent_is_told_as_such(server):
+    with pytest.raises(UnreachableError):
+        ask(OpenAILLM("m", "http://127.0.0.1:1/v1", tries=1), question())
+    with pytest.raises(ModelError) as told:  # it was read, and then nothing came
+        ask(endpoint(server, "close", tries=1), question())
+    assert not isinstance(told.value, UnreachableError)
 
 
 @needs_openai

@@ -137,6 +137,16 @@ class Journal:
                 },
             )
 
+    def withdraw(self, key: str) -> None:
+        """Write down that the call was never made: it counts to nothing.
+
+        Raises:
+            DataError: it cannot be written down.
+        """
+        with self._lock:
+            self._append({"withdrawn": key})
+            self._note_withdrawn(key)
+
     def fail(self, key: str, failure: Failure) -> None:
         """Note that a call failed. It is written down with the next answer: an endpoint that is down leaves no trace.
 
@@ -178,6 +188,15 @@ class Journal:
     def _note_asked(self, key: str, input_tokens: int) -> None:
         self._asked[key] = input_tokens
         self._spent += _unanswered(input_tokens)
+
+    def _note_withdrawn(self, key: str) -> None:
+        asked = _unanswered(self._asked.pop(key))
+        self._spent += Usage(
+            calls=-asked.calls,
+            input_tokens=-asked.input_tokens,
+            output_tokens=-asked.output_tokens,
+            estimated_calls=-asked.estimated_calls,
+        )
 
     def _note_answered(self, key: str, reply: Reply) -> None:
         guessed = self._asked.get(key, 0)
@@ -258,6 +277,8 @@ class Journal:
             entry = json.loads(line)
             if "asked" in entry:
                 self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
+            elif "withdrawn" in entry:
+                self._note_withdrawn(_text(entry["withdrawn"]))
             elif "failed" in entry:
                 failure = Failure(_text(entry["reason"]), entry["again"] is True)
                 self._failures[_text(entry["failed"])].append(failure)

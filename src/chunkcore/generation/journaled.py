@@ -10,7 +10,7 @@ from typing import Any
 from chunkcore.errors import NoAnswerError
 from chunkcore.generation.budget import CallBudget
 from chunkcore.generation.journal import FINISHES, Failure, Journal
-from chunkcore.models.llm import LLM, BadAnswerError, Message, Reply
+from chunkcore.models.llm import LLM, BadAnswerError, Message, Reply, UnreachableError
 from chunkcore.models.llm.cache import question_key
 from chunkcore.models.llm.metered import awaited
 from chunkcore.models.llm.usage import count_message_tokens
@@ -70,6 +70,9 @@ class JournaledLLM:
     def _answer(self, key: str, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Any:
         try:
             answer = awaited(self.llm.complete(messages, schema))
+        except UnreachableError:
+            self.journal.withdraw(key)
+            raise
         except (NoAnswerError, BadAnswerError, TimeoutError) as error:
             self._tries[key] += 1
             again = not isinstance(error, NoAnswerError)

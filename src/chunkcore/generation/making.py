@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +19,7 @@ from chunkcore.generation.excerpts import NotVerbatimError, locate_excerpts
 from chunkcore.generation.options import GenerationOptions
 from chunkcore.generation.prompts import Mode, Written, question_about
 from chunkcore.generation.samples import Sample, Schedule
-from chunkcore.models.llm import LLM, Question, ask
+from chunkcore.models.llm import LLM, Question, UnreachableError, ask
 
 __all__ = ["Kept", "Making", "Progress", "Rejection", "Stage"]
 
@@ -120,8 +119,12 @@ class Making:
                     progress(len(self.kept), self.options.questions)
         except BudgetError:
             for each in waiting:  # answered while that one was refused
-                with suppress(ModelError):
+                try:
                     self._take(*each)
+                except UnreachableError:  # then the cap was reached by calls that were never made
+                    raise
+                except ModelError:
+                    pass
             raise
         finally:
             pool.shutdown(cancel_futures=True)  # what is under way is paid, so its answer is waited for

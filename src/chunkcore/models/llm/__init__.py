@@ -2,7 +2,7 @@
 
 from chunkcore.models.llm.answers import BadAnswerError
 from chunkcore.models.llm.asking import Estimator, Question, ask
-from chunkcore.models.llm.base import LLM, Message, Reply
+from chunkcore.models.llm.base import LLM, Message, Reply, UnreachableError
 from chunkcore.models.llm.cache import CachedLLM, LLMCache
 from chunkcore.models.llm.endpoint import OpenAILLM
 from chunkcore.models.llm.function import CallableLLM
@@ -21,6 +21,7 @@ __all__ = [
     "Prices",
     "Question",
     "Reply",
+    "UnreachableError",
     "Usage",
     "ask",
     "check_llm",

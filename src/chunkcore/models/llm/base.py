@@ -6,7 +6,13 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
-__all__ = ["LLM", "Message", "Reply"]
+from chunkcore.errors import ModelError
+
+__all__ = ["LLM", "Message", "Reply", "UnreachableError"]
+
+
+class UnreachableError(ModelError):
+    """No connection to the model was made: the question was not sent, and nothing can have been charged."""
 
 
 class Message(TypedDict):

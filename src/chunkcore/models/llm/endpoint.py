@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
 from chunkcore.models.llm.answers import BadAnswerError
-from chunkcore.models.llm.base import Message, Reply
+from chunkcore.models.llm.base import Message, Reply, UnreachableError
 from chunkcore.models.llm.metered import MeteredLLM
 
 __all__ = ["OpenAILLM"]
@@ -134,7 +134,8 @@ class OpenAILLM(MeteredLLM):
             raise self._error(error, bool(extra)) from None
         except openai.APIConnectionError as error:
             reason = self._clean(str(error.__cause__ or error))
-            raise ModelError(f"{self._where} cannot be reached ({reason}): is it running at this address?") from None
+            told = f"{self._where} cannot be reached ({reason}): is it running at this address?"
+            raise (UnreachableError if _never_connected(error) else ModelError)(told) from None
         except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
             raise BadAnswerError(
                 f"expected a JSON response, got one that cannot be read ({self._clean(error)})"
@@ -202,6 +203,12 @@ _DEFAULTS = dict(OpenAILLM.__init__.__kwdefaults__ or {})
 
 class _RefusedError(ModelError):
     """A request with a schema was refused: maybe for the schema."""
+
+
+def _never_connected(error: Any) -> bool:
+    """Whether the package's last try found nobody to send the question to."""
+    # By name: it is an error of httpx or of httpx2, as the package's version has it.
+    return type(error.__cause__).__name__ == "ConnectError"
 
 
 def _checked_url(url: str) -> str:
