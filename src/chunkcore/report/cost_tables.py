@@ -1,4 +1,4 @@
-"""What each system cost: time, calls, tokens and money; and the axis that recall is drawn against."""
+"""What each system cost: time, calls, tokens and money; and the axis that quality is drawn against."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CostAxis:
     """A price of each report, NaN where it is not known.
 
     Attributes:
-        title: what a section about it is called, after "Recall against ".
+        title: what a section about it is called, after "Quality against ".
         label: of the axis.
         unit: of a point's value, after the number.
         values: in the order of the reports.
