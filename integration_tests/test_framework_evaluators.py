@@ -270,3 +270,21 @@ def test_haystack_s_inputs_and_sockets_are_checked(inputs):
         evaluate_retriever(pipeline, BENCHMARK, inputs=inputs)
     with pytest.raises(ValueError, match="query_socket is an input's name or a list of names"):
         evaluate_retriever(pipeline, BENCHMARK, query_socket=inputs)
+
+
+def test_other_types_than_the_frameworks_own_are_told():
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack import Document
+    from pydantic import ValidationError
+
+    from chunkadapters.haystack import ChunkcoreLateEmbedder
+    from chunkadapters.llamaindex import ChunkcoreNodeParser
+
+    with pytest.raises(ValidationError, match="options is like"):
+        ChunkcoreNodeParser(options="size")
+    late = ChunkcoreLateEmbedder.__new__(ChunkcoreLateEmbedder)  # without its model, which is not asked
+    with pytest.raises(TypeError, match="list of Documents as documents"):
+        late.run([3], [4])
+    with pytest.raises(TypeError, match="list of Documents as sources"):
+        late.run([Document(content="a")], [4])

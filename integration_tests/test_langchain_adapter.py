@@ -440,3 +440,19 @@ def test_the_example_of_the_readme_runs(capsys):
     assert 0.01 < float(found[2]) < 1
     assert told == "answers located: {'spans': 450}, questions unanswered: 0"
     assert len(Path(langchain_example.__file__).read_text(encoding="utf-8").splitlines()) < 40
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("split_documents", ["abc"], "expects LangChain documents, got str"),
+        ("split_documents", [Document(page_content="abc")], "got one: put it into a list"),
+        ("split_documents", [3], "expected a list of documents, got int"),
+        ("create_documents", [[3]], "expects a list of texts"),
+        ("create_documents", ["abc"], "expects a list of texts"),
+        ("create_documents", [["a"], [None]], "expected one metadata dictionary a text, got NoneType"),
+    ],
+)
+def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
+    with pytest.raises(DataError, match=message):
+        getattr(ChunkcoreTextSplitter(), method)(*given)

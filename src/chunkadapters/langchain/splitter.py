@@ -134,13 +134,22 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._chunker.split_text(text)
 
     def create_documents(self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None) -> list[Document]:
+        if isinstance(texts, str) or not all(isinstance(each, str) for each in _listed(texts, "texts")):
+            raise DataError("create_documents expects a list of texts; split_text takes one text")
         given = metadatas or [{} for _ in texts]
         if len(given) != len(texts):
             raise DataError(f"expected one metadata dictionary a text, got {len(given)} for {len(texts)} texts")
+        if wrong := [type(each).__name__ for each in given if not isinstance(each, dict)]:
+            raise DataError(f"expected one metadata dictionary a text, got {wrong[0]}")
         return self._split((None, text, metadata) for text, metadata in zip(texts, given, strict=True))
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        return self._split((each.id, each.page_content, each.metadata) for each in documents)
+        if isinstance(documents, Document):  # which is iterable, of its fields
+            raise DataError("split_documents expects a list of documents, got one: put it into a list")
+        listed = _listed(documents, "documents")
+        if wrong := [type(each).__name__ for each in listed if not isinstance(each, Document)]:
+            raise DataError(f"split_documents expects LangChain documents, got {wrong[0]}; see create_documents")
+        return self._split((each.id, each.page_content, each.metadata) for each in listed)
 
     def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
         """The chunks of (id, text, metadata) triples."""
@@ -164,6 +173,13 @@ class ChunkcoreTextSplitter(TextSplitter):
                 own["source_id"] = source_id
                 made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
+
+
+def _listed(values: Any, what: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise DataError(f"expected a list of {what}, got {type(values).__name__}") from None
 
 
 def place_of(spans: tuple[Span, ...]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class ChunkcoreNodeParser(NodeParser):
         fields: dict[str, Any] = {
             "chunker": chunker,
             "strategy": strategy,
-            "options": {**(options or {}), **more},
+            "options": {**options, **more} if isinstance(options, Mapping) else options or more,
             "fit_to": fit_to,
             "metadata_aware": metadata_aware,
             "include_metadata": include_metadata,
@@ -150,6 +150,8 @@ class ChunkcoreNodeParser(NodeParser):
     def _configure(cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]) -> ChunkcoreNodeParser:
         """Build the chunker first, so that what is wrong with its options is a validation error."""
         fields = dict(data)
+        if not isinstance(fields.get("options"), Mapping | None):
+            raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
         fit_to = None if fields.get("fit_to") is None else get_embedder(as_model(fields["fit_to"]))
         chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, as_model)
         if strategies().get(chunker.name) is not type(chunker):

@@ -53,9 +53,13 @@ class ChunkcoreLateEmbedder:
             ``{"documents": copies with embeddings}``.
 
         Raises:
+            TypeError: not lists of `Document`.
             DataError: a `ValueError`: a chunk does not stand where it says in one of the sources.
             ModelError: the model failed, or answered with something that is no answer, twice.
         """
+        for name, given in (("documents", documents), ("sources", sources)):
+            if not isinstance(given, list) or not all(isinstance(each, Document) for each in given):
+                raise TypeError(f"ChunkcoreLateEmbedder expects a list of Documents as {name}")
         texts = {each.id: each.content or "" for each in sources}
         vectors = late_vectors([hit_of(each) for each in documents], texts, self._late)
         return {"documents": [replace(each, embedding=row) for each, row in zip(documents, vectors, strict=True)]}
