@@ -206,6 +206,19 @@ def plain_table(reports: Sequence[Report]) -> list[str]:
     return lines
 
 
+def corpus_table(reports: Sequence[Report], k: Depth) -> list[str]:
+    """Recall, Precision and IoU of each corpus by itself; all corpora are searched together all the same."""
+    shown: tuple[MeasureName, ...] = ("Recall", "Precision", "IoU")
+    corpora = {name: count for name, (_, _, count) in reports[0].by_collection(_measure("Recall", k, "token")).items()}
+    heads = [f"{name} ({count})" for name, count in corpora.items()]
+    lines = [f"| strategy | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
+    for key, report in zip(STRATEGIES, reports, strict=True):
+        found = [report.by_collection(_measure(name, k, "token")) for name in shown]
+        cells = [" / ".join(f"{100 * each[corpus][0]:.1f}" for each in found) for corpus in corpora]
+        lines.append(f"| {_name(key)} | {' | '.join(cells)} |")
+    return lines
+
+
 def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-0.0", "+0.0")
 
@@ -299,6 +312,11 @@ def write(shared: Path, cache: Path, model: str) -> list[str]:
         "",
         *plain_table(by_default),
         "",
+        "## Ours, corpus by corpus",
+        "",
+        "Recall / Precision / IoU, percent, of tokens, by the defaults; the number of questions behind each corpus.",
+        "",
+        *(line for k in KS for line in (f"k = {k}:", "", *corpus_table(by_default, k), "")),
         "## Time",
         "",
         *_timing(times, new, seconds),
