@@ -13,7 +13,7 @@ from chunkcore.chunkers.spec import format_spec, parse_chunker
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.textfiles import read_text
 
-__all__ = ["read_specs"]
+__all__ = ["read_specs", "telling_where"]
 
 
 def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker) -> list[str]:
@@ -25,17 +25,17 @@ def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker)
     """
     path = Path(path)
     text = read_text(path)
-    with _told(path):
+    with telling_where(path):
         loader = yaml.SafeLoader(text)
     try:
-        with _told(path):
+        with telling_where(path):
             root = loader.get_single_node()
         entries = root.value if isinstance(root, yaml.SequenceNode) else [root] if root else []
         if not entries:
             raise OptionError(f"{path} names no strategy: write one a line, as in - recursive:size=200")
         found = []
         for entry in entries:
-            with _told(path, entry.start_mark.line + 1):
+            with telling_where(path, entry.start_mark.line + 1):
                 found.append(_spec(entry, loader, check))
         return found
     finally:
@@ -43,7 +43,7 @@ def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker)
 
 
 @contextmanager
-def _told(path: Path, line: int = 0) -> Iterator[None]:
+def telling_where(path: Path, line: int = 0, *, expected: str = "a list of strategies") -> Iterator[None]:
     """Whatever is wrong inside is an `OptionError` that says where: on that line, or on the one that YAML found."""
     try:
         yield
@@ -54,9 +54,10 @@ def _told(path: Path, line: int = 0) -> Iterator[None]:
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise OptionError(f"{path}: {' '.join(str(error).split())}; take it out") from error
     except RecursionError as error:
-        raise OptionError(f"{path}: nested too deeply; expected a list of strategies") from error
+        raise OptionError(f"{path}: nested too deeply; expected {expected}") from error
     except ChunkcoreError as error:
-        raise OptionError(f"{path}, line {line}: {error}") from error
+        place = "" if str(error).startswith(f"{path}, line ") else f"{path}, line {line}: "
+        raise OptionError(f"{place}{error}") from error
     except ValueError as error:  # a date that is none
         raise OptionError(f"{path}, line {line}: {error}; correct it") from error
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.chunkers.configuration import telling_where
+from chunkcore.errors import OptionError
 from chunkcore.evaluation.textfiles import read_text
 from chunkcore.tuning.space import Branch, Parameter, Range, Space, Values
 
@@ -40,41 +39,21 @@ def load_space(path: Path | str) -> Space:
     """
     path = Path(path)
     text = read_text(path)
-    with _told(path):
+    with telling_where(path, expected="strategies with their options"):
         loader = yaml.SafeLoader(text)
     try:
-        with _told(path):
+        with telling_where(path, expected="strategies with their options"):
             root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode) or not root.value:
             raise OptionError(f"{path} names no strategy: write one a line with its options below, as in {_FORM}")
         _refuse_twins(path, root)
         branches: list[Branch] = []
         for key, node in root.value:
-            with _told(path, key.start_mark.line + 1):
+            with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
                 branches += _strategy(path, str(key.value), node, loader)
         return Space(branches=tuple(branches))
     finally:
         loader.dispose()
-
-
-@contextmanager
-def _told(path: Path, line: int = 0) -> Iterator[None]:
-    """Whatever is wrong inside is an `OptionError` that says where: on that line, or on the one that YAML found."""
-    try:
-        yield
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else line
-        raise OptionError(f"{path}, line {line}: {error.problem or 'not YAML'}; correct it") from error
-    except yaml.YAMLError as error:  # a character that YAML does not allow
-        raise OptionError(f"{path}: {' '.join(str(error).split())}; take it out") from error
-    except RecursionError as error:
-        raise OptionError(f"{path}: nested too deeply; expected strategies with their options") from error
-    except ChunkcoreError as error:
-        place = "" if str(error).startswith(f"{path}, line ") else f"{path}, line {line}: "
-        raise OptionError(f"{place}{error}") from error
-    except ValueError as error:  # a date that is none
-        raise OptionError(f"{path}, line {line}: {error}; correct it") from error
 
 
 def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -> list[Branch]:
@@ -91,7 +70,7 @@ def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -
         loader.flatten_mapping(part)  # YAML's merge keys
         parameters = {}
         for key, value in part.value:
-            with _told(path, key.start_mark.line + 1):
+            with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
                 parameters[str(key.value)] = _parameter(str(key.value), loader.construct_object(value, deep=True))
         branch = Branch(strategy=name, parameters=parameters)
         branch.check()
@@ -102,7 +81,7 @@ def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -
 def _refuse_twins(path: Path, node: yaml.MappingNode) -> None:
     seen = set()
     for key, _ in node.value:
-        with _told(path, key.start_mark.line + 1):
+        with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
             if not isinstance(key, yaml.ScalarNode):
                 raise OptionError("a strategy or an option has a plain name")
             if key.value in seen:
