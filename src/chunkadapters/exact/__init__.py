@@ -70,5 +70,5 @@ def exact_chunker(splitter: Any) -> Chunker:
     >>> exact_chunker(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0)).split_text("one two three")
     ['one two', 'three']
     """
-    found: Chunker = getattr(exact(splitter), "chunker")  # noqa: B009
+    found: Chunker = exact(splitter).chunker
     return found

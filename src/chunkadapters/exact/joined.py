@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from chunkcore.chunkers.base import Draft, DraftingChunker
 from chunkcore.document import Span
@@ -60,6 +59,3 @@ class Joined(DraftingChunker):
     def _join_by(self, joiner: str) -> None:
         """What the pieces of this chunker's chunks are joined by: of a class it is one string for all."""
         object.__setattr__(self, "separator", joiner)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
