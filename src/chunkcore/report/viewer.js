@@ -330,7 +330,7 @@ const viewer = (() => {
     showMap();
     by("v-title").textContent = name(state.document);
     const chunks = view.complete ? `${count(view.pieces.length)} chunk${view.pieces.length === 1 ? "" : "s"}, ` : "";
-    by("v-size").textContent = `${chunks}${count(data.documents.sizes[state.document])} characters`;
+    by("v-size").textContent = `${chunks}${count(data.documents.sizes[state.document])} characters${Number(data.ks[chosenK()]) ? "" : "; all that was retrieved is marked, also beyond this depth"}`;
   };
 
   const showFailure = () => {
