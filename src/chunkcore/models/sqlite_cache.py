@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 KEYS_AT_ONCE = 500  # SQLite of old takes 999 parameters
 _MEMORY = ":memory:"
+_SMALLEST = 512  # bytes of a page, the least that a database has
 
 
 class CacheWarning(UserWarning):
@@ -175,8 +176,9 @@ class SqliteCache:
         return _UnusableError(reason) if self._private else _ForeignError(reason)
 
     def _connect(self, path: Path | str) -> sqlite3.Connection:
-        # SQLite takes a file of a few bytes for an empty database, and would write over it.
-        if path != _MEMORY and _header(path)[:16] not in (b"", b"SQLite format 3\0"):
+        # SQLite takes a file of a few bytes for an empty database, and would write over it. Its size is asked for and
+        # it is not opened: closing it would take away the locks by which other processes know that this one has it.
+        if path != _MEMORY and 0 < _size(path) < _SMALLEST:
             raise self._foreign("it is no database")
         connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
         try:
@@ -187,8 +189,10 @@ class SqliteCache:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        # Look first: another program's database is to be left as it is.
-        self._check_identity(connection)
+        # Look first: another program's database is to be left as it is. As one transaction, as another process may be
+        # beginning this very file, whose number would be read before and whose tables after.
+        with transaction(connection, "DEFERRED"):
+            self._check_identity(connection)
         with transaction(connection):
             if self._check_identity(connection) == "empty":
                 for table, columns in self.tables.items():
@@ -276,11 +280,16 @@ def _is_damage(error: Exception) -> bool:
     return isinstance(error, _UnusableError) or type(error) is sqlite3.DatabaseError
 
 
-def _header(path: Path | str) -> bytes:
+def _size(path: Path | str) -> int:
+    """In bytes; 0 where there is no file."""
+    return Path(path).stat().st_size if Path(path).is_file() else 0
+
+
+def _header(path: Path) -> bytes:
     """The first 100 bytes, as many as SQLite's header has; none where there is no file."""
-    if not Path(path).is_file():
+    if not path.is_file():
         return b""
-    with Path(path).open("rb") as file:
+    with path.open("rb") as file:
         return file.read(100)
 
 
@@ -305,9 +314,9 @@ def _retry_while_locked(work: Callable[[], T], seconds: float) -> T:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
+def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[None]:
+    """All of the block, or nothing. A deferred one takes no lock before it reads or writes."""
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
     except BaseException:

@@ -1,0 +1,105 @@
+"""Several processes at one cache: whoever begins, opens and closes it when, nothing is lost and nothing is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from chunkcore.models import EmbeddingCache
+from chunkcore.models.cache import text_key
+
+ONE = np.ones((1, 4), dtype=np.float32)
+
+STORE_AND_CLOSE = """
+import sys
+import numpy as np
+from chunkcore.models.cache import EmbeddingCache, text_key
+
+with EmbeddingCache(sys.argv[1]) as cache:
+    cache.store("m", [text_key(sys.argv[2])], np.ones((1, 4), dtype=np.float32))
+"""
+
+BEGIN_TOGETHER = """
+import multiprocessing, sys, warnings
+import numpy as np
+from pathlib import Path
+from chunkcore.models.cache import EmbeddingCache, text_key
+
+warnings.simplefilter("error")
+folder, processes, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+
+def work(number, barrier, failed):
+    for turn in range(rounds):
+        barrier.wait(60)
+        try:
+            with EmbeddingCache(folder / f"{turn}.sqlite") as cache:
+                key = [text_key(f"{number} of {turn}")]
+                cache.store("m", key, np.ones((1, 4), dtype=np.float32))
+                if (number + turn) % 2:
+                    cache.close()
+                if not cache.fetch("m", key)[0].all():
+                    failed.put(f"{number} lost what it kept in turn {turn}")
+        except BaseException as error:
+            failed.put(repr(error))
+
+context = multiprocessing.get_context("fork")
+barrier, failed = context.Barrier(processes), context.SimpleQueue()
+crowd = [context.Process(target=work, args=(number, barrier, failed)) for number in range(processes)]
+for process in crowd:
+    process.start()
+for process in crowd:
+    process.join()
+while not failed.empty():
+    print(failed.get())
+for turn in range(rounds):
+    with EmbeddingCache(folder / f"{turn}.sqlite") as cache:
+        if len(cache) != processes:
+            print(f"turn {turn}: {len(cache)} of {processes} are there")
+"""
+
+
+def begin_together(folder, processes: int, rounds: int) -> None:
+    command = [sys.executable, "-c", BEGIN_TOGETHER, str(folder), str(processes), str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@needs_fork
+def test_processes_that_begin_one_file_at_the_same_moment_all_keep_theirs_in_it(tmp_path):
+    begin_together(tmp_path, 6, 12)
+
+
+@needs_fork
+@pytest.mark.slow
+def test_so_do_many_of_them_many_times(tmp_path):
+    begin_together(tmp_path, 8, 1000)
+
+
+def test_opening_a_file_twice_keeps_it_from_being_taken_apart_by_another_process(tmp_path):
+    """POSIX takes a process's locks on a file away when it closes the file anywhere, be it only after a look at it.
+
+    Without them another process takes itself for the last one at the file, and removes its log.
+    """
+    path = tmp_path / "cache.sqlite"
+
+    def elsewhere(text: str) -> None:
+        subprocess.run([sys.executable, "-c", STORE_AND_CLOSE, str(path), text], check=True)
+
+    first = EmbeddingCache(path)
+    first.store("m", [text_key("a")], ONE)
+    second = EmbeddingCache(path)
+    elsewhere("b")
+    assert path.with_name("cache.sqlite-wal").exists()
+    first.store("m", [text_key("c")], ONE)
+    elsewhere("d")
+    first.close()
+    second.close()
+    with EmbeddingCache(path) as again:
+        assert again.fetch("m", [text_key(each) for each in "abcd"])[0].tolist() == [True] * 4
