@@ -14,7 +14,7 @@ from chunkcore.chunkers import Auto, Chunker, Code, Html, Markdown
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
 from tests.conftest import shared
-from tests.test_chunker_promises import check_everything
+from tests.promises import check_promises
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 MANUALS = [document for document in load_dataset("lochmere").documents if document.id.endswith(".md")]
@@ -64,13 +64,13 @@ def test_rows_of_a_manual_are_whole_and_stand_under_their_header(document: Docum
 @pytest.mark.parametrize("cls", [Markdown, Auto])
 @by_id
 def test_the_promises_hold_for_manuals(cls: type[Chunker], options: dict[str, int], document: Document) -> None:
-    check_everything(cls(**options), document.text)
+    check_promises(cls(**options), document.text)
 
 
 @pytest.mark.parametrize("options", EVERYDAY, ids=str)
 @by_id
 def test_the_promises_hold_for_pages(options: dict[str, int], document: Document) -> None:
-    check_everything(Html(**options), page_of(document))
+    check_promises(Html(**options), page_of(document))
 
 
 @by_id
@@ -92,7 +92,7 @@ def test_definitions_of_this_package_are_whole(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     chunker = Code(size=300, maximum=2000)
     document = Document(str(path), text)
-    check_everything(chunker, text)
+    check_promises(chunker, text)
     chunks = chunker.chunk(document)
     name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     module = importlib.import_module(name)
@@ -104,7 +104,7 @@ def test_definitions_of_this_package_are_whole(path: Path) -> None:
 
 def test_a_whole_corpus_of_markdown_keeps_the_promises() -> None:
     for path in sorted(shared("data/chroma/corpora").glob("*.md")):
-        check_everything(Markdown(size=200, minimum=50, maximum=300), path.read_text(encoding="utf-8"))
+        check_promises(Markdown(size=200, minimum=50, maximum=300), path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("chunker", [Markdown(), Html(), Code(language="python")], ids=["markdown", "html", "code"])

@@ -6,57 +6,65 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 
-__all__ = ["LOOK_ALIKES", "documents", "hard_text", "prose", "text_with_pieces", "text_with_spans"]
+__all__ = [
+    "GAPS",
+    "GRAPHEMES",
+    "LOOK_ALIKES",
+    "POISON",
+    "RARE_GAPS",
+    "STOPS",
+    "UNSPACED",
+    "WORDS",
+    "documents",
+    "hard_text",
+    "prose",
+    "text_with_pieces",
+    "text_with_spans",
+]
 
 # Special tokens of well-known tokenizers, which in a document are only text.
 LOOK_ALIKES = ("<|endoftext|>", "<|fim_prefix|>", "<|im_start|>", "[CLS]", "[SEP]", "<s>", "</s>")
 
-_WORDS = """the chunk Chunk chunks don't DON'T it's we'll a of retrieval naïve café HTTPServer x_y 3 42 1234567 3.14
+_WRITTEN = """the chunk Chunk chunks don't DON'T it's we'll a of retrieval naïve café HTTPServer x_y 3 42 1234567 3.14
 e.g. http://a.b/c?d=e ... --- == ## | `code` (see [1]) ſtart 'ſ don'ſ слово λόγος مرحبا שלום नमस्ते ภาษาไทย 한국어"""
-_words = st.sampled_from(_WORDS.split())
-_unspaced = st.sampled_from(
-    ["これは日本語の文章です。", "中文没有空格，但是有标点。", "ภาษาไทยไม่มีช่องว่าง", "漢字", "ｶﾀｶﾅ", "𠮷野家", "ﷺ"]
-)
-_graphemes = st.sampled_from(
-    [
-        "👩‍👩‍👧‍👦",
-        "🏳️‍🌈",
-        "🇩🇪🇯🇵",
-        "👍🏽",
-        "😀",
-        "e\u0301",
-        "a\u0323\u0302\u0306",
-        "가",
-        "\u1100\u1161\u11a8",
-        "각",
-        "क्षि",
-        "1️⃣",
-    ]
+WORDS = tuple(_WRITTEN.split())
+UNSPACED = ("これは日本語の文章です。", "中文没有空格，但是有标点。", "ภาษาไทยไม่มีช่องว่าง", "漢字", "ｶﾀｶﾅ", "𠮷野家", "ﷺ")
+GRAPHEMES = (
+    "👩‍👩‍👧‍👦",
+    "🏳️‍🌈",
+    "🇩🇪🇯🇵",
+    "👍🏽",
+    "😀",
+    "e\u0301",
+    "a\u0323\u0302\u0306",
+    "가",
+    "\u1100\u1161\u11a8",
+    "각",
+    "क्षि",
+    "1️⃣",
 )
 # U+0085, U+001C and U+2028 are line ends to some programs only; U+200B is no white space to Python.
-_rare_gaps = st.sampled_from(["\u00a0", "\u3000", "\u2028", "\u2029", "\x85", "\x1c", "\x0c", "\u200b", "\ufeff"])
-_gaps = _rare_gaps | st.sampled_from(
-    [" ", "  ", "   ", "\n", "\n\n", "\n\n\n", "\r\n", "\r\n\r\n", "\r", "\t", " \n", "\n "]
+RARE_GAPS = ("\u00a0", "\u3000", "\u2028", "\u2029", "\x85", "\x1c", "\x0c", "\u200b", "\ufeff")
+GAPS = (" ", "  ", "   ", "\n", "\n\n", "\n\n\n", "\r\n", "\r\n\r\n", "\r", "\t", " \n", "\n ")
+STOPS = (". ", ".", "? ", "! ", "!?", "。", "！", ": ", "; ", ", ", ".\n", ".\n\n", "…", '."', "'s", "'")
+# An unpaired high and low surrogate, and a pair written as two code points.
+POISON = (
+    *LOOK_ALIKES,
+    "\ud800",
+    "\udc00",
+    "\ud83d\ude00",
+    "\udfff\ud800",
+    "\x00",
+    "\x00\x00",
+    "\x7f",
+    "\u202e",
+    "\uffff",
+    "\U0010ffff",
 )
-_stops = st.sampled_from(
-    [". ", ".", "? ", "! ", "!?", "。", "！", ": ", "; ", ", ", ".\n", ".\n\n", "…", '."', "'s", "'"]
-)
-_poison = st.sampled_from(
-    # An unpaired high and low surrogate, and a pair written as two code points.
-    [
-        *LOOK_ALIKES,
-        "\ud800",
-        "\udc00",
-        "\ud83d\ude00",
-        "\udfff\ud800",
-        "\x00",
-        "\x00\x00",
-        "\x7f",
-        "\u202e",
-        "\uffff",
-        "\U0010ffff",
-    ]
-)
+
+_words, _unspaced, _graphemes = st.sampled_from(WORDS), st.sampled_from(UNSPACED), st.sampled_from(GRAPHEMES)
+_gaps = st.sampled_from(RARE_GAPS) | st.sampled_from(GAPS)
+_stops, _poison = st.sampled_from(STOPS), st.sampled_from(POISON)
 _anything = st.text(max_size=8) | st.text(
     st.characters(categories=["Cs", "Mn", "Zs", "Cc", "No", "Lm", "Lt"]), max_size=4
 )

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from chunkcore.boundaries.blocks import Block
 from chunkcore.chunkers import Chunker
 from tests.strategies import hard_text
-from tests.test_chunker_promises import check_everything
 
-__all__ = ["check_blocks", "check_everything", "marked_text", "texts_of"]
+__all__ = ["check_blocks", "marked_text", "texts_of"]
 
 
 def marked_text(marks: Sequence[str], max_parts: int = 40) -> st.SearchStrategy[str]:

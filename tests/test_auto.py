@@ -11,7 +11,8 @@ from chunkcore.boundaries.formats import Format, format_of
 from chunkcore.chunkers import Auto, Chunker, Code, Html, Markdown, Sentence
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
-from tests.structures import check_everything, marked_text
+from tests.promises import check_promises
+from tests.structures import marked_text
 from tests.test_code import PYTHON, SAMPLES
 from tests.test_html import PAGE
 
@@ -109,4 +110,4 @@ def test_chunks_are_those_of_the_strategy_that_is_picked(name: str, text: str, c
 )
 @settings(max_examples=60)
 def test_the_promises_hold_for_any_mixture(text: str) -> None:
-    check_everything(Auto(size=9, minimum=3, maximum=15, counter="words"), text)
+    check_promises(Auto(size=9, minimum=3, maximum=15, counter="words"), text)

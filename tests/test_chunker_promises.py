@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 
 from chunkcore.chunkers import Chunker, build_chunker, format_chunker, parse_chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap
-from chunkcore.document import Chunk, Document
-from chunkcore.errors import SizeError
+from chunkcore.document import Document
 from tests.fakes import FakeEmbedder, FakeLLM
+from tests.promises import check_promises, chunks_of
 from tests.strategies import hard_text
 
 SEMANTIC = SemanticOverlap(threshold=0.2, embedder=FakeEmbedder())
@@ -166,62 +166,17 @@ HARD_TEXTS = {
 }
 
 
-def chunks_of(chunker: Chunker, text: str) -> list[Chunk] | None:
-    """The chunks; None where one grapheme is over a maximum that is promised."""
-    try:
-        return chunker.chunk(Document("d", text))
-    except SizeError:
-        if chunker.hard_maximum is None:
-            raise
-        return None
-
-
-def check_spans(chunker: Chunker, text: str, chunks: list[Chunk]) -> None:
-    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
-    for chunk in chunks:
-        assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
-        if not chunk.derived:
-            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
-        assert chunk.token_count == chunker.token_counter.count(chunk.text)
-        assert chunk.document_id == "d"
-    starts = [chunk.start for chunk in chunks]
-    assert starts == sorted(starts)
-    mirrors_overlap = getattr(chunker, "overlap", 0) and chunker.name == "recursive" and chunker.hard_maximum is None
-    if not mirrors_overlap:  # LangChain's chunks can repeat, once their white space is stripped
-        assert len({chunk.id for chunk in chunks}) == len(chunks)
-
-
-def lost(text: str, chunks: list[Chunk]) -> str:
-    """What is in no chunk, white space aside."""
-    covered = bytearray(len(text))
-    for chunk in chunks:
-        for span in chunk.spans:
-            covered[span.start : span.end] = b"\x01" * len(span)
-    return "".join(c for c, inside in zip(text, covered, strict=True) if not inside and not c.isspace())
-
-
-def check_everything(chunker: Chunker, text: str) -> None:
-    chunks = chunks_of(chunker, text)
-    if chunks is None:
-        return
-    check_spans(chunker, text, chunks)
-    # "drop" loses what it drops, on purpose; the examples only drop white space.
-    assert lost(text, chunks) == ""
-    if chunker.hard_maximum is not None:
-        assert all(chunk.token_count <= chunker.hard_maximum for chunk in chunks)
-
-
 @every_chunker
 @given(text=hard_text())
 @hard
 def test_spans_are_exact_nothing_is_lost_and_the_maximum_holds(chunker: Chunker, text: str) -> None:
-    check_everything(chunker, text)
+    check_promises(chunker, text)
 
 
 @every_chunker
 @pytest.mark.parametrize("text", list(HARD_TEXTS.values()), ids=list(HARD_TEXTS))
 def test_hard_texts_neither_crash_nor_lose(chunker: Chunker, text: str) -> None:
-    check_everything(chunker, text)
+    check_promises(chunker, text)
 
 
 @every_chunker

@@ -12,7 +12,8 @@ from chunkcore.boundaries.code import code_blocks, language_of
 from chunkcore.chunkers import Code
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import OptionError
-from tests.structures import check_blocks, check_everything, marked_text
+from tests.promises import check_promises
+from tests.structures import check_blocks, marked_text
 
 MARKS = [
     *("def f():\n", "    return 1\n", "class A:\n", "class A {\n", "}\n", "{", "}", "(", ")", ";\n", "@d\n", "# c\n"),
@@ -77,7 +78,7 @@ def test_blocks_cover_any_text_in_any_language(language: str, text: str) -> None
 @given(text=marked_text(MARKS))
 @settings(max_examples=20)
 def test_the_promises_hold_for_text_full_of_marks(options: dict[str, Any], text: str) -> None:
-    check_everything(Code(**options), text)
+    check_promises(Code(**options), text)
 
 
 PYTHON = '''"""Tea — 茶."""
@@ -209,7 +210,7 @@ def test_scopes_are_told_in_every_language(language: str) -> None:
     scopes = [chunk.metadata["scope"] for chunk in found]
     assert [scope for number, scope in enumerate(scopes) if not number or scope != scopes[number - 1]] == expected
     assert all(chunk.metadata["language"] == language for chunk in found)
-    check_everything(Code(size=12, language=language, counter="words"), text)
+    check_promises(Code(size=12, language=language, counter="words"), text)
 
 
 @pytest.mark.parametrize("language", list(SAMPLES))
@@ -326,7 +327,7 @@ def test_a_text_unlike_its_language_is_cut_at_blank_lines_and_says_so() -> None:
 @pytest.mark.parametrize("mark", ["(", "{", "[\n", "/* ", "class A {\n", "if a:\n", "`", '"', "<a>", "a(b<", "\0"])
 @pytest.mark.parametrize("language", ["python", "cpp", "typescript"])
 def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(language: str, mark: str) -> None:
-    check_everything(Code(size=100, minimum=10, language=language), mark * 500)
+    check_promises(Code(size=100, minimum=10, language=language), mark * 500)
 
 
 def test_an_unknown_language_is_refused() -> None:

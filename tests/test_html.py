@@ -12,8 +12,9 @@ from chunkcore.boundaries.html import html_blocks
 from chunkcore.chunkers import Html
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import OptionError
-from tests.structures import check_blocks, check_everything, marked_text
-from tests.test_chunker_promises import HARD_TEXTS, check_spans, chunks_of
+from tests.promises import check_promises, check_spans, chunks_of
+from tests.structures import check_blocks, marked_text
+from tests.test_chunker_promises import HARD_TEXTS
 
 MARKS = [
     *("<p>", "</p>", "<div>", "</div>", "<h1>", "</h1>", "<h2>", "</h3>", "<b>", "</b>", "<a href='x>y'>", "</a>"),
@@ -101,7 +102,7 @@ def test_blocks_cover_any_text(text: str) -> None:
 @given(text=marked_text(MARKS))
 @settings(max_examples=40)
 def test_the_promises_hold_for_text_full_of_tags(options: dict[str, Any], text: str) -> None:
-    check_everything(Html(**options), text)
+    check_promises(Html(**options), text)
 
 
 @given(text=marked_text(MARKS))
@@ -117,7 +118,7 @@ def test_text_without_markup_has_exact_spans_and_keeps_the_maximum(text: str) ->
 @pytest.mark.parametrize("text", list(HARD_TEXTS.values()), ids=list(HARD_TEXTS))
 def test_hard_texts_between_tags_lose_nothing(text: str) -> None:
     page = f"<h1>{entities.escape(text)}</h1><p>{entities.escape(text)}<p>end"
-    check_everything(Html(size=30, maximum=40), page)
+    check_promises(Html(size=30, maximum=40), page)
     found = Html(size=30, maximum=40, content="text").split_text(page)
     visible = f"{entities.escape(text)} {entities.escape(text)} end"
     assert "".join(" ".join(found).split()) == "".join(visible.split())
@@ -214,7 +215,7 @@ def test_what_stands_in_a_table_by_mistake_is_cut_with_it() -> None:
     blocks, _ = html_blocks(page)
     assert [page[block.start : block.end] for block in blocks] == ["<table>astray<tr><td>one</table>", "<p>two"]
     page = "<p>before<table>astray<tr><td>1 one<tr><td>2 two</table>after"
-    check_everything(Html(size=2, counter="words"), page)
+    check_promises(Html(size=2, counter="words"), page)
     assert "".join(words(page, 3)).replace(" ", "") == page.replace(" ", "")
 
 
@@ -253,7 +254,7 @@ def test_parts_of_a_term_and_its_description_stay_together() -> None:
 )
 def test_tags_inside_tags_by_the_thousand_neither_crash_nor_lose(mark: str) -> None:
     text = mark * 1000
-    check_everything(Html(size=200, minimum=20), text)
+    check_promises(Html(size=200, minimum=20), text)
     chunks_of(Html(size=200, minimum=20, content="text"), text)
 
 

@@ -15,7 +15,8 @@ from chunkcore.chunkers import Markdown
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import OptionError, SizeError
 from tests.conftest import shared
-from tests.structures import check_blocks, check_everything, marked_text
+from tests.promises import check_promises
+from tests.structures import check_blocks, marked_text
 
 MARKS = [
     *("# ", "## ", "###### x\n", "\n===\n", "\n---\n", "- ", "  - ", "1. ", "10) ", "> ", ">> ", "```\n", "~~~py\n"),
@@ -93,7 +94,7 @@ OPTIONS: list[dict[str, Any]] = [
 @given(text=marked_text(MARKS))
 @settings(max_examples=40)
 def test_the_promises_hold_for_text_full_of_marks(options: dict[str, Any], text: str) -> None:
-    check_everything(Markdown(**options), text)
+    check_promises(Markdown(**options), text)
 
 
 def test_a_heading_opens_its_chunk_and_gives_its_path() -> None:
@@ -261,7 +262,7 @@ def test_fences_and_rows_are_never_cut_while_they_fit(shape: list[tuple[int, int
     ids=lambda text: text[:8],
 )
 def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(text: str) -> None:
-    check_everything(Markdown(size=50, minimum=10, maximum=70), text)
+    check_promises(Markdown(size=50, minimum=10, maximum=70), text)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +290,7 @@ def test_a_grapheme_over_the_maximum_is_an_error() -> None:
 def test_real_documents_are_cut_at_their_structure(name: str) -> None:
     text = shared(f"data/chroma/corpora/{name}").read_text(encoding="utf-8")[:100_000]
     chunker = Markdown(size=200)
-    check_everything(chunker, text)
+    check_promises(chunker, text)
     found = chunker.chunk(Document("d", text))
     titles = re.findall(r"^#{1,6} (.*)$", text, flags=re.MULTILINE)
     assert {title for chunk in found for title in chunk.metadata["headings"]} <= {title.strip() for title in titles}
