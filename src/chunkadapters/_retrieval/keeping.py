@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from chunkadapters._retrieval.pieces import Piece
+from chunkcore.appending import append_lines
 from chunkcore.document import Span
 from chunkcore.errors import DataError
 
@@ -38,13 +40,13 @@ class KeptAnswers:
         self._system = system
         self._settings = settings
         self._known: dict[str, list[Piece]] = {}
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
 
     def __enter__(self) -> KeptAnswers:
         if self._path is None:
             return self
         try:
-            self._file = self._path.open("a+b")
+            self._file = self._path.open("a+b", buffering=0)
             self._file.seek(0)
             data = self._file.read()
         except OSError as error:
@@ -73,10 +75,11 @@ class KeptAnswers:
         if self._file is None:
             return
         try:
-            self._file.write(json.dumps(entry).encode("ascii") + b"\n")
-            self._file.flush()
+            append_lines(self._file, json.dumps(entry).encode("ascii") + b"\n")
         except OSError as error:
-            raise DataError(f"{self._path} cannot be written: {error.strerror or error}") from error
+            raise DataError(
+                f"{self._path} cannot be written: {error.strerror or error}; what was answered before is kept there"
+            ) from error
 
     def _take(self, data: bytes) -> None:
         """Read what is there, and cut off or begin what is not whole. A file of others is left as it is."""

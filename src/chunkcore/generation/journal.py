@@ -14,13 +14,13 @@ import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from chunkcore.appending import append_lines
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.generation.budget import CallBudget
 from chunkcore.models.llm import BadAnswerError, Reply, Usage
@@ -87,7 +87,7 @@ class Journal:
         self._file = None if self.path is None else _opened(self.path)
         if self._file is not None:
             try:
-                self._end = self._read()
+                self._read()
             except BaseException:
                 self._file.close()
                 raise
@@ -215,22 +215,19 @@ class Journal:
         if self._file is None:
             return
         lines = b"".join(json.dumps(entry).encode("ascii") + b"\n" for entry in entries)
+        self._write(lines)
+
+    def _write(self, lines: bytes) -> None:
+        assert self._file is not None
         try:
-            left = memoryview(lines)
-            while left:
-                left = left[self._file.write(left) or 0 :]
-            os.fsync(self._file.fileno())
+            self._end = append_lines(self._file, lines, self._end)
         except (OSError, ValueError) as error:
-            with suppress(OSError, ValueError):  # half a line would damage the next one
-                self._file.truncate(self._end)
-                self._file.seek(self._end)
             raise DataError(
                 f"{self.path} cannot be written ({error}): what is not there would be paid twice"
             ) from error
-        self._end += len(lines)
 
-    def _read(self) -> int:
-        """Take in the file, and return where its last whole line ends."""
+    def _read(self) -> None:
+        """Take in the file, and cut off what follows its last whole line."""
         assert self._file is not None
         end, damaged = 0, 0
         for number, line in enumerate(self._lines(), start=1):
@@ -245,16 +242,12 @@ class Journal:
                 end += len(line)
             else:
                 damaged = damaged or number
-        if not end:
-            self._file.seek(0)
-            self._file.write(_HEADER)
-            end = len(_HEADER)
         if damaged:
             warnings.warn(f"{self.path}: the last line was not finished and is cut off", stacklevel=4)
         self._file.truncate(end)
-        self._file.seek(end)
-        os.fsync(self._file.fileno())
-        return end
+        self._end = self._file.seek(end)
+        if not end:
+            self._write(_HEADER)
 
     def _lines(self) -> list[bytes]:
         assert self._file is not None

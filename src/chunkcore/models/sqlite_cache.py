@@ -1,8 +1,8 @@
 """`SqliteCache`: a file of answers that several processes share. It may fail to help, never to let a run finish.
 
 A cache that is damaged or of another version is set aside (renamed) and a new one begun; where nothing can
-be written the run goes on with memory alone. Both are told by a `CacheWarning`. A file that is not known to
-be ours is neither read further, nor written to, nor renamed: asking for it is an error.
+be written the run goes on with what can be read, and memory. Both are told by a `CacheWarning`. A file that is not
+known to be ours is neither read further, nor written to, nor renamed: asking for it is an error.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ class SqliteCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._disk = self._connect_or_replace(self.path)
         except (OSError, ValueError, sqlite3.Error, _UnusableError) as error:
-            self._warn(f"cannot be used ({error})")
+            self._disk = self._connect_to_read(self.path)
+            self._writable = False
+            self._warn(f"cannot be {'used' if self._disk is None else 'written to'} ({error})")
         except _ForeignError as error:
             raise OptionError(
                 f"{str(self.path)!r} is no cache of {self.contents} ({error}) and was left as it is: name another "
@@ -163,6 +165,28 @@ class SqliteCache:
                 self._must_be_damaged(path, error)
                 self._set_aside(path, error)
             return self._connect(path)
+
+    def _connect_to_read(self, path: Path) -> sqlite3.Connection | None:
+        """The cache where nothing may be written, as on a medium that is mounted so; None where it cannot be read.
+
+        SQLite reads such a file only when it is told that nobody will change it. What a log holds is then not seen, so
+        one with a log is left alone.
+        """
+        try:
+            if os.access(path.parent, os.W_OK) or not _size(path) or _size(f"{path}-wal"):
+                return None
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, ValueError, sqlite3.Error):
+            return None
+        try:
+            if self._check_identity(connection) == "ours":
+                return connection
+        except (sqlite3.Error, _UnusableError, _ForeignError):
+            pass
+        connection.close()
+        return None
 
     def _must_be_damaged(self, path: Path, error: Exception) -> None:
         """Raise the error where it tells of something else than damage, or the file is not known to be ours."""

@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["write_parts", "write_text"]
@@ -24,7 +25,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
     to is written. What is no regular file, such as ``/dev/null`` or a named pipe, is written to as it is.
 
     Raises:
-        OSError: the folder cannot be written to.
+        OSError: the folder cannot be written to, or the disk is full; it names the file.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -46,6 +47,9 @@ def _replace(path: Path, parts: Iterable[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(unfinished)):
+            error.filename = str(path)  # of a full disk none is told, and nobody knows the other one
         raise

@@ -7,11 +7,12 @@ follows from them and the seed alone: no state of a sampler has to be kept, and 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from chunkcore.appending import append_lines
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.textfiles import json_lines
 
@@ -28,15 +29,15 @@ class StudyFile:
         identity: what the trials are of: a study of anything else is refused. Names and plain values.
 
     Raises:
-        DataError: the file is of another search, or no such file.
+        DataError: the file is of another search, no such file, or cannot be written.
         OptionError: another process is at work on it.
-        OSError: it cannot be read or written.
+        OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("ab")
+        self._file = self.path.open("ab", buffering=0)
         try:
             _lock(self._file, self.path)
             self._drop_unfinished()
@@ -61,10 +62,19 @@ class StudyFile:
                 raise DataError(f"{self.path}, line {number}: {error}; {_ADVICE}") from error
 
     def append(self, data: Mapping[str, Any]) -> None:
-        """Add a line, and see it on the disk."""
-        self._file.write(json.dumps(data, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Add a line, and see it on the disk.
+
+        Raises:
+            DataError: it cannot be written; what is there stays.
+        """
+        line = json.dumps(data, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+        try:
+            append_lines(self._file, line)
+        except OSError as error:
+            raise DataError(
+                f"{self.path} cannot be written ({error.strerror or error}): what was tried before is kept, and the "
+                "same command goes on with it"
+            ) from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -100,7 +110,7 @@ _ADVICE = "give another folder for the output, or take the file away to begin an
 _SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
+def _lock(file: FileIO, path: Path) -> None:
     """Keep other processes from the same study, where the system can."""
     try:
         import fcntl

@@ -1,0 +1,189 @@
+"""Disks that are full, or may not be written to: an error that names the file, and what was there stays there."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chunkcore.models
+from chunkadapters._retrieval.keeping import KeptAnswers
+from chunkcore.cli import main
+from chunkcore.errors import DataError
+from chunkcore.generation import Journal
+from chunkcore.models import CacheWarning, EmbeddingCache
+from chunkcore.models.cache import text_key
+from chunkcore.models.llm import LLMCache, Reply
+from chunkcore.report.files import write_text
+from chunkcore.tuning.study_file import StudyFile
+from tests.fakes import FakeEmbedder
+from tests.faults.places import Disk, disk
+
+__all__ = ["disk"]
+
+OLD = [text_key("old")]
+MANY = [text_key(str(number)) for number in range(2000)]
+
+
+def vectors(count: int) -> np.ndarray:
+    return np.ones((count, 64), dtype=np.float32)
+
+
+# ---- caches: the run goes on
+
+
+def test_a_cache_on_a_disk_that_fills_up_keeps_what_it_had_and_the_run_goes_on(disk: Disk) -> None:
+    path = disk.path / "cache.sqlite"
+    with EmbeddingCache(path) as cache:
+        cache.store("m", OLD, vectors(1))
+        disk.fill()
+        with pytest.warns(CacheWarning, match="cannot be written to .*full.* going on with memory alone"):
+            cache.store("m", MANY, vectors(2000))
+        assert cache.fetch("m", [*MANY, *OLD])[0].all()
+    disk.free()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with EmbeddingCache(path) as again:
+            assert again.fetch("m", [*OLD, *MANY[:1]])[0].tolist() == [True, False]
+            again.store("m", MANY[:1], vectors(1))
+        assert len(EmbeddingCache(path)) == 2
+
+
+def test_a_cache_that_a_full_disk_has_no_room_for_is_begun_once_there_is(disk: Disk) -> None:
+    path = disk.path / "cache.sqlite"
+    disk.fill()
+    with pytest.warns(CacheWarning, match="cannot be used .*full"):
+        cache = EmbeddingCache(path)
+    cache.store("m", OLD, vectors(1))
+    assert cache.fetch("m", OLD)[0].all()
+    cache.close()
+    disk.free()
+    with EmbeddingCache(path) as again:
+        again.store("m", OLD, vectors(1))
+    assert len(EmbeddingCache(path)) == 1
+
+
+def test_a_cache_on_a_read_only_disk_is_read(disk: Disk) -> None:
+    embeddings, answers = disk.path / "e.sqlite", disk.path / "a.sqlite"
+    with EmbeddingCache(embeddings) as first, LLMCache(answers) as second:
+        first.store("m", OLD, vectors(1))
+        second.store("m", b"key", "It is.")
+    disk.remount("ro")
+    with pytest.warns(CacheWarning, match="e.sqlite' cannot be written to .* going on with memory alone"):
+        first = EmbeddingCache(embeddings, private=True)
+    with pytest.warns(CacheWarning, match="a.sqlite' cannot be written to"):
+        second = LLMCache(answers)
+    first.store("m", MANY[:1], vectors(1))
+    second.store("m", b"other", "It is not.")
+    assert first.fetch("m", [*OLD, *MANY[:1]])[0].all()
+    assert (second.fetch("m", b"key"), second.fetch("m", b"other")) == ("It is.", "It is not.")
+    assert sorted(each.name for each in disk.path.iterdir()) == ["a.sqlite", "e.sqlite"]
+    first.close()
+    second.close()
+
+
+def test_a_cache_on_a_read_only_disk_whose_log_was_not_taken_in_is_left_alone(disk: Disk) -> None:
+    """Without the log the file may be between two states."""
+    path = disk.path / "e.sqlite"
+    with EmbeddingCache(path) as cache:
+        cache.store("m", OLD, vectors(1))
+    path.with_name("e.sqlite-wal").write_bytes(b"as a killed process leaves it")
+    disk.remount("ro")
+    with pytest.warns(CacheWarning, match="cannot be used"):
+        cache = EmbeddingCache(path)
+    assert not cache.fetch("m", OLD)[0].any()
+    cache.close()
+
+
+# ---- what is written line by line: an error, no half a line, and it goes on later
+
+
+def filled(disk: Disk, add) -> int:
+    """How many lines there was room for on a disk that fills up; the last one is refused."""
+    disk.fill(leave=1)
+    numbers = count()
+    with pytest.raises(DataError, match=rf"{disk.path}/kept\.jsonl cannot be written.*No space left on device"):
+        all(add(number) is None for number in numbers)
+    disk.free()
+    return next(numbers) - 1
+
+
+def test_a_journal_keeps_every_answer_up_to_the_one_that_had_no_room(disk: Disk) -> None:
+    path = disk.path / "kept.jsonl"
+    with Journal(path) as journal:
+
+        def add(number: int) -> None:
+            journal.ask(str(number), 10)
+            journal.answer(str(number), Reply("y" * 200))
+
+        added = filled(disk, add)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no line was torn
+        with Journal(path) as again:
+            assert [again.fetch(str(number)) is not None for number in range(added + 1)] == [True] * added + [False]
+
+
+def test_a_study_keeps_every_trial_up_to_the_one_that_had_no_room(disk: Disk) -> None:
+    path = disk.path / "kept.jsonl"
+    with StudyFile(path, {"seed": 0}) as study:
+        added = filled(disk, lambda number: study.append({"number": number, "scores": "0" * 200}))
+    found: list[int] = []
+    with StudyFile(path, {"seed": 0}) as again:
+        again.read(lambda data: found.append(data["number"]))
+    assert found == list(range(added))
+
+
+def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(disk: Disk) -> None:
+    path = disk.path / "kept.jsonl"
+    with KeptAnswers(path, "system") as kept:
+        added = filled(disk, lambda number: kept.keep(f"{number}?" + " " * 200, []))
+    with KeptAnswers(path, "system") as again:
+        assert [again.fetch(f"{number}?" + " " * 200) for number in range(added + 1)] == [[]] * added + [None]
+
+
+@pytest.mark.parametrize("begin", [Journal, lambda path: StudyFile(path, {}), lambda path: KeptAnswers(path, "s")])
+def test_none_of_them_is_begun_by_halves(disk: Disk, begin) -> None:
+    path = disk.path / "kept.jsonl"
+    disk.fill()
+    with pytest.raises(DataError, match=r"kept\.jsonl cannot be written"), begin(path):
+        pass
+    assert not path.read_bytes()
+    disk.free()
+    with begin(path):
+        assert path.read_bytes().endswith(b"\n")
+
+
+# ---- what is written whole: the old one stays
+
+
+@pytest.mark.parametrize("how", ["full", "read-only"])
+def test_a_file_that_cannot_be_written_stays_and_is_named(disk: Disk, how: str) -> None:
+    path = write_text(disk.path / "page.html", "old")
+    if how == "full":
+        disk.fill()
+    else:
+        disk.remount("ro")
+    with pytest.raises(OSError, match=r"page\.html'$"):
+        write_text(path, "new" * 5000)
+    assert path.read_text() == "old"
+    assert not list(disk.path.glob(".*"))
+
+
+def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_report_stays(
+    disk: Disk, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    output, cache = disk.path / "out", tmp_path / "cache.sqlite"
+    arguments = ["compare", "-s", "recursive:size=200", "-k", "3", "--resamples", "100", "--cache", str(cache)]
+    write_text(output / "report.json", json.dumps("the report of yesterday"))
+    disk.fill(leave=20_000)
+    assert main([*arguments, "-o", str(output)]) == 2
+    told = capfd.readouterr().err.splitlines()[-1]
+    assert told == f"chunkcore: {output}/report.json: No space left on device"
+    assert not list(output.glob(".*"))
+    assert json.loads((output / "report.json").read_text()) == "the report of yesterday"
+    assert len(EmbeddingCache(cache)) > 0  # the dear part of the work is kept
