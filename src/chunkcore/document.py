@@ -5,8 +5,9 @@ All offsets are Python code points of the document's text, half-open: ``text[sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -145,9 +146,11 @@ class Chunk:
     @property
     def id(self) -> str:
         """32 hexadecimal digits, the same in every run: document id + chunker fingerprint + spans (+ derived text)."""
-        places = ",".join(f"{span.start}-{span.end}" for span in self.spans)
-        written = (self.text,) if self.derived else ()  # a passage can have several texts written from it
-        return _digest(self.document_id, self.fingerprint, places, *written)
+        found = _begun(self.document_id, self.fingerprint).copy()
+        found.update(_framed(",".join([f"{span.start}-{span.end}" for span in self.spans])))
+        if self.derived:  # a passage can have several texts written from it
+            found.update(_framed(self.text))
+        return found.hexdigest()
 
     @property
     def embedded_text(self) -> str:
@@ -157,16 +160,17 @@ class Chunk:
     @property
     def content_hash(self) -> str:
         """32 hexadecimal digits of context and text alone: equal where nothing needs embedding again."""
-        return _digest(self.context, self.text)
+        found = blake2b(_framed(self.context), digest_size=16)
+        found.update(_framed(self.text))
+        return found.hexdigest()
 
 
-def _digest(*parts: str) -> str:
-    """A hash of strings in which ("ab", "c") and ("a", "bc") differ; unpaired surrogates are welcome."""
-    return blake2b(b"".join(_prefixed(parts)), digest_size=16).hexdigest()
+@lru_cache(maxsize=64)  # the chunks of a document share them
+def _begun(*parts: str) -> blake2b:
+    return blake2b(b"".join(map(_framed, parts)), digest_size=16)
 
 
-def _prefixed(parts: Iterable[str]) -> Iterable[bytes]:
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        yield len(data).to_bytes(8, "little")
-        yield data
+def _framed(text: str) -> bytes:
+    """Bytes in which ("ab", "c") and ("a", "bc") differ; unpaired surrogates are welcome."""
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(8, "little") + data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -236,17 +237,19 @@ class ChunkcoreNodeParser(NodeParser):
             own = told(chunk, given, origin)
             if len(spans) > 1:
                 own[SPANS] = encode_spans(spans)
-            update: dict[str, Any] = {
-                "id_": id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
-                "text": chunk.text,
-                "metadata": given | own,
-                "relationships": pattern.relationships.copy(),
-                "start_char_idx": start,
-                "end_char_idx": end,
-                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
-                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
-            }
-            nodes.append(pattern.model_copy(update=update))
+            node = copy(pattern)
+            # What pydantic's model_copy(update=...) does, in a third of its time: there are many nodes.
+            vars(node).update(
+                id_=id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
+                text=chunk.text,
+                metadata=given | own,
+                relationships=pattern.relationships.copy(),
+                start_char_idx=start,
+                end_char_idx=end,
+                excluded_embed_metadata_keys=_excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
+                excluded_llm_metadata_keys=_excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
+            )
+            nodes.append(node)
         return nodes
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:

@@ -203,7 +203,8 @@ class ChunkcoreDocumentSplitter:
         for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
             meta = parent_meta()
             meta |= told(chunk, given, parent)
-            meta |= {"source_id": document.id, "split_id": chunk.index}
+            meta["source_id"] = document.id
+            meta["split_id"] = chunk.index
             meta |= place(chunk.spans, "split_idx_", "spans")
             meta["page_number"] = page
             if overlap is not None:
@@ -248,8 +249,8 @@ def _id(chunk: Chunk, taken: set[str]) -> str:
     a store that skips duplicates would keep the old text. Two chunks of a document can have the same span,
     where an overlap is stripped of its white space; their ids differ.
     """
-    named = f"{unused_id(chunk.id, taken)}{chunk.content_hash}"
-    return blake2b(named.encode("ascii"), digest_size=32).hexdigest()
+    named = f"{unused_id(chunk.id, taken)}{len(chunk.context)}:{chunk.context}{chunk.text}"
+    return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
 def _handed_down(meta: dict[str, Any]) -> dict[str, Any]:
