@@ -79,7 +79,7 @@ class Answers:
         lengths = tokens[:, 1] - tokens[:, 0]
         room = left[answer] - running(lengths, answer)
         over = np.flatnonzero((lengths > room) & (room > 0))
-        characters[over, 1] = axis.begins[tokens[over, 0] + room[over]]
+        characters[over, 1] = axis.begin(tokens[over, 0] + room[over])
         # Tokens of one character begin at the same place: where the cut is between them, nothing is left.
         whole = (room > 0) & (characters[:, 1] > characters[:, 0])
         texts = (

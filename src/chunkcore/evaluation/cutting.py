@@ -11,7 +11,8 @@ from typing import Any
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.overlap import SemanticOverlap
-from chunkcore.document import Chunk, Document
+from chunkcore.document import Document
+from chunkcore.evaluation.compact import CompactChunks
 from chunkcore.evaluation.metering import Bill, MeteredEmbedder
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.models.llm import Usage, get_llm
@@ -33,7 +34,7 @@ class Cut:
 
     name: str
     chunker: Chunker
-    chunks: list[Chunk]
+    chunks: CompactChunks
     seconds: float
     bill: Bill
     usage: Usage
@@ -86,11 +87,13 @@ def cut_documents(
         report("chunk", before, total)
         used = _llm_usage(chunker)
         began = time.perf_counter()
-        chunks: list[Chunk] = []
+        chunks = CompactChunks(documents)
+        last = ""
         with metered.billed() as bill:
             for chunk in chunker.chunk_many(documents, workers=threads):
-                if chunks and chunk.document_id != chunks[-1].document_id:
-                    report("chunk", before + place[chunks[-1].document_id], total)
+                if last and chunk.document_id != last:
+                    report("chunk", before + place[last], total)
+                last = chunk.document_id
                 chunks.append(chunk)
         elapsed = time.perf_counter() - began
         seconds = max(elapsed - bill.seconds, 0.0) + metered.cost(bill.texts)

@@ -8,7 +8,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chunkcore.models.base import TokenCountingEmbedder, Vectors
+from chunkcore.models.cache import text_key
 from chunkcore.models.cached import CachedEmbedder
 
 __all__ = ["Bill", "MeteredEmbedder"]
@@ -18,13 +22,13 @@ class Bill:
     """What was asked of a `MeteredEmbedder` for a while.
 
     Attributes:
-        texts: the distinct ones.
+        texts: the keys (`text_key`) of the distinct ones.
         calls: how many batches they were, had none been embedded before.
         seconds: the time that they took then.
     """
 
     def __init__(self) -> None:
-        self.texts: set[str] = set()
+        self.texts: set[bytes] = set()
         self.calls = 0
         self.seconds = 0.0
 
@@ -34,7 +38,7 @@ class MeteredEmbedder:
 
     The time of a call is split among the texts that it embedded or found in the cache for the first time,
     by their length in characters. What a strategy's texts cost is then the same whether another strategy
-    had asked for them before or not.
+    had asked for them before or not. Texts are remembered by their keys: a million of them are a gigabyte.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
@@ -51,8 +55,8 @@ class MeteredEmbedder:
         self.fingerprint = embedder.fingerprint
         self.max_tokens = embedder.max_tokens
         self.symmetric = embedder.symmetric
-        self._costs: dict[str, float] = {}
-        self._tokens: dict[str, int] = {}
+        self._costs: dict[bytes, float] = {}
+        self._tokens: dict[bytes, int] = {}
         self._bill = Bill()
         # One call at a time, so that waiting for another thread's call is not counted as work.
         self._lock = threading.RLock()
@@ -69,27 +73,27 @@ class MeteredEmbedder:
         """How many batches so many distinct texts are."""
         return -(-texts // self.embedder.batch_size)
 
-    def tokens(self, texts: Iterable[str]) -> dict[str, int] | None:
-        """How long each text is to the model; None where it can't say. Each is counted once."""
+    def tokens(self, texts: Sequence[str]) -> NDArray[np.int64] | None:
+        """How long each text is to the model, int64; None where it can't say. Each is counted once."""
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return None
-        new = [text for text in dict.fromkeys(texts) if text not in self._tokens]
+        keys = list(map(text_key, texts))
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
         if new:
-            self._tokens.update(zip(new, self.embedder.count_tokens(new).tolist(), strict=True))
-        return self._tokens
+            self._tokens.update(zip(new, self.embedder.count_tokens(list(new.values())).tolist(), strict=True))
+        return np.fromiter((self._tokens[key] for key in keys), dtype=np.int64, count=len(keys))
 
-    def tokens_read(self, texts: Iterable[str]) -> int | None:
-        """How many tokens the model reads of these texts together; None where it can't say."""
-        distinct = set(texts)
-        known = self.tokens(distinct)
-        if known is None:
+    def tokens_read(self, keys: Iterable[bytes]) -> int | None:
+        """How many tokens the model reads together of texts that it embedded; None where it can't say."""
+        if not isinstance(self.embedder, TokenCountingEmbedder):
             return None
         most = math.inf if self.max_tokens is None else self.max_tokens
-        return int(sum(min(known[text], most) for text in distinct))
+        return int(sum(min(self._tokens[key], most) for key in set(keys)))
 
-    def cost(self, texts: Iterable[str]) -> float:
-        """Seconds that the distinct ones among these texts took."""
-        return sum(self._costs.get(text, 0.0) for text in set(texts))
+    def cost(self, texts: Iterable[str | bytes]) -> float:
+        """Seconds that the distinct ones among these texts, or keys of texts, took."""
+        keys = {text if isinstance(text, bytes) else text_key(text) for text in texts}
+        return sum(self._costs.get(key, 0.0) for key in keys)
 
     @contextmanager
     def billed(self) -> Iterator[Bill]:
@@ -105,10 +109,12 @@ class MeteredEmbedder:
             began = time.perf_counter()
             vectors = embed(texts)
             seconds = time.perf_counter() - began
-            self._bill.calls += self.batches(len(set(texts) - self._bill.texts))
-            self._bill.texts.update(texts)
-            self._bill.seconds += seconds
-            new = [text for text in dict.fromkeys(texts) if text not in self._costs]
-            characters = sum(map(len, new)) or 1
-            self._costs.update((text, seconds * len(text) / characters) for text in new)
+            lengths = {text_key(text): len(text) for text in texts}
+            new = [key for key in lengths if key not in self._costs]
+            characters = sum(lengths[key] for key in new) or 1
+            self._costs.update((key, seconds * lengths[key] / characters) for key in new)
+            self.tokens(texts)
+            self._bill.calls += self.batches(len(lengths.keys() - self._bill.texts))
+            self._bill.texts.update(lengths)
+            self._bill.seconds += time.perf_counter() - began
         return vectors

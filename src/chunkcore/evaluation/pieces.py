@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -44,9 +45,9 @@ class Pieces:
         Raises:
             DataError: a span ends after its document, or a piece is of no known document and has no text.
         """
-        rows: list[tuple[int, int, int, int]] = []
+        rows = array("q")
         texts: dict[int, str] = {}
-        documents: list[int] = []
+        documents = array("q")
         unknown: dict[str, int] = {}
         for number, piece in enumerate(retrieved):
             document = axis.numbers.get(piece.document_id)
@@ -57,7 +58,8 @@ class Pieces:
             else:
                 documents.append(-1 - number)
             if document is not None and piece.spans:
-                rows.extend([(number, document, span.start, span.end) for span in piece.spans])
+                for span in piece.spans:
+                    rows.extend((number, document, span.start, span.end))
             elif piece.text or not piece.spans:
                 texts[number] = piece.text
             else:
@@ -65,10 +67,10 @@ class Pieces:
                     f"{source}: piece {number} is of the document {piece.document_id!r}, which the benchmark does not "
                     "have, and has no text that could be counted: give it one, or the document"
                 )
-        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        table = np.frombuffer(rows, dtype=np.int64).reshape(-1, 4)
         _check(table, axis, source)
         characters = table[:, 2:] + axis.bases[table[:, 1], None]
-        return cls(len(documents), table[:, 0], characters, texts, np.array(documents, dtype=np.int64))
+        return cls(len(documents), table[:, 0], characters, texts, np.frombuffer(documents, dtype=np.int64))
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """Of some pieces (one may come several times) all spans: the place in `pieces`, and the span."""

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.index.multi_vector import chunk_vectors
-from chunkcore.index.search import Indices
+from chunkcore.index.search import Indices, Rows
+from chunkcore.index.vector_file import SelectedRows, keep_vectors
+from chunkcore.lazy import Mapped, blocks
 from chunkcore.models.base import Vectors
+from chunkcore.models.cache import text_key
 from chunkcore.models.late import LateEmbedder
 from chunkcore.progress import Progress
 from chunkcore.retrieval.pool import Pool
 
-__all__ = ["Asked", "RunPool", "Shared"]
+__all__ = ["Asked", "Distinct", "RunPool", "Shared"]
+
+T = TypeVar("T")
 
 
 class Asked:
@@ -38,6 +45,34 @@ class Late(NamedTuple):
     vectors: list[Vectors]
     seconds: float
     tokens: int
+
+
+class Distinct:
+    """The distinct ones of several sequences of texts, in the order in which they come first.
+
+    Attributes:
+        texts: the distinct ones, made when they are asked for.
+        rows: of each sequence, the number of each of its texts among them.
+
+    >>> found = Distinct([["a", "b"], ["c", "b", "a"]])
+    >>> list(found.texts), [rows.tolist() for rows in found.rows]
+    (['a', 'b', 'c'], [[0, 1], [2, 1, 0]])
+    """
+
+    def __init__(self, given: Sequence[Sequence[str]]) -> None:
+        known: dict[bytes, int] = {}
+        owner, place = array("q"), array("q")
+        self.rows: list[Indices] = []
+        for number, texts in enumerate(given):
+            rows = array("q")
+            for at, text in enumerate(texts):
+                row = known.setdefault(text_key(text), len(known))
+                if row == len(owner):
+                    owner.append(number)
+                    place.append(at)
+                rows.append(row)
+            self.rows.append(np.array(rows, dtype=np.int64))
+        self.texts = Mapped(lambda row: given[owner[row]][place[row]], range(len(owner)))
 
 
 class Shared:
@@ -64,21 +99,24 @@ class Shared:
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
     @cached_property
-    def rows(self) -> dict[str, int]:
-        """The row of each distinct text."""
-        rows: dict[str, int] = {}
-        for pool in self.pools:
-            for text in pool.embedded_texts:
-                rows.setdefault(text, len(rows))
-        return rows
+    def distinct(self) -> Distinct:
+        """Each distinct text of all strategies, and which of them each strategy has."""
+        return Distinct([pool.embedded_texts for pool in self.pools])
 
     @cached_property
-    def vectors(self) -> Vectors:
-        """The rows, from one call of the model."""
-        self._watch("embed")
-        vectors = self.metered.embed_documents(list(self.rows))
-        self._report("embed", len(self.rows), len(self.rows))
+    def vectors(self) -> Rows:
+        """A row for each distinct text; a file, where they are many. They are embedded block by block."""
+        texts = self.distinct.texts
+        vectors = keep_vectors(self._embedded(texts), len(texts))
+        self._report("embed", len(texts), len(texts))
         return vectors
+
+    def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
+        done = 0
+        for some in blocks(texts):
+            self._watch("embed", done, len(texts) if len(some) < len(texts) else 0)
+            yield self.metered.embed_documents(some)
+            done += len(some)
 
     @cached_property
     def late(self) -> Late:
@@ -106,8 +144,8 @@ class Shared:
             self._queries = asked, self.metered.embed_queries(queries)
         return self._queries[1]
 
-    def _watch(self, step: str) -> None:
-        self.metered.embedder.progress = lambda done, total: self._report(step, done, total)
+    def _watch(self, step: str, before: int = 0, of: int = 0) -> None:
+        self.metered.embedder.progress = lambda done, total: self._report(step, before + done, of or total)
 
 
 class RunPool(Pool):
@@ -125,9 +163,22 @@ class RunPool(Pool):
         self._asked = Asked()
         yield self._asked
 
-    def vectors(self, *, cluster_only: bool = False) -> tuple[Vectors, Indices]:
+    @property
+    def keys(self) -> set[bytes]:
+        """Of its distinct texts."""
+        return set(map(text_key, self.embedded_texts))
+
+    def distinct_tokens(self) -> NDArray[np.int64] | None:
+        """How long each of its distinct texts is to the embedder; None where it can't say."""
+        shared, own = self._shared, np.unique(self._shared.distinct.rows[self._number])
+        texts = Mapped(shared.distinct.texts.__getitem__, own.tolist())
+        counts = [shared.metered.tokens(some) for some in blocks(texts)]
+        known = [each for each in counts if each is not None]
+        return np.concatenate(known) if known else None
+
+    def vectors(self, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
         self._asked.chunks = True
-        own = self._timed(lambda: self._shared.vectors[[self._shared.rows[text] for text in self.embedded_texts]])
+        own = self._timed(lambda: _selected(self._shared.vectors, self._shared.distinct.rows[self._number]))
         return chunk_vectors(own, self.owners, cluster_only=cluster_only)
 
     def late_vectors(self) -> tuple[Vectors, Indices]:
@@ -139,8 +190,13 @@ class RunPool(Pool):
         self._asked.queries = True
         return self._timed(lambda: self._shared.query_vectors(queries))
 
-    def _timed(self, ask: Callable[[], Vectors]) -> Vectors:
+    def _timed(self, ask: Callable[[], T]) -> T:
         began = time.perf_counter()
         answer = ask()
         self._asked.seconds += time.perf_counter() - began
         return answer
+
+
+def _selected(vectors: Rows, rows: Indices) -> Rows:
+    """An array's rows as an array; a file's, read when they are searched."""
+    return vectors[rows] if isinstance(vectors, np.ndarray) else SelectedRows(vectors, rows)

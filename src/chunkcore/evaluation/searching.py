@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chunkcore.document import Chunk
 from chunkcore.evaluation.measures import Measure, budget_of
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer
+from chunkcore.lazy import Mapped
 from chunkcore.retrieval.base import SearchMethod
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
@@ -32,7 +34,7 @@ def answer_all(
         scorer: its benchmark's queries are asked.
         measures: what will be scored.
     """
-    pieces = [Retrieved(each.document_id, each.spans, 0.0, each.text, id=each.id) for each in pool.chunks]
+    pieces = Mapped(_piece, pool.chunks)
     depth = _depth(scorer, pieces, measures)
     budget = max([0, *(budget_of(measure.k) or 0 for measure in measures if measure.k is not None)])
     sizes = scorer.token_counts(pieces) if budget else np.empty(0, dtype=np.int64)
@@ -64,6 +66,10 @@ def _wants_more(found: Ranked, depth: int, sizes: np.ndarray[tuple[int], np.dtyp
     full = found.counts >= depth
     tokens = np.where(found.indices >= 0, sizes[found.indices], 0).sum(axis=1)
     return bool((full & (tokens < budget)).any())
+
+
+def _piece(chunk: Chunk) -> Retrieved:
+    return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
 
 
 def _scored(piece: Retrieved, score: float) -> Retrieved:

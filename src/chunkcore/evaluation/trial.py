@@ -16,6 +16,8 @@ from chunkcore.evaluation.pools import Asked, RunPool, Shared
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.searching import answer_all
+from chunkcore.lazy import blocks
+from chunkcore.models.cache import text_key
 from chunkcore.models.llm import Prices
 from chunkcore.retrieval import SearchMethod
 from chunkcore.tokens import TokenCounter
@@ -70,10 +72,11 @@ class Trial:
         """
         with self.pool.noted() as asked:
             run, seconds = answer_all(self.name, self.pool, self.method, scorer, wanted)
-        cost = self._cost(asked, scorer, shared)
         metered = shared.metered
+        own = self.pool.keys if asked.chunks else set()
+        cost = self._cost(asked, own, scorer, shared)
         questions = [query.text for query in scorer.benchmark.queries]
-        embed = metered.cost(self.pool.embedded_texts) if asked.chunks else 0.0
+        embed = metered.cost(own)
         embed += shared.late.seconds if asked.late else 0.0
         embed += metered.cost(questions) if asked.queries else 0.0
         search = max(seconds - asked.seconds, 0.0)
@@ -81,13 +84,12 @@ class Trial:
         report = scorer.score(run, wanted)
         return replace(report, chunks=self._statistics(asked, scorer.counter, metered), cost=prices.add(cost, self.cut))
 
-    def _cost(self, asked: Asked, scorer: Scorer, shared: Shared) -> Cost:
+    def _cost(self, asked: Asked, own: set[bytes], scorer: Scorer, shared: Shared) -> Cost:
         """What this strategy and this search take of models."""
         metered, bill = shared.metered, self.cut.bill
-        own = set(self.pool.embedded_texts) if asked.chunks else set()
         texts = own | bill.texts
         tokens = metered.tokens_read(texts)
-        queries = {query.text for query in scorer.benchmark.queries} if asked.queries else set()
+        queries = {text_key(query.text) for query in scorer.benchmark.queries} if asked.queries else set()
         documents = shared.documents if asked.late else ()
         if asked.late and tokens is not None:
             tokens += shared.late.tokens
@@ -108,13 +110,12 @@ class Trial:
     def _statistics(self, asked: Asked, counter: TokenCounter, metered: MeteredEmbedder) -> ChunkStatistics:
         chunks = self.cut.chunks
         if self.cut.chunker.token_counter == counter:
-            lengths = np.array([chunk.token_count for chunk in chunks], dtype=np.int64)
+            lengths = chunks.token_counts
         else:
-            lengths = counter.count_many([chunk.text for chunk in chunks])
+            lengths = np.concatenate([counter.count_many([chunk.text for chunk in some]) for some in blocks(chunks)])
         most = metered.max_tokens
-        texts = list(dict.fromkeys(self.pool.embedded_texts))
-        known = metered.tokens(texts) if asked.chunks and most is not None else None
+        known = self.pool.distinct_tokens() if asked.chunks and most is not None else None
         if known is None or most is None:
             return ChunkStatistics(lengths)
-        over = np.array([known[text] - most for text in texts], dtype=np.int64)
+        over = known - most
         return ChunkStatistics(lengths, int((over > 0).sum()), int(np.maximum(over, 0).sum()))

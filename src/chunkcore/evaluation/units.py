@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -56,13 +57,13 @@ class StartAxis:
     def __init__(
         self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
     ) -> None:
-        found = [starts(document.text) for document in documents]
-        bases = characters.bases.tolist()
-        self.begins: Numbers = np.concatenate(
-            [np.empty(0, dtype=np.int64), *(base + each for base, each in zip(bases, found, strict=True))]
-        )
+        # 200 million tokens are 0.8 GB in 32 bits, and an array that grows where it stands is never there twice.
+        begins = array("I" if characters.size < 2**32 else "Q")
+        for base, document in zip(characters.bases.tolist(), documents, strict=True):
+            begins.frombytes((base + starts(document.text)).astype(begins.typecode).tobytes())
+        self._begins = np.frombuffer(begins, dtype=begins.typecode)
         self._characters = characters
-        self.size = len(self.begins)
+        self.size = len(self._begins)
 
     def ranges(self, characters: Ranges) -> Ranges:
         """Of each range of the character axis the units that begin in it.
@@ -70,12 +71,18 @@ class StartAxis:
         A range inside of one unit, in which none begins, is that unit: whoever retrieves a part of a
         token pays for it, and evidence of a few letters is never evidence of nothing.
         """
-        first = np.searchsorted(self.begins, characters[:, 0], side="left")
-        after = np.searchsorted(self.begins, characters[:, 1], side="left")
-        least = np.searchsorted(
-            self.begins, self._characters.bases[self._characters.documents(characters)], side="left"
-        )
+        first = self._first_from(characters[:, 0])
+        after = self._first_from(characters[:, 1])
+        least = self._first_from(self._characters.bases[self._characters.documents(characters)])
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
+
+    def begin(self, units: Numbers) -> Numbers:
+        """The character at which each of some units begins."""
+        return self._begins[units].astype(np.int64)
+
+    def _first_from(self, characters: Numbers) -> Numbers:
+        """The first unit that begins at a character or after it; searched in the axis' own type, or it is copied."""
+        return np.searchsorted(self._begins, characters.astype(self._begins.dtype), side="left")
 
 
 class DocumentAxis:

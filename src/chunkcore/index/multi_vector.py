@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.run import Retrieved
-from chunkcore.index.search import Indices, top_k
+from chunkcore.index.search import Indices, Rows, as_rows, top_k
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import check_vectors, embed
 
@@ -96,7 +96,7 @@ def searched_texts(chunks: Sequence[Chunk]) -> tuple[list[str], Indices]:
     return texts, np.array(owners, dtype=np.int64)
 
 
-def chunk_vectors(vectors: Vectors, owners: Indices, *, cluster_only: bool = False) -> tuple[Vectors, Indices]:
+def chunk_vectors(vectors: Rows, owners: Indices, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
     """The rows that are searched, and whose each is: those given, and for each owner of several one more, their mean.
 
     Args:
@@ -112,16 +112,17 @@ def chunk_vectors(vectors: Vectors, owners: Indices, *, cluster_only: bool = Fal
     if len(firsts) == len(owners):
         return vectors, owners
     counts = np.diff(firsts, append=len(owners))
-    means = np.add.reduceat(vectors.astype(np.float64), firsts, axis=0) / counts[:, None]
+    held = np.asarray(vectors)
+    means = np.add.reduceat(held.astype(np.float64), firsts, axis=0) / counts[:, None]
     several = counts > 1
     kept = np.repeat(~several, counts) if cluster_only else np.ones(len(owners), dtype=np.bool_)
-    rows = np.concatenate((vectors[kept], means[several].astype(np.float32)))
+    rows = np.concatenate((held[kept], means[several].astype(np.float32)))
     whose = np.concatenate((owners[kept], owners[firsts][several]))
     order = np.argsort(whose, kind="stable")
     return rows[order], whose[order]
 
 
-def top_k_owners(queries: ArrayLike, vectors: ArrayLike, owners: ArrayLike, k: int) -> tuple[Indices, Vectors]:
+def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Indices, Vectors]:
     """The `k` owners that are nearest to each query by the best of their vectors, best first: `top_k` by owner.
 
     Of equal ones the lower number comes first. The search takes more vectors, doubling their number, for the queries
@@ -148,7 +149,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike, owners: ArrayLike, k: i
     if k < 1:
         raise OptionError(f"k is at least 1, got {k}")
     whose = np.asarray(owners, dtype=np.int64)
-    rows, left = np.asarray(vectors), np.asarray(queries)
+    rows, left = as_rows(vectors), np.asarray(queries)
     if len(whose) != len(rows):
         raise ModelError(f"there are {len(rows)} vectors and {len(whose)} owners: expected one owner a vector")
     count = int(whose[-1]) + 1 if len(whose) else 0

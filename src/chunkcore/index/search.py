@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Protocol, runtime_checkable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import Vectors
 
-__all__ = ["top_k"]
+__all__ = ["Best", "Indices", "Rows", "as_rows", "top_k"]
 
 Indices = NDArray[np.int64]
 
 
-def top_k(queries: ArrayLike, vectors: ArrayLike, k: int, *, block_bytes: int = 64 * 2**20) -> tuple[Indices, Vectors]:
+@runtime_checkable
+class Rows(Protocol):
+    """A matrix of floats that is read a slice of rows at a time: an array, or a file that memory need not hold."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> NDArray[np.floating]: ...
+
+
+def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
     """The `k` vectors nearest to each query, best first; of equal ones the lower index first.
 
     A float32 matrix product finds the candidates; these are scored again in float64 by a sum whose order
@@ -23,7 +35,7 @@ def top_k(queries: ArrayLike, vectors: ArrayLike, k: int, *, block_bytes: int = 
 
     Args:
         queries: shape (q, d).
-        vectors: shape (n, d).
+        vectors: shape (n, d); an array, or `Rows` that are read block by block, such as a `VectorFile`.
         k: how many are wanted; where n is less, there are n.
         block_bytes: about how much memory the search may take beside its arguments and its answer.
 
@@ -42,78 +54,90 @@ def top_k(queries: ArrayLike, vectors: ArrayLike, k: int, *, block_bytes: int = 
     """
     if k < 1 or block_bytes < 1:
         raise OptionError(f"k and block_bytes are at least 1, got k={k}, block_bytes={block_bytes}")
-    left, right = _matrix(queries, "queries"), _matrix(vectors, "vectors")
+    left, right = np.asarray(_matrix(queries, "queries")), _matrix(vectors, "vectors")
     if len(left) and len(right) and left.shape[1] != right.shape[1]:
         raise ModelError(
             f"queries have {left.shape[1]} dimensions and vectors {right.shape[1]}: embed both with the same model"
         )
     k = min(k, len(right))
-    indices = np.zeros((len(left), k), dtype=np.int64)
-    scores = np.zeros((len(left), k), dtype=np.float32)
-    if indices.size:
-        step, width = _block_shape(len(left), len(right), left.shape[1], k, block_bytes)
-        for start in range(0, len(left), step):
-            block = slice(start, start + step)
-            indices[block], scores[block] = _search(left[block], right, k, width, block_bytes)
-    return indices, scores
+    best = Best.none(len(left), k)
+    if best.indices.size:
+        held, step, width = _block_shape(len(left), len(right), left.shape[1], k, block_bytes)
+        for start in range(0, len(left), held):
+            some = slice(start, start + held)
+            _search(left[some], right, Best(best.indices[some], best.scores[some]), step, width, block_bytes)
+    return best
 
 
-def _matrix(values: ArrayLike, what: str) -> NDArray[np.floating]:
-    matrix = np.asarray(values)
-    if matrix.dtype.kind != "f":
+def as_rows(values: ArrayLike | Rows) -> Rows:
+    """An array of what is array-like; rows that are read a slice at a time are handed back."""
+    return values if isinstance(values, Rows) else np.asarray(values)
+
+
+def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
+    matrix = as_rows(values)
+    if isinstance(matrix, np.ndarray) and matrix.dtype.kind != "f":
         matrix = matrix.astype(np.float64)
-    if matrix.ndim != 2:
+    if len(matrix.shape) != 2:
         raise ModelError(f"{what} are a matrix with one row each, got an array of shape {matrix.shape}")
     if not all(np.isfinite(matrix[i : i + 4096]).all() for i in range(0, len(matrix), 4096)):
         raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
     return matrix
 
 
-def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int]:
-    """Queries and vectors a block, so that vectors in float32, the (partly copied) scores and the bests fit."""
-    step = max(1, min(queries, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
+def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int, int]:
+    """Queries held in float32, and queries and vectors a block.
+
+    So that those, vectors in float32, the (partly copied) scores and the bests fit.
+    """
+    held = max(1, min(queries, block_bytes // (16 * dimensions)))
+    step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
     width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
-    return step, width
+    return held, step, width
 
 
-class _Best:
-    """The `k` best of each of some queries so far: rows, columns and scores, sorted by row, score and column."""
+class Best(NamedTuple):
+    """The best of each query so far, best first: int64 and float32, each of shape (queries, k); -1, -inf for none."""
 
-    def __init__(self, queries: int, k: int) -> None:
-        self.k = k
-        self.rows = np.empty(0, dtype=np.int64)
-        self.columns = np.empty(0, dtype=np.int64)
-        self.scores = np.empty(0, dtype=np.float32)
-        self.worst = np.full(queries, -np.inf, dtype=np.float32)
+    indices: Indices
+    scores: Vectors
 
-    def add(self, rows: Indices, columns: Indices, scores: Vectors) -> None:
-        rows = np.concatenate((self.rows, rows))
-        columns = np.concatenate((self.columns, columns))
-        scores = np.concatenate((self.scores, scores))
-        order = np.lexsort((columns, -scores, rows))
+    @classmethod
+    def none(cls, queries: int, k: int) -> Best:
+        return cls(np.full((queries, k), -1, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
+
+    def add(self, rows: Indices, indices: Indices, scores: Vectors) -> None:
+        """Let candidates in, each of the query `rows` beside it; of equal ones the lower index stays ahead."""
+        new = np.unique(rows)
+        held, place = np.nonzero(self.indices[new] >= 0)
+        rows = np.concatenate((new[held], rows))
+        indices = np.concatenate((self.indices[new[held], place], indices))
+        scores = np.concatenate((self.scores[new[held], place], scores))
+        order = np.lexsort((indices, -scores, rows))
         rows = rows[order]
         rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        order, rows, rank = order[rank < self.k], rows[rank < self.k], rank[rank < self.k]
-        self.rows, self.columns, self.scores = rows, columns[order], scores[order]
-        # Of a query that has k, what is below the last of them has no way in any more.
-        self.worst[rows[rank == self.k - 1]] = self.scores[rank == self.k - 1]
+        kept = rank < self.indices.shape[1]
+        rows, rank, order = rows[kept], rank[kept], order[kept]
+        self.indices[rows, rank] = indices[order]
+        self.scores[rows, rank] = scores[order]
 
 
-def _search(
-    queries: NDArray[np.floating], vectors: NDArray[np.floating], k: int, width: int, block_bytes: int
-) -> tuple[Indices, Vectors]:
-    """`top_k` of one block of queries: exact bests so far, block of vectors after block of vectors."""
+def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
+    """Let each query's best in, block of vectors after block of vectors."""
     unit_queries = _unit(queries)
+    k = best.indices.shape[1]
     margin = _rounding_margin(vectors.shape[1])
     pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
-    best = _Best(len(queries), k)
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
-        rows, columns = _candidates(unit_queries @ _unit(block).T, k, margin, best.worst)
-        for some in range(0, len(rows), pairs_at_once):
-            left, right = rows[some : some + pairs_at_once], columns[some : some + pairs_at_once]
-            best.add(left, right + start, _exact(queries[left], block[right]))
-    return best.columns.reshape(len(queries), k), best.scores.reshape(len(queries), k)
+        unit_block = _unit(block).T
+        for first in range(0, len(queries), step):
+            some = slice(first, first + step)
+            # Of a query that has k, what is below the last of them has no way in any more.
+            rows, columns = _candidates(unit_queries[some] @ unit_block, k, best.scores[some, -1] - margin, margin)
+            for part in range(0, len(rows), pairs_at_once):
+                left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
+                best.add(left, right + start, _exact(queries[left], block[right]))
 
 
 def _rounding_margin(dimensions: int) -> float:
@@ -137,12 +161,15 @@ def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return norms
 
 
-def _candidates(rough: Vectors, k: int, margin: float, worst: Vectors) -> tuple[Indices, Indices]:
-    """Rows and columns that may be among the `k` best of their row, in order."""
-    least = worst - margin
-    if rough.shape[1] > k:
-        least = np.maximum(least, -np.partition(-rough, k - 1, axis=1)[:, k - 1] - margin)
-    rows, columns = np.nonzero(rough >= least[:, None])
+def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Indices, Indices]:
+    """Rows and columns that may be among the `k` best of their row, in order: none is under the row's least."""
+    near = rough >= least[:, None]
+    # Late blocks have few that are near; to find the k-th best of a row takes longer than the product.
+    many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
+    if len(many):
+        own = rough[many]
+        near[many] &= own >= np.partition(own, -k, axis=1)[:, -k, None] - margin
+    rows, columns = np.nonzero(near)
     return rows, columns
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chunkcore.index.multi_vector import top_k_owners
-from chunkcore.index.search import Indices
-from chunkcore.models.base import Embedder, Vectors
+from chunkcore.index.search import Indices, Rows
+from chunkcore.models.base import Embedder
 from chunkcore.models.token_embedder import get_token_embedder
 from chunkcore.retrieval.base import Search, register_search
 from chunkcore.retrieval.pool import Pool
@@ -57,7 +57,7 @@ class Late(Search):
 @dataclass(frozen=True)
 class _ByVectors:
     pool: Pool
-    vectors: Vectors
+    vectors: Rows
     owners: Indices
 
     def search(self, queries: Sequence[str], k: int) -> Ranked:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError
 from chunkcore.index.multi_vector import chunk_vectors, searched_texts
-from chunkcore.index.search import Indices
+from chunkcore.index.search import Indices, Rows
+from chunkcore.lazy import Mapped
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import embed
 from chunkcore.models.late import LateEmbedder
@@ -34,25 +36,22 @@ class Pool:
     def __init__(
         self, chunks: Sequence[Chunk], *, documents: Sequence[Document] = (), embedder: Embedder | str = DEFAULT_MODEL
     ) -> None:
-        for chunk in chunks:
-            if not isinstance(chunk, Chunk):
-                raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
         self.chunks = chunks
         self.documents = documents
         self._embedder = embedder
-        self.embedded_texts, self.owners = searched_texts(chunks)
+        self.embedded_texts, self.owners = _searched_texts(chunks)
 
     @property
     def embedder(self) -> Embedder:
         """Of chunks and queries."""
         return get_embedder(self._embedder)
 
-    @cached_property
-    def texts(self) -> list[str]:
+    @property
+    def texts(self) -> Sequence[str]:
         """Of each chunk its context, where it has one, and its text: what searches by words read."""
-        return [chunk.embedded_text for chunk in self.chunks]
+        return Mapped(attrgetter("embedded_text"), self.chunks)
 
-    def vectors(self, *, cluster_only: bool = False) -> tuple[Vectors, Indices]:
+    def vectors(self, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
         """The rows that are searched, and which chunk each is of, ascending; see `chunk_vectors`.
 
         Raises:
@@ -64,7 +63,7 @@ class Pool:
     def _vectors(self) -> Vectors:
         return embed(self.embedder, self.embedded_texts)
 
-    def late_vectors(self) -> tuple[Vectors, Indices]:
+    def late_vectors(self) -> tuple[Rows, Indices]:
         """One row a chunk, the mean of its tokens as they were read with their document; and 0, 1, 2, ...
 
         Raises:
@@ -85,3 +84,15 @@ class Pool:
             ModelError: the model failed, or answered with something that is no answer, twice.
         """
         return embed(self.embedder, queries, queries=True)
+
+
+def _searched_texts(chunks: Sequence[Chunk]) -> tuple[Sequence[str], Indices]:
+    """`searched_texts`, made when they are asked for where each chunk has one."""
+    segmented = False
+    for chunk in chunks:
+        if not isinstance(chunk, Chunk):
+            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
+        segmented = segmented or bool(chunk.segments)
+    if segmented:
+        return searched_texts(chunks)
+    return Mapped(attrgetter("embedded_text"), chunks), np.arange(len(chunks), dtype=np.int64)

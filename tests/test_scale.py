@@ -1,0 +1,151 @@
+"""What a large run may not hold: a `Chunk` a chunk, a text twice, all vectors at once; and results stay the same."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import parse_chunker
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.evaluation import pools
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.compact import CompactChunks
+from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.scoring import Scorer
+from chunkcore.evaluation.units import CharacterAxis, StartAxis
+from chunkcore.index import vector_file
+from chunkcore.lazy import blocks
+from chunkcore.models.base import Vectors
+from tests.fakes import FakeEmbedder
+
+FOX = Document("fox.txt", "The quick fox naps. The crow 🐦 watches it.")
+HEN = Document("hen.txt", "A hen\ud800 sits.")
+
+SPANS = st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda pair: Span(pair[0], pair[0] + pair[1]))
+
+
+@st.composite
+def chunks(draw: st.DrawFn) -> Chunk:
+    document = draw(st.sampled_from([FOX, HEN, Document("elsewhere.txt", "What the run does not have." * 2)]))
+    spans = tuple(draw(st.lists(SPANS, min_size=1, max_size=2)))
+    text = draw(st.sampled_from(["".join(span.slice(document.text) for span in spans), "rewritten"]))
+    return Chunk(
+        document.id,
+        draw(st.integers(0, 3)),
+        spans,
+        text,
+        draw(st.integers(0, 9)),
+        draw(st.sampled_from(["", "A title"])),
+        draw(st.sampled_from([{}, {"heading": "One"}])),
+        draw(st.sampled_from(["", "f1", "f2"])),
+        draw(st.sampled_from([(), ((Span(0, 3),),)])),
+        draw(st.booleans()),
+    )
+
+
+@given(st.lists(chunks(), max_size=8))
+def test_compact_chunks_are_the_chunks(given_chunks: list[Chunk]) -> None:
+    compact = CompactChunks([FOX, HEN])
+    for chunk in given_chunks:
+        compact.append(chunk)
+    assert list(compact) == given_chunks
+    assert [chunk.id for chunk in compact[1:]] == [chunk.id for chunk in given_chunks[1:]]
+    assert compact.token_counts.tolist() == [chunk.token_count for chunk in given_chunks]
+    if given_chunks:
+        assert compact[-1] == given_chunks[-1]
+    with pytest.raises(IndexError):
+        compact[len(given_chunks)]
+
+
+def test_a_plain_chunk_takes_a_few_numbers() -> None:
+    story = Document("story.txt", "The hen sits. " * 20_000)
+    tracemalloc.start()
+    compact = CompactChunks([story])
+    for chunk in parse_chunker("fixed_token:size=4,counter=words").chunk(story):
+        compact.append(chunk)
+    del chunk
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(compact) == 15_000
+    assert held < 100 * len(compact)
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    draw = np.random.default_rng(0)
+    words = np.array(["hen", "crow", "fox", "oak", "rain", "bread", "ferry", "noon", "cloth", "flour"])
+    documents = [Document(f"d{number}", " ".join(draw.choice(words, 300))) for number in range(6)]
+    queries = []
+    for number in range(20):
+        document = documents[number % 6]
+        start = int(draw.integers(0, len(document.text) - 40))
+        span = Span(start, start + 40)
+        queries.append(Query(f"q{number}", span.slice(document.text), (Evidence(document.id, span),)))
+    return Benchmark("drawn", documents, queries)
+
+
+class SeesBlocks(FakeEmbedder):
+    """Remembers the most texts that it was given at once."""
+
+    most = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.most = max(self.most, len(texts))
+        return super().embed_documents(texts)
+
+
+SPECS = ("fixed_token:size=9,counter=words", "recursive:size=9,counter=words", "sentence:size=30,counter=words")
+
+
+def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of five texts, and every vector on disk, where a small run has one block and an array."""
+
+    def reports() -> list[dict]:
+        model = SeesBlocks()
+        made = run_chunkers(
+            benchmark, [parse_chunker(spec) for spec in SPECS], model, ks=(3, "min", "40tok"), counter="words"
+        )
+        assert len(model.texts) == len(set(model.texts))
+        plain = [each.to_dict() for each in made]
+        for each in plain:
+            each["seconds"] = each["cost"]["seconds"] = 0
+            each["cost"]["embedder_calls"] = 0
+        return [*plain, {"most": model.most}]
+
+    whole = reports()
+    monkeypatch.setattr(pools, "blocks", lambda items: blocks(items, 5))
+    monkeypatch.setattr(vector_file.keep_vectors, "__kwdefaults__", {"memory_bytes": 0})
+    apart = reports()
+    assert whole[:-1] == apart[:-1]
+    assert whole[-1]["most"] > apart[-1]["most"] == 20  # the questions: chunks came five at a time
+
+
+def test_the_token_axis_is_held_in_32_bits_and_counts_the_same(benchmark: Benchmark) -> None:
+    scorer = Scorer(benchmark, counter="words")
+    narrow = scorer.tokens
+    characters = CharacterAxis(benchmark.documents)
+    characters.size = 2**40  # as of a terabyte
+    wide = StartAxis(characters, benchmark.documents, scorer.counter.boundaries)
+    ranges = np.array([[0, 30], [5, 6], [200, 900], [characters.bases[3], characters.bases[5]]])
+    np.testing.assert_array_equal(narrow.ranges(ranges), wide.ranges(ranges))
+    assert narrow.size == wide.size == 6 * 300
+
+
+def test_progress_of_blocks_goes_up_to_all_texts(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "blocks", lambda items: blocks(items, 50))
+    told: list[tuple[int, int]] = []
+    run_chunkers(
+        benchmark,
+        [parse_chunker(SPECS[0])],
+        FakeEmbedder(),
+        ks=(3,),
+        counter="words",
+        progress=lambda step, done, total: told.append((done, total)) if step == "embed" else None,
+    )
+    assert told == sorted(told)
+    assert {total for _, total in told} == {told[-1][0]}

@@ -1,0 +1,139 @@
+"""Vectors in shards or in files: the answer is the one that a single array in memory would give."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.index import top_k
+from chunkcore.index.shards import Shard, merge, top_k_shards
+from chunkcore.index.vector_file import SelectedRows, VectorFile, keep_vectors
+from tests.test_index import vectors_with_repeats
+
+
+def shards_of(vectors: np.ndarray, cuts: Iterable[int]) -> list[Shard]:
+    """Neighbouring shards; where a cut comes twice, one of them is empty."""
+    edges = [0, *sorted(min(cut, len(vectors)) for cut in cuts), len(vectors)]
+    return [Shard(start, vectors[start:stop]) for start, stop in pairwise(edges)]
+
+
+def shuffled(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """A mapper whose answers come in another order."""
+    waiting = list(items)
+    random.Random(len(waiting)).shuffle(waiting)
+    return map(function, waiting)
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 90),
+    st.integers(1, 12),
+    st.integers(0, 6),
+    st.integers(1, 40),
+    st.lists(st.integers(0, 90), max_size=9),
+    st.sampled_from([map, shuffled]),
+)
+def test_any_shards_in_any_order_find_what_one_search_finds(seed, count, dimensions, asked, k, cuts, mapper):
+    vectors = vectors_with_repeats(seed, count, dimensions)  # a third of them distinct: ties everywhere
+    queries = vectors_with_repeats(seed + 1, asked, dimensions)
+    indices, scores = top_k_shards(queries, shards_of(vectors, cuts), k, mapper=mapper)
+    expected = top_k(queries, vectors, k)
+    assert (indices.dtype, scores.dtype) == (np.int64, np.float32)
+    np.testing.assert_array_equal(indices, expected.indices)
+    np.testing.assert_array_equal(scores, expected.scores)
+
+
+def test_of_equal_vectors_in_different_shards_the_lower_number_is_first():
+    vectors = np.ones((6, 3), dtype=np.float32)
+    shards = [Shard(4, vectors[4:]), Shard(0, vectors[:1]), Shard(1, vectors[1:4])]
+    assert top_k_shards(vectors[:1], shards, 5).indices.tolist() == [[0, 1, 2, 3, 4]]
+
+
+def test_threads_can_search_the_shards():
+    vectors, queries = vectors_with_repeats(3, 500, 16), vectors_with_repeats(4, 20, 16)
+    with ThreadPoolExecutor(3) as pool:
+        found = top_k_shards(queries, shards_of(vectors, range(0, 500, 37)), 11, mapper=pool.map)
+    assert found.indices.tolist() == top_k(queries, vectors, 11).indices.tolist()
+
+
+def test_a_shard_may_be_what_loads_it(tmp_path):
+    vectors = vectors_with_repeats(5, 40, 8)
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for path, part in zip(paths, (vectors[:13], vectors[13:]), strict=True):
+        np.save(path, part)
+    shards = [Shard(0, partial(np.load, paths[0])), Shard(13, partial(np.load, paths[1]))]
+    assert top_k_shards(vectors[:4], shards, 6).indices.tolist() == top_k(vectors[:4], vectors, 6).indices.tolist()
+
+
+def test_no_shard_finds_nothing_and_what_cannot_be_searched_is_told():
+    assert top_k_shards(np.ones((2, 3)), [], 4).indices.shape == (2, 0)
+    assert top_k_shards(np.ones((0, 3)), [Shard(0, np.ones((4, 3)))], 2).indices.shape == (0, 2)
+    with pytest.raises(OptionError, match="k is at least 1, got 0"):
+        top_k_shards(np.ones((1, 3)), [], 0)
+    with pytest.raises(ModelError, match="vectors hold NaN"):
+        top_k_shards(np.ones((1, 2)), [Shard(0, np.ones((1, 2))), Shard(1, np.full((1, 2), np.nan))], 1)
+    with pytest.raises(ModelError, match="queries have 2 dimensions and vectors 3"):
+        top_k_shards(np.ones((1, 2)), [Shard(0, np.ones((1, 3)))], 1)
+
+
+def test_merging_keeps_the_best_of_both():
+    one, other = top_k([[1.0, 0]], [[1.0, 0], [0, 1]], 2), top_k([[1.0, 0]], [[1.0, 1]], 1)
+    merged = merge(one, other._replace(indices=other.indices + 2), 2)
+    assert merged.indices.tolist() == [[0, 2]]
+
+
+# --- files of vectors ------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(0, 60), st.integers(1, 9), st.integers(1, 70), st.integers(1, 4000))
+def test_a_file_is_searched_as_an_array_is(seed, count, dimensions, k, block_bytes):
+    vectors = vectors_with_repeats(seed, count, dimensions)
+    file = VectorFile(None, dimensions)
+    for part in np.array_split(vectors, 3):
+        file.append(part)
+    order = np.random.default_rng(seed).integers(0, max(count, 1), size=count)
+    queries = vectors_with_repeats(seed + 1, 4, dimensions)
+    for rows, array in ((file, vectors), (SelectedRows(file, order), vectors[order])):
+        np.testing.assert_array_equal(np.asarray(rows), array)
+        found, expected = (top_k(queries, each, k, block_bytes=block_bytes) for each in (rows, array))
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_few_vectors_stay_in_memory_and_many_go_to_a_file():
+    vectors = vectors_with_repeats(1, 100, 4)
+    for memory_bytes, kind in ((1600, np.ndarray), (1599, VectorFile)):
+        kept = keep_vectors(iter(np.array_split(vectors, 7)), 100, memory_bytes=memory_bytes)
+        assert isinstance(kept, kind)
+        np.testing.assert_array_equal(np.asarray(kept), vectors)
+    assert keep_vectors([], 0).shape == (0, 0)
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 10**9])
+def test_a_model_that_changes_its_mind_about_dimensions_is_told(memory_bytes):
+    blocks = [np.ones((2, 3), dtype=np.float32), np.ones((2, 4), dtype=np.float32)]
+    with pytest.raises(ModelError, match="vectors of 3 dimensions"):
+        keep_vectors(blocks, 4, memory_bytes=memory_bytes)
+
+
+def test_a_file_that_was_cut_off_is_told(tmp_path: Path):
+    path = tmp_path / "vectors"
+    path.write_bytes(np.ones((3, 4), dtype="<f4").tobytes())
+    assert VectorFile(path, 4)[1:].tolist() == [[1.0] * 4] * 2
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="47 bytes, which are no whole vectors of 4"):
+        VectorFile(path, 4)
+    with pytest.raises(DataError, match="a step of 2"):
+        VectorFile(None, 4)[::2]
