@@ -33,14 +33,6 @@ def test_the_readme_s_examples_run(title: str, program: str, tmp_path: Path) -> 
         assert last.endswith("まだ閉まっていない。"), last
 
 
-def test_a_strategy_is_added_as_the_design_page_says() -> None:
-    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    use = "from chunkcore import parse_chunker; print(parse_chunker('paragraph').split_text('One.\\n\\n\\n\\nTwo.'))"
-    done = subprocess.run([sys.executable, "-c", f"{program}\n{use}"], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "['One.', 'Two.']", done.stderr
-
-
 def test_each_framework_has_an_example() -> None:
     for framework in ("LangChain", "LlamaIndex", "Haystack"):
         assert sum(framework in title for title, _ in BLOCKS) == 1

@@ -25,7 +25,16 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
-__all__ = ["Chunker", "Draft", "DraftingChunker", "build_chunker", "plain_option", "register", "strategies"]
+__all__ = [
+    "Chunker",
+    "Draft",
+    "DraftingChunker",
+    "build_chunker",
+    "find_strategy",
+    "plain_option",
+    "register",
+    "strategies",
+]
 
 C = TypeVar("C", bound="type[Chunker]")
 _registry: dict[str, type[Chunker]] = {}
@@ -301,15 +310,44 @@ def strategies() -> dict[str, type[Chunker]]:
     return dict(sorted(_registry.items()))
 
 
+def find_strategy(name: str) -> type[Chunker] | None:
+    """The strategy of a name; None where neither a class is registered under it nor an installed package offers one.
+
+    Another package offers a strategy by an entry point of the group ``chunkcore.strategies``, which has the strategy's
+    name and leads to its class. It is imported when it is first asked for by name, and never stands in for a
+    strategy that is registered already.
+
+    Raises:
+        OptionError: a package offers it, and it cannot be loaded, or is no strategy of that name.
+
+    >>> find_strategy("recursive").__name__
+    'Recursive'
+    """
+    if name in _registry:
+        return _registry[name]
+    from chunkcore.chunkers.plugins import GROUP, load_plugin
+
+    offered = load_plugin(name)
+    if offered is not None and _registry.get(name) is not offered:
+        raise OptionError(
+            f"the entry point {name!r} of the group {GROUP} leads to {offered!r}, which is no strategy of that name: "
+            f'decorate a subclass of Chunker with @register("{name}")'
+        )
+    return _registry.get(name)
+
+
 def build_chunker(name: str | None, options: Mapping[str, Any]) -> Chunker:
     """A strategy by its name and options.
 
     Raises:
         OptionError: no such strategy or option, or a value out of range.
     """
-    if name not in _registry:
-        raise OptionError(f"unknown strategy {name!r}: expected one of {', '.join(strategies())}")
-    cls = _registry[name]
+    cls = find_strategy(name) if isinstance(name, str) else None
+    if cls is None:
+        from chunkcore.chunkers.plugins import plugin_names
+
+        known = sorted({*_registry, *plugin_names()})
+        raise OptionError(f"unknown strategy {name!r}: expected one of {', '.join(known)}")
     unknown = sorted(set(options) - set(cls.option_names()))
     if unknown:
         raise OptionError(

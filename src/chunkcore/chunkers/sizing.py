@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from chunkcore.chunkers.base import strategies
+from chunkcore.chunkers.base import find_strategy
 from chunkcore.chunkers.spec import format_spec, split_spec
 from chunkcore.models.base import Embedder
 from chunkcore.models.counter import tokenizing
@@ -38,7 +38,7 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     {'counter': 'characters', 'size': 614}
     """
     found = dict(options)
-    cls = strategies().get(name)
+    cls = find_strategy(name)
     defaults = {field.name: field.default for field in fields(cls)} if cls else {}
     option = next((each for each in _SIZES if type(defaults.get(each)) is int), "")
     if not option or option in found or embedder.max_tokens is None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from chunkcore.cli.wording import help_text
+from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
@@ -16,7 +18,8 @@ __all__ = ["HELP", "strategies"]
 HELP = help_text(
     """List the strategies with their options and defaults.
 
-A strategy is written as its name, or as name:option=value,option=value.
+A strategy is written as its name, or as name:option=value,option=value. Those that installed packages offer (entry
+points of the group chunkcore.strategies) are listed with ours.
 """
 )
 
@@ -28,11 +31,24 @@ def strategies() -> None:
 
     from chunkcore.chunkers import strategies as registered
 
+    _load_plugins()
     console = Console(soft_wrap=True)
     for name, cls in registered().items():
         console.print(Text(name, style="bold"), Text(_first_line(cls)))
         for option, default in _options(cls):
             console.print(Text(f"  {option} = {default}"))
+
+
+def _load_plugins() -> None:
+    """Register what installed packages offer; one that cannot be loaded is told, and the others are listed."""
+    from chunkcore.chunkers.base import find_strategy
+    from chunkcore.chunkers.plugins import plugin_names
+
+    for name in plugin_names():
+        try:
+            find_strategy(name)
+        except OptionError as error:
+            warnings.warn(str(error), stacklevel=2)
 
 
 def _first_line(cls: type[Chunker]) -> str:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import islice, product
 from typing import Any
 
-from chunkcore.chunkers.base import Chunker, build_chunker, strategies
+from chunkcore.chunkers.base import Chunker, build_chunker, find_strategy, strategies
 from chunkcore.chunkers.spec import format_spec
 from chunkcore.errors import OptionError
 
@@ -201,7 +201,7 @@ class Branch:
         Raises:
             OptionError: no such strategy or option, or options that do not fit together.
         """
-        cls = strategies().get(self.strategy)
+        cls = find_strategy(self.strategy)
         if cls is None:
             raise OptionError(f"unknown strategy {self.strategy!r}: expected one of {', '.join(strategies())}")
         for option, parameter in self.parameters.items():

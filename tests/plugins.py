@@ -1,0 +1,58 @@
+"""The strategy of CONTRIBUTING.md as an installed package: a module, and the metadata that pip would write."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chunkcore.chunkers import base
+
+__all__ = ["PROGRAM", "Installed", "on_path"]
+
+PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+GROUP, NAME, PLACE = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)[0]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A folder of packages."""
+
+    folder: Path
+
+    def offer(self, name: str = NAME, *, package: str = "my-chunkers", leads_to: str = PLACE) -> None:
+        """Install a package with the page's module that offers a strategy."""
+        modules = self.folder / "my_chunkers"
+        modules.mkdir(exist_ok=True)
+        (modules / "__init__.py").touch()
+        (modules / "paragraph.py").write_text(PROGRAM, encoding="utf-8")
+        told = self.folder / f"{package.replace('-', '_')}-1.0.dist-info"
+        told.mkdir()
+        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+        (told / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {leads_to}\n", encoding="utf-8")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command line, in a process that finds the packages."""
+        return subprocess.run(
+            [sys.executable, "-m", "chunkcore", *arguments],
+            capture_output=True,
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(self.folder)},
+            text=True,
+            check=False,
+        )
+
+
+def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    """A folder of packages that this process finds, until the test ends; what they register is forgotten then."""
+    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    monkeypatch.syspath_prepend(str(folder))
+    for name in ("my_chunkers", "my_chunkers.paragraph"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return Installed(folder)

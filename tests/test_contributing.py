@@ -1,0 +1,118 @@
+"""What CONTRIBUTING.md says of adding a strategy is so: its code, as somebody else's package, is found and cuts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from chunkcore import Chunker, OptionError, build_chunker, parse_chunker
+from chunkcore.chunkers.plugins import plugin_names
+from tests.plugins import PROGRAM, Installed, on_path
+from tests.promises import check_promises
+from tests.strategies import hard_text
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    return on_path(tmp_path, monkeypatch)
+
+
+def test_a_strategy_takes_thirty_lines_at_most() -> None:
+    lines = PROGRAM.strip().splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("spec", ["paragraph", "paragraph:size=9", "paragraph:size=1,counter=words"])
+def test_it_keeps_the_promises(installed: Installed, spec: str) -> None:
+    installed.offer()
+    chunker = parse_chunker(spec)
+
+    @given(text=hard_text())
+    @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+    def check(text: str) -> None:
+        check_promises(chunker, text)
+
+    check()
+    check_promises(chunker, "One paragraph.\n\n \n\nAnother, of more words than nine, much more.\n\n" * 3)
+
+
+def test_it_is_built_by_name_from_every_form(installed: Installed) -> None:
+    installed.offer()
+    chunker = build_chunker("paragraph", {"size": 3, "counter": "words"})
+    assert chunker.split_text("One.\n\n\nTwo is four words.") == ["One.", "Two is four", "words."]
+    assert parse_chunker("paragraph:size=3,counter=words") == chunker == Chunker.from_dict(chunker.to_dict())
+    with pytest.raises(OptionError, match="size is at least 1, got 0"):
+        parse_chunker("paragraph:size=0")
+
+
+def test_a_package_is_imported_only_when_its_strategy_is_named(installed: Installed) -> None:
+    installed.offer()
+    assert plugin_names() == ["paragraph"]
+    parse_chunker("recursive")
+    assert "my_chunkers.paragraph" not in sys.modules
+    parse_chunker("paragraph")
+    assert "my_chunkers.paragraph" in sys.modules
+
+
+def test_the_command_line_cuts_with_it_and_lists_it(installed: Installed) -> None:
+    installed.offer()
+    (installed.folder / "text.txt").write_text("One.\n\nTwo.", encoding="utf-8")
+    cut = installed.run("chunk", "text.txt", "-s", "paragraph:size=120")
+    assert [line.split('"text": ')[1].split(",")[0] for line in cut.stdout.splitlines()] == ['"One."', '"Two."']
+    listed = installed.run("strategies")
+    assert re.search(r"(?m)^paragraph Every paragraph is a chunk;.*\n  counter = .*\n  size = 200$", listed.stdout)
+    assert (cut.returncode, cut.stderr, listed.returncode, listed.stderr) == (0, "", 0, "")
+
+
+def test_a_package_that_cannot_be_loaded_is_named_and_hides_no_other(installed: Installed) -> None:
+    installed.offer()
+    installed.offer("broken", package="bad-chunkers", leads_to="bad_chunkers:Nothing")
+    cut = installed.run("chunk", "text.txt", "-s", "broken")
+    assert cut.returncode == 2
+    assert cut.stderr.startswith(
+        "chunkcore: the strategy 'broken' of the package bad-chunkers cannot be loaded from bad_chunkers:Nothing "
+        "(ModuleNotFoundError: No module named 'bad_chunkers'): update bad-chunkers or uninstall it"
+    )
+    listed = installed.run("strategies")
+    assert listed.returncode == 0
+    assert "warning: the strategy 'broken' of the package bad-chunkers cannot be loaded" in listed.stderr
+    assert "\nparagraph " in listed.stdout
+
+
+def test_an_unknown_name_is_told_what_packages_offer(installed: Installed) -> None:
+    installed.offer()
+    with pytest.raises(OptionError, match=r"unknown strategy 'paragraf': expected one of .*paragraph, propositions"):
+        parse_chunker("paragraf")
+
+
+def test_two_packages_cannot_offer_one_name(installed: Installed) -> None:
+    installed.offer()
+    installed.offer(package="other-chunkers", leads_to="other:Paragraph")
+    with pytest.raises(OptionError, match=r"offered by several packages \(my-chunkers, other-chunkers\): uninstall"):
+        parse_chunker("paragraph")
+
+
+def test_a_package_cannot_take_a_strategy_s_place(installed: Installed) -> None:
+    recursive = parse_chunker("recursive")
+    installed.offer("recursive")
+    assert type(parse_chunker("recursive")) is type(recursive)
+
+
+@pytest.mark.parametrize(
+    ("name", "leads_to"), [("other", "my_chunkers.paragraph:Paragraph"), ("fit", "my_chunkers.paragraph:fit")]
+)
+def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, name: str, leads_to: str) -> None:
+    installed.offer(name, leads_to=leads_to)
+    with pytest.raises(OptionError, match=rf'decorate a subclass of Chunker with @register\("{name}"\)'):
+        parse_chunker(name)
+
+
+def test_importing_the_core_looks_for_no_packages() -> None:
+    program = "import sys, chunkcore; print('chunkcore.chunkers.plugins' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "False"
