@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from chunkcore.chunkers.base import Chunker, build_chunker, strategies
+from chunkcore.chunkers.base import Chunker, build_chunker, find_strategy, strategies
 from chunkcore.chunkers.sizing import sized_options
 from chunkcore.chunkers.spec import split_spec
 from chunkcore.errors import OptionError
@@ -108,7 +108,7 @@ def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options under the names that the strategy knows them by."""
-    cls = strategies().get(name)
+    cls = find_strategy(name)
     if cls is None:
         return options
     known = cls.option_names()
