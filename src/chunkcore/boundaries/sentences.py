@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from chunkcore.boundaries.patterns import finder
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.spans import Ranges
 
@@ -85,7 +86,8 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     Raises:
         OptionError: no such splitter or no such pipeline, or no regular expression.
         MissingExtraError: spaCy is not installed.
-        DataError: a callable's ranges are out of bounds or of order, or overlap.
+        DataError: a callable's ranges are out of bounds or of order, or overlap; or a regular expression takes too
+            long (`chunkcore.boundaries.patterns`).
 
     >>> text = 'Dr. Wu paid $3.50. "Why?" he asked.  これは文。次の文。'
     >>> [text[start:end] for start, end in sentence_ranges(text).tolist()]
@@ -100,7 +102,7 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
         return _from_starts(text, _cuts(text))
     kind, _, rest = splitter.partition(":")
     if kind == "regex":
-        return _from_starts(text, (match.end() for match in re.finditer(rest, text)))
+        return _from_starts(text, (match.end() for match in finder(re.compile(rest), len(text))(text)))
     return _from_starts(text, _spacy_starts(text, rest))
 
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from chunkcore.boundaries.patterns import finder
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
@@ -71,7 +72,7 @@ def _in_texts(places: Offsets, width: int, texts: Ranges) -> Places:
 def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:
     r"""Each match of a pattern in every text taken by itself: look-behind and anchors see its ends.
 
-    With `keep_groups` a match is only what its groups leave of it.
+    With `keep_groups` a match is only what its groups leave of it. Raises `DataError` where that takes too long.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("One. Two! ")
@@ -83,9 +84,10 @@ def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *
     starts: list[int] = []
     ends: list[int] = []
     counts = []
+    find = finder(pattern, int((texts[:, 1] - texts[:, 0]).sum()))
     for begin, end in texts.tolist():
         before = len(starts)
-        for match in pattern.finditer(source.text[begin:end]):
+        for match in find(source.text[begin:end]):
             for left, right in _outside_groups(match) if keep_groups else (match.span(),):
                 starts.append(begin + left)
                 ends.append(begin + right)

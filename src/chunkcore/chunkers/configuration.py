@@ -10,10 +10,13 @@ from typing import Any
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from chunkcore.chunkers.spec import format_spec, parse_chunker
-from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.textfiles import read_text
 
-__all__ = ["read_specs", "telling_where"]
+__all__ = ["read_small", "read_specs", "root_node", "telling_where"]
+
+_LARGEST = 1_000_000  # bytes
+_MOST = 100_000  # values
 
 
 def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker) -> list[str]:
@@ -24,12 +27,12 @@ def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker)
         DataError: the file cannot be read, is empty, or is not UTF-8.
     """
     path = Path(path)
-    text = read_text(path)
+    text = read_small(path)
     with telling_where(path):
         loader = yaml.SafeLoader(text)
     try:
         with telling_where(path):
-            root = loader.get_single_node()
+            root = root_node(loader)
         entries = root.value if isinstance(root, yaml.SequenceNode) else [root] if root else []
         if not entries:
             raise OptionError(f"{path} names no strategy: write one a line, as in - recursive:size=200")
@@ -40,6 +43,43 @@ def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker)
         return found
     finally:
         loader.dispose()
+
+
+def read_small(path: Path) -> str:
+    """The text of a file that people write by hand.
+
+    Raises:
+        DataError: it is larger than any such file, which YAML would take minutes to read; or what `read_text` raises.
+    """
+    if path.is_file() and (size := path.stat().st_size) > _LARGEST:
+        raise DataError(f"{path} has {size:,} bytes, and a file of settings {_LARGEST:,} at most: is it another file?")
+    return read_text(path)
+
+
+def root_node(loader: yaml.SafeLoader) -> yaml.Node | None:
+    """What the file holds, once it is known that its aliases do not multiply it.
+
+    Raises:
+        yaml.YAMLError: it is no YAML; or written out without aliases it would be very long, or have no end.
+    """
+    root = loader.get_single_node()
+    if root is not None:
+        _unfolded(root, {})
+    return root
+
+
+def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values the node is, aliases written out."""
+    if id(node) not in known:
+        known[id(node)] = 0  # until it is counted
+        inside = node.value if isinstance(node, yaml.SequenceNode) else ()
+        if isinstance(node, yaml.MappingNode):
+            inside = [each for pair in node.value for each in pair]
+        known[id(node)] = 1 + sum(_unfolded(each, known) for each in inside)
+    if not 0 < known[id(node)] < _MOST:
+        wrong = f"aliases (*name) make {_MOST:,} values or more" if known[id(node)] else "a recursive node"
+        raise yaml.MarkedYAMLError(problem=wrong, problem_mark=node.start_mark)
+    return known[id(node)]
 
 
 @contextmanager

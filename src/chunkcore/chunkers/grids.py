@@ -94,7 +94,7 @@ def _values(option: str, value: str, spec: str) -> list[str]:
 def _is_object(value: str) -> bool:
     try:
         return isinstance(json.loads(value), dict) and value.strip("{} ") != ""
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

@@ -21,7 +21,8 @@ __all__ = ["LLMSemantic", "tagged"]
 
 _SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 # The report's own form of an answer, which some models keep to whatever they are told.
-_PLAIN = re.compile(r"split_after\W*?:\s*\[?\s*(\d+(?:\s*,\s*\d+)*)")
+_PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
+_DIGITS = 10  # a number of more is that of no piece; `int` refuses very many
 
 _INSTRUCTIONS = """You divide a text into parts that are each about one thing. The text is given in small pieces, \
 each between <start_chunk_N> and <end_chunk_N>, where N is its number. Decide after which pieces the text is to be \
@@ -137,4 +138,5 @@ def _split_after(text: str) -> object:
         plain = _PLAIN.findall(text) if isinstance(text, str) else []
         if not plain:
             raise
-        return [int(number) for number in plain[-1].split(",")]
+        numbers = [number.strip() for number in plain[-1].split(",")]
+        return [int(number) if len(number) < _DIGITS else number for number in numbers]

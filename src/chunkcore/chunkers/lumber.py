@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from chunkcore.boundaries.patterns import finder
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import register
 from chunkcore.chunkers.llm import Section, WindowChunker
@@ -82,7 +83,8 @@ class Lumber(WindowChunker):
             raise OptionError(f"paragraph_end is a regular expression, got {self.paragraph_end!r} ({error})") from error
 
     def _pieces(self, source: TokenizedText) -> Ranges:
-        edges = [0, *(match.end() for match in re.finditer(self.paragraph_end, source.text)), len(source.text)]
+        find = finder(re.compile(self.paragraph_end), len(source.text))
+        edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
         rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
         whole = np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
         over = source.counts(whole[:, 0], whole[:, 1]) > self.max_size

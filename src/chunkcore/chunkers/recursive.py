@@ -49,7 +49,7 @@ class Recursive(Chunker):
         keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it,
             or "drop". What is dropped between two chunks is in no chunk. A dropped regular expression's
             groups are kept, as pieces.
-        regex: separators are regular expressions of Python's `re`.
+        regex: separators are regular expressions of Python's `re`, each with a limit to its time.
         strip: chunks lose the white space at their ends, and those of white space alone are left out.
         maximum: "pieces", as told above, or "text": no chunk's own text is over `size`.
         minimum: a chunk whose own text counts less joins the neighbour that fewer characters part it from;
@@ -59,6 +59,7 @@ class Recursive(Chunker):
     Raises:
         OptionError: an option is out of range, or a separator is no regular expression.
         SizeError: with ``maximum="text"``, one grapheme is over `size`.
+        DataError: a regular expression takes too long on a text (`chunkcore.boundaries.patterns`).
 
     >>> chunker = Recursive(size=14, counter="characters")
     >>> chunker.split_text("One line.\n\nAnother, longer line.")

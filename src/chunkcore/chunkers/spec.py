@@ -163,7 +163,7 @@ def read_value(value: str, option: str) -> Any:
     """
     try:
         return json.loads(value, parse_constant=_no_constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if value[:1] in ('"', "[", "{"):
             raise OptionError(f"the option {option} is no JSON: {value!r} ({error}); correct its quotes") from error
         return value

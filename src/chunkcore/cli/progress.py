@@ -26,8 +26,10 @@ def reporting(stream: TextIO) -> Iterator[Report]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=stream), transient=False) as progress:
+    name = TextColumn("{task.description:<10}", markup=False)
+    with Progress(
+        name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=Console(file=stream), transient=False
+    ) as progress:
         yield _Bars(progress)
 
 
@@ -40,7 +42,7 @@ class _Bars:
 
     def __call__(self, step: str, done: int, total: int) -> None:
         if step not in self._tasks:
-            self._tasks[step] = self._progress.add_task(step, total=total)
+            self._tasks[step] = self._progress.add_task(_harmless(step), total=total)
         self._progress.update(self._tasks[step], completed=done, total=total)
 
 
@@ -56,5 +58,11 @@ class _Log:
         last = self._written.get(step)
         if last is None or done >= total or now - last >= _PAUSE:
             self._written[step] = now
-            self._stream.write(f"{step}: {done:,} of {total:,}\n")
+            self._stream.write(f"{_harmless(step)}: {done:,} of {total:,}\n")
             self._stream.flush()
+
+
+def _harmless(step: str) -> str:
+    from chunkcore.report.text import terminal_text
+
+    return terminal_text(step)

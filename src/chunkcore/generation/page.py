@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable
 from html import escape
 
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from chunkcore.generation.filters import Filtered
 from chunkcore.report.plots import number, ticks
+from chunkcore.report.rendering import policy
 from chunkcore.report.text import page_text
 
 __all__ = ["cosine_histogram", "filter_page"]
@@ -45,11 +44,9 @@ p { max-width: 46rem; } .note { color: var(--soft); }
 
 def filter_page(filtered: Filtered) -> str:
     """The page as HTML. It loads nothing and runs nothing; what the model wrote stands in it as text alone."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'"
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>What the filters went by</title><style>{_STYLE}</style><body>",
         f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",

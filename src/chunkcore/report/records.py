@@ -138,7 +138,7 @@ def read_reports(path: Path | str) -> list[Report]:
     """
     try:
         data = json.loads(Path(path).read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON ({error}); expected the report.json that a comparison wrote") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("reports"), list):
         raise DataError(f'{path} is no report: expected an object whose "format" is "{FORMAT}"')

@@ -7,9 +7,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from chunkcore.chunkers.configuration import telling_where
+from chunkcore.chunkers.configuration import read_small, root_node, telling_where
 from chunkcore.errors import OptionError
-from chunkcore.evaluation.textfiles import read_text
 from chunkcore.tuning.space import Branch, Parameter, Range, Space, Values
 
 __all__ = ["load_space"]
@@ -38,12 +37,12 @@ def load_space(path: Path | str) -> Space:
         DataError: the file cannot be read, is empty, or is not UTF-8.
     """
     path = Path(path)
-    text = read_text(path)
+    text = read_small(path)
     with telling_where(path, expected="strategies with their options"):
         loader = yaml.SafeLoader(text)
     try:
         with telling_where(path, expected="strategies with their options"):
-            root = loader.get_single_node()
+            root = root_node(loader)
         if not isinstance(root, yaml.MappingNode) or not root.value:
             raise OptionError(f"{path} names no strategy: write one a line with its options below, as in {_FORM}")
         _refuse_twins(path, root)
