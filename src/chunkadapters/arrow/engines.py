@@ -1,0 +1,59 @@
+"""The few lines that Ray Data and Spark need around an `ArrowChunker`. Neither is imported by this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from chunkadapters.arrow.chunker import ArrowChunker
+from chunkadapters.arrow.schema import spark_schema
+
+__all__ = ["ray_chunks", "spark_chunks"]
+
+
+def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any) -> Any:
+    """The chunks of a Ray dataset of documents, as a Ray dataset: nothing runs before it is read.
+
+    Args:
+        dataset: a `ray.data.Dataset` with the chunker's columns.
+        chunker: what cuts.
+        actors: processes that cut at the same time; each loads the model once.
+        batch_size: documents that an actor is given at once.
+        options: others of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
+    """
+    from ray.data import ActorPoolStrategy
+
+    return dataset.map_batches(
+        _Actor,
+        fn_constructor_args=(chunker,),
+        batch_format="pyarrow",
+        batch_size=batch_size,
+        compute=ActorPoolStrategy(size=actors),
+        **options,
+    )
+
+
+def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
+    """The chunks of a Spark data frame of documents, as a data frame: nothing runs before it is read.
+
+    Args:
+        frame: a `pyspark.sql.DataFrame` with the chunker's columns.
+        chunker: what cuts. Its schema is asked for here: see `ArrowChunker.schema` and its ``dimensions``.
+    """
+
+    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return chunker.batches(batches)
+
+    return frame.mapInArrow(cut, spark_schema(chunker.schema))
+
+
+class _Actor:
+    """Ray builds one in each process of its pool."""
+
+    def __init__(self, chunker: ArrowChunker) -> None:
+        self._chunker = chunker
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return self._chunker(batch)

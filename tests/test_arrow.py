@@ -1,0 +1,593 @@
+"""Record batches of documents to record batches of chunks: a row depends on its document, not on its batch."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
+
+from chunkadapters import arrow as public  # noqa: E402
+from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema, writing  # noqa: E402
+from chunkcore import Chunk, Document, parse_chunker  # noqa: E402
+from chunkcore.chunkers import Chunker, build_chunker, strategies  # noqa: E402
+from chunkcore.errors import DataError, ModelError, OptionError, SizeError  # noqa: E402
+from chunkcore.models import loading  # noqa: E402
+from chunkcore.models.base import Vectors  # noqa: E402
+from tests.fakes import BROKEN, FakeEmbedder, FakeLLM, RaisingEmbedder, ScriptedLLM  # noqa: E402
+from tests.strategies import hard_text  # noqa: E402
+
+SMALL = "recursive:size=12,overlap=4,counter=characters"
+TEA = "Green tea is steamed. Black tea is oxidised, and keeps for years."
+
+
+def batch(*rows: dict[str, Any], schema: Any = None) -> Any:
+    return pa.RecordBatch.from_pylist(list(rows), schema=schema)
+
+
+def rows_of(chunker: ArrowChunker, *documents: dict[str, Any], schema: Any = None) -> list[dict[str, Any]]:
+    made = chunker(batch(*documents, schema=schema))
+    made.validate(full=True)
+    assert made.schema.equals(chunker.schema, check_metadata=True)
+    return made.to_pylist()  # type: ignore[no-any-return]
+
+
+def as_bytes(batches: Sequence[Any], schema: Any) -> bytes:
+    """The rows as one batch of Arrow's stream: equal where every value is, to the last bit."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        for each in pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches():
+            stream.write_batch(each)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+# --- the schema ---------------------------------------------------------------------------------------
+
+SURROGATE = "a model wrote an unpaired surrogate"
+COLUMNS = {
+    "document_id": "string",
+    "chunk_id": "string",
+    "index": "int64",
+    "spans": "list<item: struct<start: int64, end: int64>>",
+    "text": "string",
+    "token_count": "int64",
+    "context": "string",
+    "metadata": "string",
+    "derived": "bool",
+    "segments": "list<item: list<item: struct<start: int64, end: int64>>>",
+    "content_hash": "string",
+    "vector": "fixed_size_list<item: float>[8]",
+    "truncated": "bool",
+    "error": "string",
+}
+
+
+def test_the_columns_are_these() -> None:
+    assert {field.name: str(field.type) for field in chunk_schema(8)} == COLUMNS
+    assert chunk_schema().names == [name for name in COLUMNS if name not in ("vector", "truncated")]
+
+
+def test_no_documents_are_a_batch_of_no_rows_with_the_same_columns() -> None:
+    chunker = ArrowChunker(SMALL, embedder=FakeEmbedder(8))
+    for nothing in (
+        batch(schema=pa.schema([("id", pa.string()), ("text", pa.string())])),
+        pa.table({"id": [], "text": []}),
+    ):
+        assert chunker(nothing).num_rows == 0
+        assert chunker(nothing).schema == chunk_schema(8)
+
+
+def test_spark_reads_the_same_columns() -> None:
+    assert spark_schema(chunk_schema(8)) == (
+        "`document_id` string, `chunk_id` string, `index` bigint, "
+        "`spans` array<struct<`start`: bigint, `end`: bigint>>, `text` string, `token_count` bigint, "
+        "`context` string, `metadata` string, `derived` boolean, "
+        "`segments` array<array<struct<`start`: bigint, `end`: bigint>>>, `content_hash` string, "
+        "`vector` array<float>, `truncated` boolean, `error` string"
+    )
+
+
+# --- the chunks are the core's ------------------------------------------------------------------------
+
+
+def chunkers() -> list[Chunker]:
+    """Every strategy of chunkcore, small; models are fakes."""
+    sizes = {"size": 14, "max_size": 14, "piece_size": 6, "passage_size": 14, "max_segment": 14, "minimum": 0}
+    found = []
+    for name, cls in strategies().items():
+        if not cls.__module__.startswith("chunkcore."):
+            continue
+        models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "segmenter": "texttiling"}
+        options = {option: value for option, value in {**sizes, **models}.items() if option in cls.option_names()}
+        found.append(build_chunker(name, options))
+    return found
+
+
+def expected(chunk: Chunk) -> dict[str, Any]:
+    return {
+        "document_id": chunk.document_id,
+        "index": chunk.index,
+        "spans": [{"start": span.start, "end": span.end} for span in chunk.spans],
+        "text": chunk.text,
+        "token_count": chunk.token_count,
+        "context": chunk.context,
+        "derived": chunk.derived,
+        "segments": [[{"start": span.start, "end": span.end} for span in each] for each in chunk.segments],
+        "content_hash": chunk.content_hash,
+        "error": None,
+    }
+
+
+def encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("chunker", chunkers(), ids=lambda chunker: chunker.name)
+@given(texts=st.lists(hard_text(max_parts=25).filter(encodable), min_size=1, max_size=3))
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+def test_the_rows_are_the_chunks_of_every_strategy(chunker: Chunker, texts: list[str]) -> None:
+    rows = rows_of(ArrowChunker(chunker), *({"id": f"d{i}", "text": text} for i, text in enumerate(texts)))
+    for number, text in enumerate(texts):
+        own = [row for row in rows if row["document_id"] == f"d{number}"]
+        try:
+            chunks, refused = chunker.chunk(Document(f"d{number}", text)), ""
+        except SizeError as error:
+            refused = " ".join(str(error).split())
+        if refused:
+            assert [row["error"] for row in own] == [refused]
+            continue
+        if not all(encodable(chunk.text + chunk.context) for chunk in chunks):  # a model wrote a surrogate
+            assert len(own) == 1
+            assert own[0]["error"].startswith(SURROGATE)
+            continue
+        if not chunks:
+            assert [row["error"] for row in own] == ["it has no chunks: its text is empty or white space alone"]
+            continue
+        assert [{name: row[name] for name in expected(chunks[0])} for row in own] == list(map(expected, chunks))
+        assert len({row["chunk_id"] for row in own}) == len(own)
+        if len({chunk.id for chunk in chunks}) == len(chunks):
+            assert [row["chunk_id"] for row in own] == [chunk.id for chunk in chunks]
+
+
+def test_chunks_of_the_very_same_span_have_ids_of_their_own() -> None:
+    # An overlap that is stripped of its white space leaves the very span of the chunk before.
+    spec = "recursive:size=4,overlap=3,counter=characters"
+    text = "ab   \n\n  cd \n\n\n ef"
+    chunks = parse_chunker(spec).chunk(Document("d", text))
+    assert len({chunk.id for chunk in chunks}) == len(chunks) - 1
+    rows = rows_of(ArrowChunker(spec), {"id": "d", "text": text}, {"id": "d", "text": text})
+    first, second = rows[: len(chunks)], rows[len(chunks) :]
+    assert len({row["chunk_id"] for row in first}) == len(chunks)
+    assert first == second  # a document that comes twice: what its twin's rows are is not known to it
+
+
+# --- partitions ---------------------------------------------------------------------------------------
+
+
+class NeighbourlyEmbedder(FakeEmbedder):
+    """The last bits of its vectors depend on what else is in the call, as those of real models do."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        vectors = super().embed_documents(texts)
+        return vectors * np.float32(1 + 1e-6 * sum(map(len, texts)))
+
+
+@given(
+    texts=st.lists(hard_text(max_parts=12).filter(encodable) | st.none(), min_size=1, max_size=12),
+    cuts=st.lists(st.integers(0, 12), max_size=5).map(sorted),
+    turned=st.booleans(),
+)
+@settings(max_examples=40)
+def test_the_same_bytes_in_any_partition_and_order(texts: list[str | None], cuts: list[int], turned: bool) -> None:
+    documents = [{"id": f"d{number:02}", "text": text} for number, text in enumerate(texts)]
+    schema = pa.schema([("id", pa.string()), ("text", pa.string())])
+    for spec in (SMALL, "fixed_sentences:sentences=1,overlap=0,counter=words"):
+        whole = ArrowChunker(spec, embedder=NeighbourlyEmbedder(8))
+        again = ArrowChunker(spec, embedder=NeighbourlyEmbedder(8))
+        ends = [*(min(cut, len(documents)) for cut in cuts), len(documents)]
+        parts = [documents[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        made = [again(batch(*part, schema=schema)) for part in (reversed(parts) if turned else parts)]
+        made.sort(key=lambda each: each["document_id"][0].as_py() if each.num_rows else "")
+        assert as_bytes(made, again.schema) == as_bytes([whole(batch(*documents, schema=schema))], whole.schema)
+
+
+def test_a_stream_of_batches_gives_the_same_rows_and_tables_give_tables() -> None:
+    documents = [{"id": str(number), "text": TEA * number} for number in range(20)]
+    chunker = ArrowChunker(SMALL)
+    whole = chunker(batch(*documents))
+    streamed = list(chunker.batches(batch(each) for each in documents))
+    assert as_bytes(streamed, chunker.schema) == as_bytes([whole], chunker.schema)
+    table = pa.Table.from_batches([batch(*documents[:7]), batch(*documents[7:])])
+    assert chunker(table).to_pylist() == whole.to_pylist()
+    nested = chunker.nested(batch(*documents))
+    assert len(nested) == len(documents)
+    assert [row for rows in nested.to_pylist() for row in rows] == whole.to_pylist()
+
+
+def test_batches_are_cut_before_they_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = {"id": "d", "text": TEA * 30, "metadata": json.dumps({"note": "n" * 500})}
+    chunker = ArrowChunker(SMALL)
+    whole = chunker(batch(document))
+    monkeypatch.setattr(writing, "_ROWS", 10)
+    by_rows = list(chunker.batches([batch(document)]))
+    assert max(each.num_rows for each in by_rows) == 10
+    monkeypatch.setattr(writing, "_ROWS", 10_000)
+    monkeypatch.setattr(writing, "_CHARACTERS", 2_000)
+    by_characters = list(chunker.batches([batch(document)]))
+    assert max(each.num_rows for each in by_characters) == 4
+    for made in (by_rows, by_characters, [chunker(batch(document))]):
+        assert as_bytes(made, chunker.schema) == as_bytes([whole], chunker.schema)
+
+
+# --- what columns may be ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([TEA, None]),
+        pa.array([TEA, None], pa.large_string()),
+        pa.array([TEA, None], pa.string_view()),
+        pa.array([TEA, None]).dictionary_encode(),
+        pa.array([TEA.encode(), None], pa.binary()),
+        pa.array([TEA.encode(), None], pa.large_binary()),
+        pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([TEA, None]), pa.array([1, 2])]),
+        pa.RunEndEncodedArray.from_arrays([1, 2], pa.array([TEA, None])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_texts_of_every_engine_are_read(column: Any) -> None:
+    chunker = ArrowChunker(SMALL)
+    made = chunker(pa.RecordBatch.from_arrays([pa.array(["a", "b"]), column], names=["id", "text"]))
+    assert made.to_pylist() == rows_of(chunker, {"id": "a", "text": TEA}, {"id": "b", "text": None})
+
+
+def test_ids_may_be_integers_and_columns_be_called_otherwise() -> None:
+    chunker = ArrowChunker(SMALL, id_column="key", text_column="body", metadata_column="facts")
+    made = rows_of(chunker, {"key": 7, "body": "Tea.", "facts": {"year": 1}, "id": "x", "text": "y", "metadata": "{"})
+    assert [(row["document_id"], row["text"], row["metadata"]) for row in made] == [("7", "Tea.", '{"year": 1}')]
+
+
+BAD = {
+    "a null id": ({"id": None, "text": "Tea."}, "its id is null: expected a string"),
+    "an empty id": ({"id": "", "text": "Tea."}, "its id is empty: expected a name"),
+    "a null text": ({"id": "b", "text": None}, "its text is null: expected a string"),
+    "no text but white space": (
+        {"id": "b", "text": " \n\u3000"},
+        "it has no chunks: its text is empty or white space alone",
+    ),
+    "too long": ({"id": "b", "text": "x" * 1001}, "its text has 1,001 characters: expected at most 1,000"),
+    "far too long": ({"id": "b", "text": "x" * 4001}, "its text has 4,001 bytes: expected at most 1,000 characters"),
+    "too large for the strategy": ({"id": "b", "text": "e" + "\u0301" * 40}, "the maximum is 12 (characters)"),
+    "metadata that are no JSON": ({"id": "b", "text": "Tea.", "metadata": "{a"}, "its metadata are no JSON"),
+    "metadata that are a list": ({"id": "b", "text": "Tea.", "metadata": "[1]"}, "its metadata are a JSON list"),
+    "a key twice": ({"id": "b", "text": "Tea.", "metadata": '{"a": 1, "a": 2}'}, "its metadata have a key twice"),
+    "deep metadata": (
+        {"id": "b", "text": "Tea.", "metadata": '{"a":' * 5000 + "1" + "}" * 5000},
+        "its metadata are nested more than 64 deep",
+    ),
+    "quite deep metadata": (
+        {"id": "b", "text": "Tea.", "metadata": '{"a":' * 66 + "1" + "}" * 66},
+        "its metadata are nested more than 64 deep",
+    ),
+    "long metadata": (
+        {"id": "b", "text": "Tea.", "metadata": json.dumps({"a": "x" * 1_000_000})},
+        "its metadata has 1,000,009 characters: expected at most 1,000,000",
+    ),
+    "a long number": ({"id": "b", "text": "Tea.", "metadata": f'{{"a": {"1" * 5000}}}'}, "its metadata are no JSON"),
+}
+
+
+@pytest.mark.parametrize(("document", "problem"), BAD.values(), ids=list(BAD))
+def test_a_bad_document_is_a_row_and_its_neighbours_are_chunks(document: dict[str, Any], problem: str) -> None:
+    chunker = ArrowChunker("sentence:size=12,counter=characters", max_characters=1000)
+    good = [{"id": name, "text": TEA, "metadata": None} for name in "ac"]
+    schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("metadata", pa.string())])
+    rows = rows_of(chunker, good[0], document, good[1], schema=schema)
+    (bad,) = [row for row in rows if row["error"] is not None]
+    assert bad["error"].startswith(problem)
+    assert bad["document_id"] == (document["id"] or None)
+    assert all(value is None for name, value in bad.items() if name not in ("document_id", "error"))
+    rows.remove(bad)
+    assert rows == rows_of(chunker, *good, schema=schema)
+    if "white space" not in problem:
+        with pytest.raises(DataError, match="cannot be cut: "):
+            ArrowChunker(chunker.chunker, max_characters=1000, errors="raise")(batch(good[0], document, schema=schema))
+
+
+def test_what_utf_8_cannot_say_is_an_error_of_its_row() -> None:
+    column = pa.array([b"caf\xe9", b"\xed\xa0\xbd", "café".encode(), b"a\x00b"])
+    made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([pa.array(list("abcd")), column], names=["id", "text"]))
+    assert [(row["text"], row["error"]) for row in made.to_pylist()] == [
+        (None, "its text is not UTF-8 (byte 3 is 0xe9): convert it first"),
+        (None, "its text is not UTF-8 (byte 0 is 0xed): convert it first"),
+        ("café", None),
+        ("a\x00b", None),
+    ]
+    # Arrow itself does not look into its strings.
+    unchecked = pa.Array.from_buffers(pa.string(), 4, [None, *column.buffers()[1:]])
+    again = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([pa.array(list("abcd")), unchecked], names=["id", "text"]))
+    assert again.to_pylist() == made.to_pylist()
+
+
+@pytest.mark.parametrize("values", [[1, 2], [1.5, None], [True, False], [["a"], []], [{"a": 1}, None]], ids=str)
+def test_a_column_of_another_type_is_an_error_a_row(values: list[Any]) -> None:
+    column = pa.array(values)
+    made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([pa.array(["a", "b"]), column], names=["id", "text"]))
+    told = [
+        "its text is null: expected a string"
+        if value is None
+        else f"its text is of the type {column.type}: expected a string, or binary that is UTF-8"
+        for value in values
+    ]
+    assert made["error"].to_pylist() == told
+    if not isinstance(values[0], int) or isinstance(values[0], bool):
+        made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([column, pa.array(["a", "b"])], names=["id", "text"]))
+        assert all(problem.startswith("its id is ") for problem in made["error"].to_pylist())
+
+
+class Pickled(pa.ExtensionType):
+    """As Ray keeps objects that Arrow has no type for."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.binary(), "an.engine's.pickles")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: Any, serialized: bytes) -> Pickled:
+        return cls()
+
+
+def test_nothing_is_unpickled() -> None:
+    column = pa.ExtensionArray.from_storage(Pickled(), pa.array([pickle.dumps(TEA)]))
+    made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([pa.array(["a"]), column], names=["id", "text"]))
+    assert made["error"][0].as_py().startswith("its text is of the type extension<an.engine's.pickles")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (pa.table({"name": ["a"], "text": ["b"]}), "expected one column 'id'.*'name', 'text'.*id_column"),
+        (pa.table({"id": ["a"], "body": ["b"]}), "expected one column 'text'.*'id', 'body'.*text_column"),
+        (pa.RecordBatch.from_arrays([pa.array(["a"])] * 3, names=["id", "text", "text"]), "got 2 among"),
+        ({"id": np.array(["a"]), "text": np.array(["b"])}, "expected a pyarrow.RecordBatch.*got dict.*batch_format"),
+    ],
+)
+def test_a_batch_without_the_columns_says_what_was_expected(given: Any, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        ArrowChunker(SMALL)(given)
+
+
+# --- metadata -----------------------------------------------------------------------------------------
+
+FACTS = {"title": "Tea", "years": [1990, 2001], "shop": {"town": "Kyōto"}, "price": 1.5, "sold": True}
+
+
+def metadata_of(*values: Any, kind: Any = None) -> list[str]:
+    column = pa.array(list(values), kind)
+    names = pa.array([str(number) for number in range(len(column))])
+    texts = pa.array(["Tea."] * len(column))
+    made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([names, texts, column], names=["id", "text", "metadata"]))
+    assert made["error"].null_count == made.num_rows, made["error"]
+    return made["metadata"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_metadata_are_the_same_json_from_every_form() -> None:
+    told = '{"price": 1.5, "shop": {"town": "Kyōto"}, "sold": true, "title": "Tea", "years": [1990, 2001]}'
+    assert json.loads(told) == FACTS
+    assert metadata_of(FACTS) == [told]
+    assert metadata_of(json.dumps(FACTS)) == [told]
+    assert metadata_of(json.dumps(FACTS), kind=pa.large_string()) == [told]
+    assert metadata_of([("a", "1"), ("b", None)], kind=pa.map_(pa.string(), pa.string())) == ['{"a": "1", "b": null}']
+    nested = pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.struct([("x", pa.int32())]))))])
+    assert metadata_of({"m": [("k", [{"x": 1}, {"x": None}])]}, kind=nested) == ['{"m": {"k": [{"x": 1}, {}]}}']
+    assert metadata_of(None, kind=pa.string()) == metadata_of("null") == metadata_of({}) == ["{}"]
+
+
+def test_a_field_that_only_other_rows_have_is_left_out() -> None:
+    # So that it does not depend on which rows share a batch.
+    assert metadata_of({"a": 1}, {"b": 2}) == metadata_of({"a": 1}) + metadata_of({"b": 2}) == ['{"a": 1}', '{"b": 2}']
+
+
+def test_values_that_json_has_no_words_for() -> None:
+    noon = datetime(2024, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    values = {"t": noon, "d": noon.date(), "n": datetime(2024, 5, 1, 12), "b": b"\xff", "x": float("nan")}
+    assert json.loads(metadata_of(values)[0]) == {
+        "t": "2024-05-01T10:00:00+00:00",
+        "d": "2024-05-01",
+        "n": "2024-05-01T12:00:00",
+        "b": "/w==",
+        "x": "NaN",
+    }
+    assert metadata_of('{"a": "\\ud800"}') == ['{"a": "\\ud800"}']
+    assert metadata_of('{"a": Infinity}') == ['{"a": "Infinity"}']
+
+
+def test_what_the_strategy_tells_stands_beside_what_was_given() -> None:
+    chunker = ArrowChunker("markdown:size=6,counter=words")
+    document = {"id": "d.md", "text": "# Tea\n\nGreen tea.\n", "metadata": '{"headings": "mine"}'}
+    (row,) = rows_of(chunker, document)
+    assert json.loads(row["metadata"]) == {"headings": "mine", "chunk_headings": ["Tea"]}
+
+
+# --- models -------------------------------------------------------------------------------------------
+
+
+def test_a_vector_is_that_of_context_and_text() -> None:
+    model = FakeEmbedder(8, max_tokens=5)
+    chunker = ArrowChunker("recursive:size=30,overlap=0,counter=characters", embedder=model)
+    rows = rows_of(chunker, {"id": "a", "text": "Green tea. Black tea is oxidised, and keeps."})
+    wanted = model.embed_documents([row["text"] for row in rows])
+    assert np.array_equal(np.array([row["vector"] for row in rows], np.float32), wanted)
+    assert [row["truncated"] for row in rows] == [count > 5 for count in model.count_tokens([r["text"] for r in rows])]
+    (row,) = rows_of(ArrowChunker(situated("Of tea."), embedder=model), {"id": "a", "text": TEA})
+    assert row["context"] == "Of tea."
+    assert row["vector"] == model.embed_documents([f"Of tea.\n{TEA}"])[0].tolist()
+
+
+def situated(context: str) -> Chunker:
+    return build_chunker(
+        "contextual", {"chunker": "recursive:size=50", "llm": ScriptedLLM(json.dumps({"context": context}))}
+    )
+
+
+@pytest.mark.parametrize("model", BROKEN, ids=lambda model: model.__name__)
+def test_a_model_that_fails_is_an_error_a_document(model: type[FakeEmbedder]) -> None:
+    documents = [{"id": "a", "text": TEA}, {"id": "b", "text": "Tea."}]
+    rows = rows_of(ArrowChunker(SMALL, embedder=model(8), dimensions=8), *documents)
+    assert [row["document_id"] for row in rows] == ["a", "b"] or model.__name__ == "WrongCountEmbedder"
+    assert all(row["error"].startswith("the model 'fake'") for row in rows)
+    with pytest.raises(DataError, match="the document 'a' cannot be cut: the model 'fake'"):
+        ArrowChunker(SMALL, embedder=model(8), dimensions=8, errors="raise")(batch(*documents))
+
+
+def test_a_model_that_comes_back_loses_only_what_it_failed_at() -> None:
+    model = RaisingEmbedder(8, allowed=1)
+    rows = rows_of(
+        ArrowChunker(SMALL, embedder=model, dimensions=8), {"id": "a", "text": "Tea."}, {"id": "b", "text": "Tea!"}
+    )
+    assert [row["error"] is None for row in rows] == [True, False]
+
+
+def test_dimensions_that_are_not_the_model_s_are_an_error_a_document() -> None:
+    (row,) = rows_of(ArrowChunker(SMALL, embedder=FakeEmbedder(8), dimensions=9), {"id": "a", "text": "Tea."})
+    assert row["error"] == "the model 'fake' answered with 8 dimensions: expected 9"
+
+
+def test_dimensions_are_asked_for_where_nobody_states_them() -> None:
+    class Silent(FakeEmbedder):
+        def __init__(self) -> None:
+            super().__init__(8)
+            del self.dimensions
+
+        def embed_documents(self, texts: Sequence[str]) -> Vectors:
+            return np.ones((len(texts), 5), np.float32)
+
+    class Down(RaisingEmbedder):
+        def __init__(self, dimensions: int) -> None:
+            super().__init__(dimensions)
+            del self.dimensions
+
+    assert ArrowChunker(SMALL, embedder=Silent()).schema == chunk_schema(5)
+    with pytest.raises(ModelError, match="hung up"):
+        _ = ArrowChunker(SMALL, embedder=Down(8)).schema
+
+
+def test_a_surrogate_that_a_model_wrote_is_an_error_of_its_document() -> None:
+    rows = rows_of(ArrowChunker(situated("Of \ud800.")), {"id": "a", "text": TEA})
+    assert [row["error"] for row in rows] == [f"{SURROGATE}, which Arrow's strings cannot hold: '\\ud800'"]
+
+
+def test_no_key_stands_in_a_row() -> None:
+    class Talkative(FakeEmbedder):
+        api_key = ""
+
+        def embed_documents(self, texts: Sequence[str]) -> Vectors:
+            raise ConnectionError(f"401 for key {self.api_key}\nsee above")
+
+    model = Talkative(8)
+    model.api_key = "very-secret-thing"
+    (row,) = rows_of(ArrowChunker(SMALL, embedder=model, dimensions=8), {"id": "a", "text": "Tea."})
+    assert "very-secret" not in row["error"]
+    assert "401 for key" in row["error"]
+
+
+# --- processes ----------------------------------------------------------------------------------------
+
+
+def test_a_pickle_is_the_configuration() -> None:
+    chunker = ArrowChunker(SMALL, embedder=FakeEmbedder(8), max_characters=99, text_column="body")
+    before = chunker.schema
+    again = pickle.loads(pickle.dumps(chunker))
+    assert (again.chunker, again.max_characters, again.text_column) == (chunker.chunker, 99, "body")
+    assert again.dimensions == 8
+    assert again.schema == before
+    named = ArrowChunker("cluster_semantic:max_size=50", embedder="all-MiniLM-L6-v2", dimensions=384)
+    assert pickle.loads(pickle.dumps(named)) == named
+    assert len(pickle.dumps(named)) < 2000
+
+
+def test_a_pickle_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "very-secret-thing")
+    spec = "contextual:chunker=recursive,llm=openai:m@http://localhost:9/v1#key=SHOP_API_KEY"
+    assert b"very-secret" not in pickle.dumps(ArrowChunker(spec))
+    for name in ("langchain:m", "haystack:m"):
+        model = FakeEmbedder(8, name=name)
+        for bridged in (ArrowChunker(SMALL, embedder=model), ArrowChunker(parse_semantic(model))):
+            with pytest.raises(OptionError, match="may hold a key"):
+                pickle.dumps(bridged)
+
+
+def parse_semantic(model: FakeEmbedder) -> Chunker:
+    return build_chunker("cluster_semantic", {"embedder": model})
+
+
+def test_a_model_is_loaded_when_it_is_needed_once_in_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    loads = []
+    monkeypatch.setattr(loading, "_loaded", {})
+    monkeypatch.setattr(loading, "_local_folder", lambda model: tmp_path)
+    monkeypatch.setattr(loading, "_best_backend", lambda folder: "openvino")
+    monkeypatch.setattr(loading, "_load", lambda *_: loads.append(1) or FakeEmbedder(8))
+    chunker = ArrowChunker("cluster_semantic:max_size=8,piece_size=4,embedder=some-model", embedder="some-model")
+    copies = [pickle.loads(pickle.dumps(chunker)) for _ in range(3)]
+    assert loads == []
+    for each in copies:
+        assert each(batch({"id": "a", "text": TEA})).num_rows > 1
+    assert loads == [1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"chunker": "recursive:sze=3"},
+        {"chunker": "recursive", "options": {"size": 0}},
+        {"dimensions": 8},
+        {"embedder": "m", "dimensions": 0},
+        {"embedder": "m", "dimensions": True},
+        {"id_column": "text"},
+        {"metadata_column": None},
+        {"max_characters": 0},
+        {"max_characters": 600_000_000},
+        {"errors": "ignore"},
+    ],
+    ids=str,
+)
+def test_wrong_options_are_told_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        ArrowChunker(**options)
+
+
+def test_options_are_as_the_other_adapters_have_them() -> None:
+    given = ArrowChunker("recursive", options={"chunk_size": 12, "chunk_overlap": 4, "counter": "characters"})
+    assert given == ArrowChunker(SMALL)
+    assert hash(given) == hash(ArrowChunker(parse_chunker(SMALL)))
+
+
+def test_engines_are_imported_by_nobody_who_does_not_use_them() -> None:
+    engines = "{'ray', 'pyspark', 'duckdb', 'daft', 'pandas'}"
+    program = f"import sys, chunkadapters.arrow; print(sorted({engines} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    missing = "import sys; sys.modules['pyarrow'] = None\nimport chunkadapters.arrow"
+    done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False)
+    assert 'pip install "chunkadapters[arrow]"' in done.stderr
+
+
+def test_the_public_names_are_these() -> None:
+    assert public.__all__ == ["ArrowChunker", "chunk_schema", "ray_chunks", "spark_chunks", "spark_schema"]
