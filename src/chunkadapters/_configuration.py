@@ -15,7 +15,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.counter import EmbedderCounter
 
-__all__ = ["DEFAULT_STRATEGY", "build", "workers_for"]
+__all__ = ["DEFAULT_STRATEGY", "build", "is_bridged", "workers_for"]
 
 DEFAULT_STRATEGY = "recursive"
 
@@ -86,6 +86,14 @@ def _register_exact(name: str) -> None:
     if name not in strategies() and framework in ("langchain", "llamaindex", "haystack"):
         with suppress(ImportError):
             import_module(f"chunkadapters.exact.{framework}")
+
+
+def is_bridged(value: Any) -> bool:
+    """Whether it is a framework's model, as an object or behind a cache, or a chunker that has one."""
+    if isinstance(value, Chunker):
+        return any(is_bridged(getattr(value, option)) for option in value.option_names())
+    name = value if isinstance(value, str) else getattr(value, "name", "")
+    return isinstance(name, str) and name.startswith(_BRIDGED)
 
 
 def _check_buildable(option: str, value: Any) -> None:
