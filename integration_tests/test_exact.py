@@ -42,6 +42,7 @@ from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSpli
 from llama_index.core.utils import globals_helper
 
 from chunkadapters.exact import Aligned, exact, exact_chunker
+from chunkadapters.exact.haystack_recursion import sentence_pieces
 from chunkcore import Chunk, DataError, Document, OptionError
 from chunkcore.tokens import TiktokenCounter
 from tests.conftest import shared
@@ -355,6 +356,17 @@ def test_haystack_on_generated_text(text: str, number: int) -> None:
     splitter = HAYSTACK[number]()
     text = plain(text)
     check(haystack_texts(splitter, text) if text else [], cut(splitter, text), text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="\"'.?!,([ \n1aB", max_size=60), st.booleans())
+def test_sentences_are_joined_by_quotations_as_haystack_does(text: str, white_space: bool) -> None:
+    pytest.importorskip("nltk")
+    from haystack.components.preprocessors.sentence_tokenizer import SentenceSplitter as Sentences
+
+    splitter = Sentences(keep_white_spaces=white_space)
+    wanted = [(each["start"], each["end"]) for each in splitter.split_sentences(text)]
+    assert sentence_pieces(splitter, text) == wanted
 
 
 def test_a_haystack_splitter_stays_a_component_that_can_be_written_down() -> None:

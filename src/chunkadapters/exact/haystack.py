@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -12,6 +11,7 @@ from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
 
 from chunkadapters.exact.aligned import Aligned
+from chunkadapters.exact.haystack_recursion import edges_after, recursive_pieces, sentence_pieces
 from chunkadapters.exact.joined import Joined, joined
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, register
 from chunkcore.document import Document, Span
@@ -152,12 +152,11 @@ class HaystackUnits(Joined):
         """Where units begin, and the text's end: each unit goes on until the next begins."""
         if self.unit == "token":
             return [*source.boundaries.tolist(), len(source.text)]
-        ends = (match.end() for match in re.finditer(re.escape(_SEPARATORS[self.unit]), source.text))
-        return [0, *ends, len(source.text)]
+        return edges_after(_SEPARATORS[self.unit], source.text, 0, len(source.text))
 
     def _of_sentences(self, text: str) -> list[Draft]:
         splitter = _sentence_splitter(self.language, self.use_split_rules, self.extend_abbreviations, True)
-        sentences = [(each["start"], each["end"]) for each in splitter.split_sentences(text)]
+        sentences = sentence_pieces(splitter, text)
         rows = self._whole(text, sentences) if self.whole_sentences else self._windows(len(sentences))
         found = (joined(text, sentences[first:last], "", strip=False) for first, last in rows)
         return [draft for draft in found if draft]
@@ -209,9 +208,10 @@ class HaystackUnits(Joined):
 class HaystackRecursive(DraftingChunker):
     """Haystack's RecursiveDocumentSplitter, with the offsets of what it cuts.
 
-    Haystack's own code cuts. Its pieces stand one after another, so that their lengths tell where; each is held
-    against the text. Where it wrote something that is not there (it cut a character of several tokens, and wrote
-    U+FFFD), the chunk's text is the original's and its span the text from one place that is known to the next.
+    Its rules cut, measured in one pass over the text. Its pieces stand one after another, so that their lengths tell
+    where; each is held against the text. Where it wrote something that is not there (it cut a character of several
+    tokens, and wrote U+FFFD), the chunk's text is the original's and its span the text from one place that is known
+    to the next.
 
     Attributes:
         unit: what sizes are: "word", "char", or "token" (of o200k_base).
@@ -249,7 +249,7 @@ class HaystackRecursive(DraftingChunker):
         if not text:
             return []
         splitter = _recursive_splitter(self)
-        pieces = splitter._chunk_text(text)
+        pieces = recursive_pieces(splitter, source)
         if not self.overlap:
             return list(_placed(text, pieces, [0] * len(pieces)))
         if self.unit == "word":

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from chunkcore.errors import OptionError
 from chunkcore.pretokens import has_context_free_boundaries
 from chunkcore.tokens.loading import load_encoding, load_tokenizer, token_byte_lengths
-from chunkcore.tokens.tokenized import WORD, BytePairText, CharacterText, Offsets, TokenizedText, WordText
+from chunkcore.tokens.tokenized import BytePairText, CharacterText, Offsets, TokenizedText, WordText
 
 __all__ = [
     "CharacterCounter",
@@ -96,7 +96,7 @@ class WordCounter(TokenCounter):
     name = "words"
 
     def boundaries(self, text: str) -> Offsets:
-        return np.array([match.start() for match in WORD.finditer(text)], dtype=np.int64)
+        return WordText(text, self).runs.starts
 
     def count(self, text: str) -> int:
         return len(text.split())

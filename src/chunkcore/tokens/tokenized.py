@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,12 +13,12 @@ from chunkcore.pretokens import context_free_boundaries
 if TYPE_CHECKING:
     from chunkcore.tokens.counters import TokenCounter
 
-__all__ = ["WORD", "BytePairText", "CharacterText", "Offsets", "TokenizedText", "WordText"]
+__all__ = ["BytePairText", "CharacterText", "Offsets", "Runs", "TokenizedText", "WordText"]
 
 Offsets = NDArray[np.int64]
 T = TypeVar("T")
 
-WORD = re.compile(r"\S+")
+_IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # no white space is after U+3000
 _MANY = 256  # single characters: of so many, it pays to count each distinct one once
 
 
@@ -128,19 +127,51 @@ class CharacterText(TokenizedText):
 class WordText(TokenizedText):
     """Every run of characters that are not white space is a token."""
 
+    @_Once
+    def runs(self) -> Runs:
+        """The words; none goes on from one part into the next."""
+        return Runs(~_is_white(self.code_points), self.parts[:, 0])
+
     def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
         """Words that begin inside the piece, and one more where the piece begins inside a word."""
-        begins = self.boundaries
-        before = np.searchsorted(begins, starts, side="left")
-        inside = np.searchsorted(begins, ends, side="left") - before
-        reach = np.concatenate(([0], self._ends))[before]
-        cut: Offsets = inside + ((reach > starts) & (ends > starts))
-        return cut.astype(np.int64)
+        return self.runs.counts(starts, ends)
 
-    @_Once
-    def _ends(self) -> Offsets:
-        ends = [word.end() for start, end in self.parts.tolist() for word in WORD.finditer(self.text, start, end)]
-        return np.array(ends, dtype=np.int64)
+
+def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    """Of each character whether it is white space, as `str.isspace` has it."""
+    if code_points.dtype == np.uint8:
+        ascii_white: NDArray[np.bool_] = _IS_WHITE[code_points]
+        return ascii_white
+    white: NDArray[np.bool_] = _IS_WHITE[np.minimum(code_points, len(_IS_WHITE) - 1)]
+    return white
+
+
+class Runs:
+    """Runs of characters of one kind in a text, and how many of them each of many pieces of it holds.
+
+    Args:
+        inside: of each character whether it is of the kind.
+        apart: places at which a run ends in any case.
+
+    >>> runs = Runs(np.array([True, True, False, True]))
+    >>> runs.starts.tolist(), runs.counts(np.array([0, 1, 2]), np.array([4, 2, 3])).tolist()
+    ([0, 3], [2, 1, 0])
+    """
+
+    def __init__(self, inside: NDArray[np.bool_], apart: Offsets | None = None) -> None:
+        before = np.zeros_like(inside)
+        before[1:] = inside[:-1]
+        if apart is not None:
+            before[apart[apart < len(before)]] = False
+        self._goes_on = inside & before
+        self.starts: Offsets = (inside & ~before).nonzero()[0]
+
+    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Runs that begin inside each piece, and one more where it begins inside a run; int64."""
+        found = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
+        if len(self._goes_on):
+            found += self._goes_on[np.minimum(starts, len(self._goes_on) - 1)] & (starts < ends)
+        return found
 
 
 class BytePairText(TokenizedText):
