@@ -28,7 +28,7 @@ def chunks_of(chunker: Chunker, text: str) -> list[Chunk] | None:
     try:
         return chunker.chunk(Document("d", text))
     except SizeError:
-        if chunker.hard_maximum is None:
+        if chunker.hard_maximum is None and getattr(chunker, "max_segment", None) is None:
             raise
         return None
 

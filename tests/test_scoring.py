@@ -232,7 +232,7 @@ def _spans(draw: st.DrawFn, size: int, least: int, most: int) -> tuple[Span, ...
 
 
 @st.composite
-def _cases(draw: st.DrawFn) -> tuple[Benchmark, Run]:
+def cases(draw: st.DrawFn) -> tuple[Benchmark, Run]:
     """Documents, queries with overlapping evidence, and a run that draws from a pool and from elsewhere."""
     texts = draw(st.lists(hard_text(max_parts=12).filter(bool), min_size=1, max_size=3))
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
@@ -329,7 +329,7 @@ class ByHand:
 
 
 @given(
-    _cases(),
+    cases(),
     st.sampled_from(["characters", "words", "cl100k_base"]),
     st.sampled_from(["holding", "touching"]),
     st.sampled_from(["repeats", "once"]),
@@ -349,7 +349,7 @@ def test_scores_are_what_sets_of_tokens_give(
         assert report.retrieved_tokens[k].tolist() == retrieved
 
 
-@given(_cases())
+@given(cases())
 def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark, Run]) -> None:
     report = evaluate(*case, counter="characters")
     for measure in (each for each in report.scores if each.unit == "token"):
@@ -357,7 +357,7 @@ def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark,
         np.testing.assert_array_equal(report.values(measure), report.values(character))
 
 
-@given(_cases())
+@given(cases())
 def test_retrieving_the_evidence_alone_is_perfect(case: tuple[Benchmark, Run]) -> None:
     benchmark = case[0]
     results = {q.id: [Retrieved(e.document_id, (e.span,)) for e in q.evidence] for q in benchmark.queries}

@@ -1,0 +1,71 @@
+"""Strategies: the promises for any text and any options, what an index needs, and the way to a configuration."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from chunkcore import Document, plan_update
+from chunkcore.chunkers import Chunker, format_chunker, parse_chunker
+from chunkcore.errors import OptionError
+from tests.fuzzing.chunkers import chunkers
+from tests.fuzzing.targets import target
+from tests.fuzzing.texts import recipes, text_of, texts
+from tests.promises import check_promises, chunks_of
+
+# Strategies that take a language model or a clustering through each text take ten times as long as the others.
+SLOW = ("agentic", "contextual", "dbscan", "llm_semantic", "lumber", "propositions")
+
+
+def _keep_their_promises(chunker: Chunker, cases: tuple[str, ...]) -> None:
+    for text in cases:
+        check_promises(chunker, text)
+    again = chunks_of(chunker, cases[0])
+    if again is not None:
+        assert chunker.spans(cases[0]) == [chunk.spans for chunk in again]
+
+
+@target(share=12, texts=3, chunker=chunkers(without=SLOW), cases=st.tuples(texts(), texts(), texts()))
+def chunks_keep_their_promises(chunker: Chunker, cases: tuple[str, ...]) -> None:
+    """Exact, in bounds, in order, nothing lost, none over the maximum; and the same again."""
+    _keep_their_promises(chunker, cases)
+
+
+@target(share=1, texts=2, chunker=chunkers(SLOW), cases=st.tuples(texts(80), texts(80)))
+def chunks_of_slow_strategies_keep_their_promises(chunker: Chunker, cases: tuple[str, ...]) -> None:
+    """The same of strategies that ask a language model (which obeys, errs or babbles), or cluster."""
+    _keep_their_promises(chunker, cases)
+
+
+@target(share=1, chunker=chunkers(without=SLOW), recipe=recipes(), place=st.integers(0, 120), edit=recipes(24))
+def an_updated_index_is_one_built_anew(chunker: Chunker, recipe: bytes, place: int, edit: bytes) -> None:
+    """What `plan_update` lets stay and come are the chunks of the changed text, and nothing else stays."""
+    old = chunks_of(chunker, text_of(recipe))
+    changed = text_of(recipe[:place] + edit + recipe[place + len(edit) // 2 :])
+    new = chunks_of(chunker, changed)
+    if old is None or new is None:
+        return
+    plan = plan_update(old, Document("d", changed), chunker)
+    assert sorted([*(kept.new for kept in plan.stay), *plan.come], key=lambda chunk: chunk.index) == new
+    assert sorted([*(kept.old.index for kept in plan.stay), *(chunk.index for chunk in plan.go)]) == [*range(len(old))]
+    assert all(kept.old.content_hash == kept.new.content_hash for kept in plan.stay)
+
+
+@target(share=0.5, chunker=chunkers(named=True))
+def a_strategy_comes_back_from_every_form(chunker: Chunker) -> None:
+    """From its dictionary as JSON, and from its string."""
+    data = chunker.to_dict()
+    assert Chunker.from_dict(json.loads(json.dumps(data))) == chunker
+    assert parse_chunker(format_chunker(chunker)) == chunker
+
+
+@target(share=1, guided=True, text=texts())
+def a_string_is_a_strategy_or_an_option_error(text: str) -> None:
+    """Whatever a user writes for one."""
+    for spec in (text, f"recursive:{text}", f"sentence:splitter={text}", f"code:{text}"):
+        try:
+            chunker = parse_chunker(spec)
+        except OptionError:
+            continue
+        assert parse_chunker(format_chunker(chunker)) == chunker

@@ -1,0 +1,165 @@
+"""What reads what strangers wrote: collections in every layout, configurations, runs, archives, models' answers.
+
+Any bytes end in one of our errors, in one line, or are read; never in another exception.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from hypothesis import strategies as st
+
+from chunkcore import load_chunkers
+from chunkcore.datasets.archive import unzip
+from chunkcore.document import Document, Span
+from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.loading import load_benchmark, load_documents
+from chunkcore.evaluation.pool_files import read_pool
+from chunkcore.evaluation.run_files import read_run
+from chunkcore.models.llm.answers import BadAnswerError, found_json
+from chunkcore.retrieval.spec import parse_search
+from chunkcore.tuning.space_file import load_space
+from tests import test_bad_files
+from tests.fuzzing.targets import target
+from tests.fuzzing.texts import texts
+from tests.test_bad_files import FILES, VALUES
+
+_JSON = [each for each in FILES if ".json" in each[1] or ".dev" in each[1]]
+_TABLES = [each for each in FILES if each[1].endswith((".csv", ".tsv"))]
+_BENCHMARK = Benchmark(
+    "b",
+    [Document("a.txt", "The fox naps."), Document("1", "Rain.")],
+    [Query("q1", "Who?", (Evidence("a.txt", Span(0, 3)),))],
+)
+
+
+def contents(most: int = 60) -> st.SearchStrategy[bytes]:
+    """Bytes of a file: any, and such as come near to something that is read."""
+    return st.binary(max_size=most) | texts(most).map(lambda text: text.encode("utf-8", "surrogatepass"))
+
+
+any_bytes_in_any_collection_end_in_a_sentence = target(
+    share=0.5, guided=True, place=st.sampled_from(FILES), content=contents()
+)(test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence.hypothesis.inner_test)
+
+any_value_in_any_collection_ends_in_a_sentence = target(
+    share=0.5, place=st.sampled_from(_JSON), draw=st.integers(0, 1 << 32).map(Random), other=VALUES
+)(test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence.hypothesis.inner_test)
+
+any_text_in_any_table_ends_in_a_sentence = target(
+    share=0.3, place=st.sampled_from(_TABLES), draw=st.integers(0, 1 << 32).map(Random), other=texts(12)
+)(test_bad_files.test_any_value_anywhere_in_a_table_ends_in_a_sentence.hypothesis.inner_test)
+
+
+@target(share=1, guided=True, content=contents(), name=st.sampled_from(["strategies", "space"]))
+def any_bytes_are_a_configuration_or_an_error(content: bytes, name: str) -> None:
+    """YAML of strategies, and of what is searched."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.yaml"
+        file.write_bytes(content)
+        with suppress(ChunkcoreError):
+            load_chunkers(file) if name == "strategies" else load_space(file)
+
+
+@target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))
+def any_bytes_are_a_run_or_an_error(content: bytes, name: str) -> None:
+    """What a system retrieved, and its chunks."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_bytes(content)
+        with suppress(ChunkcoreError):
+            read_pool(file, _BENCHMARK) if name == "c.jsonl" else read_run(file, _BENCHMARK)
+
+
+_HITS = st.fixed_dictionaries(
+    {"query_id": st.just("q1") | VALUES},
+    optional={
+        "document_id": st.just("a.txt") | VALUES,
+        "spans": st.lists(st.lists(st.integers(-2, 20), min_size=2, max_size=2), max_size=2) | VALUES,
+        "text": texts(12) | VALUES,
+        "score": st.floats() | VALUES,
+        "rank": st.integers(-1, 5) | VALUES,
+        "results": VALUES,
+    },
+)
+
+
+@target(share=0.5, rows=st.lists(_HITS, max_size=3))
+def any_values_are_a_run_or_an_error(rows: list[dict[str, Any]]) -> None:
+    """Lines of the right form, with wrong things in it; what is read lies inside the documents."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "r.jsonl"
+        file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+        try:
+            found = read_run(file, _BENCHMARK).results
+        except ChunkcoreError:
+            return
+    for piece in found.get("q1", ()):
+        assert all(span.end <= len(_BENCHMARK.document(piece.document_id).text) for span in piece.spans)
+
+
+@target(share=0.5, guided=True, content=contents(), ending=st.sampled_from([".txt", ".md", ".jsonl", ".json"]))
+def any_bytes_are_documents_or_an_error(content: bytes, ending: str) -> None:
+    """A user's own file, as documents and as questions."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"a{ending}"
+        file.write_bytes(content)
+        with suppress(ChunkcoreError):
+            load_documents(file)
+        (Path(folder) / "b.txt").write_text("The fox naps.")
+        with suppress(ChunkcoreError):
+            load_benchmark(Path(folder) / "b.txt", questions=file)
+
+
+@target(share=1, guided=True, text=texts())
+def any_answer_of_a_model_is_json_or_a_bad_answer(text: str) -> None:
+    """What stands in it is found, or the model is told why not."""
+    with suppress(BadAnswerError):
+        assert isinstance(found_json(text), dict)
+
+
+@target(share=1, guided=True, text=texts(60))
+def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
+    """Whatever a user writes for one."""
+    for spec in (text, f"hybrid:{text}", f"bm25:{text}", f"rerank:{text}"):
+        with suppress(OptionError):
+            parse_search(spec)
+
+
+def _archive() -> bytes:
+    packed = io.BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("folder/a.txt", "The fox naps. " * 20)
+        archive.writestr("b.json", "{}")
+    return packed.getvalue()
+
+
+_ARCHIVE = _archive()
+_changes = st.lists(st.tuples(st.integers(0, len(_ARCHIVE) - 1), st.integers(0, 255)), max_size=6)
+
+
+@target(share=0.5, guided=True, changes=_changes, length=st.none() | st.integers(0, len(_ARCHIVE)))
+def a_damaged_archive_unpacks_into_its_folder_or_ends_in_a_sentence(
+    changes: list[tuple[int, int]], length: int | None
+) -> None:
+    """Some bytes are others, and the end may be missing."""
+    data = bytearray(_ARCHIVE[:length])
+    for place, value in changes:
+        if place < len(data):
+            data[place] = value
+    with tempfile.TemporaryDirectory() as outer:
+        archive, folder = Path(outer) / "a.zip", Path(outer) / "in" / "side"
+        archive.write_bytes(data)
+        folder.mkdir(parents=True)
+        with suppress(ChunkcoreError, OSError):
+            unzip(archive, folder)
+        assert sorted(Path(outer).iterdir()) == [archive, folder.parent]
+        assert list(folder.parent.iterdir()) == [folder]
