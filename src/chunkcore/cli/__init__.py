@@ -25,6 +25,8 @@ from chunkcore.cli import (
     tune,
     validate,
 )
+from chunkcore.cli.signals import StopSignals
+from chunkcore.cli.stopping import StoppedError
 from chunkcore.errors import ChunkcoreError
 
 __all__ = ["app", "main"]
@@ -38,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Cut documents into chunks with exact spans, and find out which way of cutting retrieves best.",
-    epilog="Exit codes: 0 done, 1 problems were found, 2 bad input, 130 stopped.",
+    epilog="Exit codes: 0 done, 1 problems were found, 2 bad input, 130 stopped, 143 by SIGTERM.",
 )
 
 
@@ -76,10 +78,15 @@ _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` default to the process's."""
     _use_any_text()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), StopSignals() as signals:
         warnings.showwarning = _show_warning
-        code = _run(None if arguments is None else list(arguments))
-    return _say("stopped before the end; nothing half-written was left behind", code=130) if code == 130 else code
+        try:
+            code = _run(None if arguments is None else list(arguments))
+        except StoppedError as error:
+            return _say(str(error), code=signals.code)
+    if code == 130:
+        return _say("stopped before the end; nothing half-written was left behind", code=signals.code)
+    return code
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -18,7 +18,9 @@ from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.inputs import read_benchmark
 from chunkcore.cli.progress import Report as Progress
 from chunkcore.cli.progress import reporting
+from chunkcore.cli.signals import going_on, told_when_stopped
 from chunkcore.cli.spending import estimates, keeping, read_prices, spent, used
+from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
@@ -144,21 +146,29 @@ def answer(
     options = {"names": specs, "cache": vectors, "retrievers": [retriever]}
     scored: list[Report] = []
     runs: list[AnswerRun] = []
-    with reporting(sys.stderr) as progress:
+    stopped, how_on = "", going_on(vectors.path, store)
+    with reporting(sys.stderr) as progress, told_when_stopped(how_on):
         found = retrieve(benchmark, chunkers, model, depth, progress=progress, **options)
         work = _Work(asked, names, depth, bert_model or model, model, retries, progress)
         if dry_run:
             for line in work.estimate(found, Estimator(), Estimator(), models, prices):
                 typer.echo(terminal_text(line))
             return
-        for report in found:
-            answered, answer_report = work.done(report, models)
-            runs.append(answered)
-            scored.append(
-                replace(report, scores={**report.scores, **answer_report.scores}, unanswered=answer_report.unanswered)
-            )
-        comparison = compare(scored, verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters)
+        try:
+            for report in found:
+                answered, answer_report = work.done(report, models)
+                scores = {**report.scores, **answer_report.scores}
+                scored.append(replace(report, scores=scores, unanswered=answer_report.unanswered))
+                runs.append(answered)
+        except KeyboardInterrupt:
+            if not runs:
+                raise
+            stopped = f"stopped before the end; the report is of the first {len(runs)} of {len(found)} strategies"
+        comparison = compare(
+            scored[: len(runs)], verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters
+        )
     settings = {"Answers by": models.answering.name, "Embedder": embedder, "Retriever": retriever}
+    settings |= {"Not whole": stopped} if stopped else {}
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not to be seen
     result = AnswerStudy(Study(comparison, shown, settings, today), asked, runs, names, depth)
@@ -172,6 +182,8 @@ def answer(
     for line in [*used(chunkers, prices), *models.told(prices)]:
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{output / ANSWERS}\n{page}")
+    if stopped:
+        raise StoppedError(f"{stopped}; {how_on}")
 
 
 @dataclass(frozen=True)

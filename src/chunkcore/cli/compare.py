@@ -17,12 +17,15 @@ from chunkcore.cli.gate import read_gate
 from chunkcore.cli.inputs import check_folder, check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.saving import save_runs
+from chunkcore.cli.signals import going_on, told_when_stopped
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
+from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.models import Embedder
 
@@ -158,6 +161,7 @@ def compare(
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
     from rich.console import Console
 
+    from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.chunkers.sizing import sized_spec
     from chunkcore.evaluation.comparison import compare as compare_reports
     from chunkcore.evaluation.experiment import run_chunkers
@@ -192,6 +196,7 @@ def compare(
             typer.echo(terminal_text(line))
         return
     answers = None if no_cache else default_answers()
+    how_on = going_on(store.path, answers if any(isinstance(each, LLMChunker) for each in chunkers) else None)
     made: list[Chunker] = []
 
     def strategies(model: Embedder) -> list[Chunker]:
@@ -199,37 +204,45 @@ def compare(
         made.extend(own)
         return own
 
-    with reporting(sys.stderr) as progress:
-        reports = []
-        for lately in (False, True) if late else (False,):
-            reports += run_chunkers(
-                benchmark,
-                strategies,
-                models,
-                ks=tuple(dict.fromkeys([*ks, *gate.ks])),
-                measures=[verdict_by, *gate.measures],
-                counter=counter,
-                min_rule=cast("MinRule", min_rule),
-                cache=store,
-                retrievers=retrievers,
-                late=lately,
-                names=specs,
-                embed_price=embed_price,
-                llm_prices=prices,
-                progress=progress,
-            )
+    stopped = ""
+    with reporting(sys.stderr) as progress, told_when_stopped(how_on):
+        reports: list[Report] = []
+        try:
+            for lately in (False, True) if late else (False,):
+                run_chunkers(
+                    benchmark,
+                    strategies,
+                    models,
+                    ks=tuple(dict.fromkeys([*ks, *gate.ks])),
+                    measures=[verdict_by, *gate.measures],
+                    counter=counter,
+                    min_rule=cast("MinRule", min_rule),
+                    cache=store,
+                    retrievers=retrievers,
+                    late=lately,
+                    names=specs,
+                    embed_price=embed_price,
+                    llm_prices=prices,
+                    progress=progress,
+                    done=reports.append,
+                )
+        except KeyboardInterrupt:
+            if not reports:
+                raise
+            stopped = f"stopped before the end; the report is of the first {len(reports):,} to be scored"
         progress("compare", 0, 1)
         comparison = compare_reports(
             reports, verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters
         )
         described = dict(zip(specs, chunkers, strict=True))
         settings = _settings(benchmark, docs, questions, models, retrievers, described, counter)
+        settings |= {"Not whole": stopped} if stopped else {}
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         study = Study(comparison, benchmark, settings, today)
         files = write_reports(output, study)
         if save_runs_to is not None:
             save_runs(reports, benchmark, save_runs_to)
-        checks = gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
+        checks = [] if stopped else gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
         progress("compare", 1, 1)
     print_study(study, Console(highlight=False))
     for line in used(made, prices):
@@ -237,6 +250,8 @@ def compare(
     for check in checks:
         typer.echo(f"\n{terminal_text(check.sentence)}")
     typer.echo(f"\n{files.html}")
+    if stopped:
+        raise StoppedError(f"{stopped}; {how_on}")
     if any(check.failed for check in checks):
         raise typer.Exit(1)
 

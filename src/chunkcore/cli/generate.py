@@ -10,7 +10,9 @@ import typer
 
 from chunkcore.cli.caching import default_cache
 from chunkcore.cli.progress import reporting
+from chunkcore.cli.signals import told_when_stopped
 from chunkcore.cli.spending import read_prices, spent
+from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
@@ -95,6 +97,7 @@ def generate(
     from chunkcore.evaluation.loading.own import read_own
     from chunkcore.generation import CallBudget, GenerationOptions, Journal, estimate_generation, generate_benchmark
     from chunkcore.generation.files import files_beside, write_generated
+    from chunkcore.generation.generate import INTERRUPTED
     from chunkcore.models.llm import get_llm
     from chunkcore.report.text import terminal_text
 
@@ -122,7 +125,8 @@ def generate(
         )
         return
     vectors = _embedder(embedder)
-    with reporting(sys.stderr) as progress, Journal(files.journal) as journal:
+    how_on = f"what was answered is kept in {files.journal}: the same command goes on with it"
+    with reporting(sys.stderr) as progress, Journal(files.journal) as journal, told_when_stopped(how_on):
         made = generate_benchmark(
             documents,
             model,
@@ -137,6 +141,8 @@ def generate(
         unanswered = journal.unanswered
     for line in _told(made, documents, files, unanswered, model.name, prices):
         typer.echo(terminal_text(line))
+    if made.stopped == INTERRUPTED:
+        raise StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
     if made.stopped:
         raise typer.Exit(1)
 
@@ -199,6 +205,8 @@ def _told(
     prices: Prices | None,
 ) -> Iterator[str]:
     """What became of it, line by line."""
+    from chunkcore.generation.generate import INTERRUPTED
+
     represented = {row["document_id"] for row in made.rows}
     yield (
         f"{len(made.rows):,} questions about {len(represented):,} of {len(documents):,} documents; "
@@ -212,12 +220,12 @@ def _told(
         yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
     lost = f", {unanswered:,} of them without an answer" if unanswered else ""
     yield f"{model}, all runs: {spent(made.usage, prices)}{lost}"
-    if made.unfinished:
+    if made.unfinished and made.stopped != INTERRUPTED:
         yield (
             f"Stopped: {made.stopped}. Raise it and run the same command: it goes on where it is, and what was "
             f"answered is kept in {files.journal}"
         )
-    elif made.stopped:
+    elif made.stopped and not made.unfinished:
         yield f"Fewer questions than wanted: {made.stopped}. {files.rejected} tells why"
     yield str(files.questions)
 

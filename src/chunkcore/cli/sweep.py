@@ -13,6 +13,7 @@ import typer
 from chunkcore.cli.caching import default_answers, default_cache, shown
 from chunkcore.cli.inputs import check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
+from chunkcore.cli.signals import going_on, told_when_stopped
 from chunkcore.cli.spending import estimates, keeping, used
 from chunkcore.cli.wording import help_text
 
@@ -123,7 +124,8 @@ def sweep(
         return chunkers[spec]
 
     model = get_embedder(embedder)
-    with reporting(sys.stderr) as progress:
+    store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
+    with reporting(sys.stderr) as progress, told_when_stopped(f"nothing is chosen yet; {going_on(store.path)}"):
         found = run_sweep(
             benchmark,
             grids,
@@ -135,7 +137,7 @@ def sweep(
             seed=seed,
             resamples=resamples,
             counter=counter,
-            cache=EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None),
+            cache=store,
             build=build,
             progress=progress,
         )

@@ -50,6 +50,7 @@ def run_chunkers(
     llm_prices: Prices | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    done: Callable[[Report], None] | None = None,
 ) -> list[Report]:
     """Score strategies by searching their chunks, in one way or several.
 
@@ -90,6 +91,7 @@ def run_chunkers(
         llm_prices: of language models, in the same currency.
         workers: threads that cut documents; as many as there are cores by default.
         progress: called with a step ("chunk", "embed", "queries", "search"), what is done, and of how much.
+        done: called with each report as soon as it is there, so that work that is interrupted has come to something.
 
     Returns:
         One report an embedder, retriever and strategy: with the first embedder and retriever all strategies in their
@@ -119,11 +121,13 @@ def run_chunkers(
         cut = cut_documents(benchmark.documents, list(chosen.items()), metered, workers, report)
         shared = Shared([each.chunks for each in cut], benchmark.documents, metered, report)
         ready = {each.name: (each, pool) for each, pool in zip(cut, shared.pools, strict=True)}
-        for done, (how, each) in enumerate(pairs, start=1):
+        for place, (how, each) in enumerate(pairs, start=1):
             told = model if len(models) > 1 and (how.embeds or each.embeds) else ""
             name = _joined(f"{each.name} (late)" if late else each.name, how.name if len(methods) > 1 else "", told)
             reports.append(Trial(name, *ready[each.name], how).report(scorer, wanted, shared, prices))
-            report("search", done, len(pairs))
+            if done is not None:
+                done(reports[-1])
+            report("search", place, len(pairs))
     return reports
 
 

@@ -23,7 +23,9 @@ from chunkcore.models import Embedder
 from chunkcore.models.llm import LLM, Estimator, Usage, get_llm
 from chunkcore.version import installed_version
 
-__all__ = ["Generated", "estimate_generation", "generate_benchmark"]
+__all__ = ["INTERRUPTED", "Generated", "estimate_generation", "generate_benchmark"]
+
+INTERRUPTED = "it was interrupted"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Generated:
         usage: all calls of the journal: those of earlier runs included.
         filtered: what the filters did; None where there was no embedder.
         stopped: why there are fewer questions than were wanted; "" where there are as many.
-        unfinished: whether the cap stopped the work, so that a higher one lets it go on.
+        unfinished: whether the cap or Ctrl-C stopped the work, so that the same call, with a higher cap, goes on.
         info: what made them: seed, model, prompt, options.
     """
 
@@ -95,6 +97,7 @@ def generate_benchmark(
         DataError: no document has a letter or a digit, two share an id, or the journal is damaged.
         OptionError: `llm` or the journal is none.
         ModelError: the model cannot be asked at all, or the embedder failed.
+        KeyboardInterrupt: before any question was kept; later it ends the work with those that are there.
 
     >>> from chunkcore import CallableLLM
     >>> told = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'
@@ -127,6 +130,10 @@ def generate_benchmark(
         made.run(journaled, journaled.concurrency, progress)
     except BudgetError as error:
         stopped, unfinished = str(error), True
+    except KeyboardInterrupt:
+        if not made.kept:
+            raise
+        stopped, unfinished = INTERRUPTED, True
     except ModelError as error:
         if journal.path is None:
             raise

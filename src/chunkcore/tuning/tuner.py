@@ -215,18 +215,20 @@ class _Search:
         if same is not None:
             self._keep(_like(trial, same))
             return
+        writing = True
         try:
-            self._keep(self._run(trial))
+            done = self._run(trial)
             self._dead = 0
         except (ModelError, MissingExtraError, _OverBudgetError) as error:
             # Another time it may go well, so that it is not written down, unless an answer was paid for.
-            paid = isinstance(error, NoAnswerError)
-            self._keep(replace(trial, failure=str(error)), writing=paid)
-            self._dead += isinstance(error, ModelError) and not paid
+            writing = isinstance(error, NoAnswerError)
+            done = replace(trial, failure=str(error))
+            self._dead += isinstance(error, ModelError) and not writing
             if self._dead == _DEAD:
                 raise
         except ChunkcoreError as error:
-            self._keep(replace(trial, failure=str(error)))
+            done = replace(trial, failure=str(error))
+        self._keep(done, writing=writing)
 
     def _keep(self, trial: Trial, *, writing: bool = True) -> None:
         self.trials[trial.number] = trial

@@ -1,0 +1,294 @@
+"""Commands that are killed, stopped by Ctrl-C or by SIGTERM: what is kept, what is told, and what is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import fake_llm_server
+from tests.fake_llm_server import FakeServer, running
+from tests.fake_writers import SENTENCES, honest
+from tests.faults.places import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+
+BATCH = 256  # texts that a model is given at once: what a kill can cost
+WAITING = "chunkcore: stopping; what is under way is waited for and kept. Stop it again to end at once"
+
+
+class Program:
+    """``chunkcore`` as a process, with its own cache folder.
+
+    Attributes:
+        log: what its model embedded.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "embedded.txt"
+        self.environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "200"}
+
+    def command(self, *arguments: object, seconds: float = 0, held: int = 0) -> list[str]:
+        own = [str(self.log), str(seconds), str(held)]
+        return [sys.executable, "-m", "tests.faults.program", *own, *map(str, arguments)]
+
+    @contextmanager
+    def started(self, *arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+        with subprocess.Popen(
+            self.command(*arguments, **options),
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    def stopped(
+        self, reached: Callable[[], bool], *arguments: object, how: int = signal.SIGINT, **options: Any
+    ) -> tuple[int, str, str]:
+        """Its exit code, standard output and error, where it was sent the signal once it had reached a place."""
+        with self.started(*arguments, **options) as process:
+            while not reached():
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.005)
+            process.send_signal(how)
+            out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments), cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
+        )
+
+    def embedded(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+def scores(folder: Path) -> list[Any]:
+    """What a report says, but for the time that it took."""
+    reports = json.loads((folder / "report.json").read_text())["reports"]
+    return [{key: each[key] for key in ("name", "scores", "retrieved_tokens")} for each in reports]
+
+
+# ---- embedding: compare and sweep
+
+
+SPECS = ["-s", "recursive:size=12", "-s", "fixed_token:size=40", "-k", "3", "--resamples", "100"]
+
+
+@pytest.fixture
+def comparing(tmp_path: Path) -> list[object]:
+    """A comparison with several batches to embed."""
+    (tmp_path / "docs").mkdir()
+    lines = [f"Ship number {number} lies in harbour {number % 7}." for number in range(3 * BATCH)]
+    (tmp_path / "docs" / "ships.txt").write_text("\n".join(lines))
+    rows = [{"question": f"Where does ship {number} lie?", "evidence": [lines[number]]} for number in range(0, 90, 9)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl", *SPECS]
+
+
+def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_way(
+    program: Program, tmp_path: Path, comparing: list[object]
+) -> None:
+    arguments = ["compare", *comparing, "-o", tmp_path / "out"]
+    code, *_ = program.stopped(lambda: len(program.embedded()) > 2 * BATCH, *arguments, how=signal.SIGKILL, seconds=0.1)
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    assert program.run(*arguments).returncode == 0
+    embedded = program.embedded()
+    assert len(embedded) > 3 * BATCH
+    assert len(embedded) - len(set(embedded)) <= BATCH
+    assert program.run("compare", *comparing, "--no-cache", "-o", tmp_path / "whole").returncode == 0
+    assert scores(tmp_path / "out") == scores(tmp_path / "whole")  # as if it had never been killed
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go_on(
+    program: Program, tmp_path: Path, comparing: list[object], how: int, code: int
+) -> None:
+    arguments = ["compare", *comparing, "-o", tmp_path / "out"]
+    given, out, err = program.stopped(lambda: "held" in program.embedded(), *arguments, how=how, held=2)
+    assert given == code
+    assert [each["name"] for each in scores(tmp_path / "out")] == ["recursive:size=12"]
+    assert str(tmp_path / "out" / "report.html") in out
+    cache = tmp_path / "cache" / "chunkcore" / "embeddings.sqlite"
+    assert WAITING in err.splitlines()
+    assert err.splitlines()[-1] == (
+        "chunkcore: stopped before the end; the report is of the first 1 to be scored; what models answered is kept in "
+        f"{cache}: the same command goes on with it"
+    )
+    assert "stopped before the end; the report is of the first 1" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_what_is_stopped_before_anything_is_scored_keeps_what_was_embedded(
+    program: Program, tmp_path: Path, comparing: list[object], command: str
+) -> None:
+    arguments = [command, *comparing, "-o", tmp_path / "out"]
+    code, out, err = program.stopped(lambda: len(program.embedded()) > BATCH, *arguments, seconds=0.1)
+    assert (code, out) == (130, "")
+    begun = len(program.embedded())
+    nothing = "nothing is chosen yet; " if command == "sweep" else ""
+    assert f"chunkcore: stopped before the end; {nothing}what models answered is kept in" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+    assert program.run(*arguments).returncode == 0
+    assert len(program.embedded()) - len(set(program.embedded())) <= BATCH < begun
+
+
+def test_without_a_cache_it_is_said_that_nothing_was_kept(
+    program: Program, tmp_path: Path, comparing: list[object]
+) -> None:
+    arguments = ["compare", *comparing, "--no-cache", "-o", tmp_path / "out"]
+    code, _, err = program.stopped(lambda: len(program.embedded()) > 0, *arguments, seconds=0.3)
+    assert code == 130
+    assert err.splitlines()[-1] == (
+        "chunkcore: stopped before the end; nothing was kept, and the same command begins anew"
+    )
+
+
+# ---- questions to language models: generate and answer
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    def write(handler: Any, body: dict[str, Any]) -> None:
+        time.sleep(0.05)
+        handler.complete(honest(body["messages"], None))
+
+    def hang(handler: Any, body: dict[str, Any]) -> None:
+        time.sleep(20)
+
+    monkeypatch.setitem(fake_llm_server.FAULTS, "writer", write)
+    monkeypatch.setitem(fake_llm_server.FAULTS, "hanging", hang)
+    with running() as found:
+        yield found
+
+
+def paid(server: FakeServer) -> list[str]:
+    return [json.dumps(each["body"], sort_keys=True) for each in server.log]
+
+
+def generating(server: FakeServer, folder: Path, model: str) -> list[object]:
+    (folder / "docs").mkdir(exist_ok=True)
+    (folder / "docs" / "story.txt").write_text("\n".join(SENTENCES))
+    named = ["--llm", f"openai:{model}@{server.url}", "--docs", folder / "docs", "--embedder", "none"]
+    return ["generate", *named, "-n", "30", "--sample-size", "400", "-o", folder / "questions.jsonl"]
+
+
+@needs_openai
+def test_generating_that_is_stopped_leaves_the_questions_so_far_and_pays_nothing_twice(
+    program: Program, server: FakeServer, tmp_path: Path
+) -> None:
+    arguments = generating(server, tmp_path, "writer")
+    code, _, err = program.stopped(lambda: len(server.log) >= 12, *arguments)
+    assert code == 130
+    rows = (tmp_path / "questions.jsonl").read_text().splitlines()
+    assert 4 <= len(rows) < 30
+    assert all(json.loads(row)["evidence"] for row in rows)
+    assert err.splitlines()[-1] == (
+        f"chunkcore: stopped before the end, with {len(rows)} questions; what was answered is kept in "
+        f"{tmp_path / 'questions.journal.jsonl'}: the same command goes on with it"
+    )
+    info = json.loads((tmp_path / "questions.info.json").read_text())
+    assert (info["stopped"], info["unfinished"]) == ("it was interrupted", True)
+    assert program.run(*arguments).returncode == 0
+    after = (tmp_path / "questions.jsonl").read_text().splitlines()
+    assert (len(after), after[: len(rows)]) == (30, rows)
+    assert max(Counter(paid(server)).values()) == 1  # what was under way was waited for
+
+
+@needs_openai
+def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
+    program: Program, server: FakeServer, tmp_path: Path
+) -> None:
+    with program.started(*generating(server, tmp_path, "hanging")) as process:
+        while not server.log:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        while WAITING not in process.stderr.readline():
+            pass
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        assert process.wait(timeout=15) == 130
+        assert time.monotonic() - began < 10  # the model hangs for 20
+    assert b'"asked"' in (tmp_path / "questions.journal.jsonl").read_bytes()  # counted as paid, as it may be
+
+
+@needs_openai
+def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
+    program: Program, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_llm_server, "SLOW_SECONDS", 0.15)
+    (tmp_path / "docs").mkdir()
+    lines = [f"Buoy number {number} is painted in colour {number}." for number in range(6)]
+    (tmp_path / "docs" / "buoys.txt").write_text("\n\n".join(lines))
+    rows = [
+        {"question": f"Which colour has buoy {number}?", "evidence": [line], "answers": [f"colour {number}"]}
+        for number, line in enumerate(lines)
+    ]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    given = ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl", "-o", tmp_path / "out"]
+    strategies = ["-s", "recursive:size=14", "-s", "recursive:size=30", "-k", "2", "--resamples", "100"]
+    arguments = ["answer", *given, *strategies, "--llm", f"openai:slow@{server.url}#concurrency=1"]
+    code, _, err = program.stopped(lambda: len(server.log) >= 9, *arguments)
+    assert code == 130
+    assert "the report is of the first 1 of 2 strategies; what models answered is kept in" in err.splitlines()[-1]
+    assert re.search(r"embeddings\.sqlite and .*answers\.sqlite: the same command goes on", err.splitlines()[-1])
+    assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 6
+    assert program.run(*arguments).returncode == 0
+    assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 12
+    assert max(Counter(paid(server)).values()) == 1
+
+
+# ---- a search for a configuration
+
+
+def test_a_search_that_is_stopped_by_sigterm_has_its_result_so_far(program: Program, tmp_path: Path) -> None:
+    arguments = [
+        "tune",
+        "-s",
+        "recursive",
+        "--trials",
+        "5",
+        "--folds",
+        "3",
+        "--resamples",
+        "200",
+        "--measure",
+        "Recall@5",
+    ]
+    study = tmp_path / "out" / "study.jsonl"
+
+    def reached() -> bool:
+        return study.exists() and study.read_bytes().count(b"\n") >= 4
+
+    code, out, err = program.stopped(reached, *arguments, "-o", tmp_path / "out", how=signal.SIGTERM, seconds=0.2)
+    assert (code, "Traceback" in err) == (143, False)
+    assert re.search(r"Stopped after \d of 5 trials; the same command goes on", out)
+    assert json.loads((tmp_path / "out" / "tune.json").read_text())["stopped"] == "interrupted"
