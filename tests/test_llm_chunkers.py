@@ -637,7 +637,7 @@ def test_a_model_is_to_be_named(strategy):
         parse_chunker(strategy)
     with pytest.raises(OptionError, match="a language model is openai:MODEL@URL"):
         parse_chunker(f"{strategy}:llm=gpt-5")
-    with pytest.raises(OptionError, match=f"{strategy}: llm is a LLM or a string; got 5"):
+    with pytest.raises(OptionError, match=f"{strategy}: llm is an LLM or a string; got 5"):
         parse_chunker(f"{strategy}:llm=5")
     with pytest.raises(OptionError, match="retries is at least 0, got -1"):
         parse_chunker(f"{strategy}:llm={SPEC},retries=-1")

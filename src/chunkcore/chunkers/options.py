@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from chunkcore.errors import OptionError
 
-__all__ = ["check_option", "check_sizes"]
+__all__ = ["check_option", "check_sizes", "described"]
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
 
@@ -39,7 +39,7 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     try:
         return _checked(value, hint)
     except _WrongTypeError:
-        raise OptionError(f"{_called(cls)}: {name} is {_described(hint)}; got {value!r}") from None
+        raise OptionError(f"{_called(cls)}: {name} is {described(hint)}; got {value!r}") from None
 
 
 def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
@@ -118,12 +118,23 @@ def _checked_plain(value: Any, hint: type) -> Any:
     return hint(value)
 
 
-def _described(hint: Any) -> str:
+def described(hint: Any) -> str:
+    """A type as users are told it.
+
+    >>> described(tuple[str, ...]), described(int | None)
+    ('a list of: a string', 'a whole number or null')
+    """
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(dict.fromkeys(map(_described, parts)))
+        return " or ".join(dict.fromkeys(map(described, parts)))
     if origin is Literal:
         return f"one of {', '.join(map(repr, parts))}"
     if origin is tuple:
-        return f"a list of: {', '.join(_described(part) for part in parts if part is not ...)}"
-    return _NAMES.get(hint) or f"a {getattr(origin or hint, '__name__', hint)}"
+        return f"a list of: {', '.join(described(part) for part in parts if part is not ...)}"
+    return _NAMES.get(hint) or _with_article(getattr(origin or hint, "__name__", str(hint)))
+
+
+def _with_article(name: str) -> str:
+    if name == "Callable":
+        return "a callable"
+    return f"{'an' if name[0] in 'AEIO' or name == 'LLM' else 'a'} {name}"

@@ -1,0 +1,1 @@
+"""The documentation; `docs.making` makes the pages that come from the code."""
