@@ -466,3 +466,27 @@ def test_the_example_of_the_readme_runs(capsys):
     assert 0.01 < float(found[2]) < 1
     assert told == "answers located: {'spans': 450}, questions unanswered: 0"
     assert len(Path(llamaindex_example.__file__).read_text(encoding="utf-8").splitlines()) < 40
+
+
+def test_sizes_leave_room_for_the_metadata_that_models_read():
+    text = "one two three four five six seven eight nine ten eleven twelve"
+    document = Document(text=text, metadata={"title": "a b c"})  # with its key four words
+    parser = ChunkcoreNodeParser("recursive:size=8,overlap=0,counter=words", metadata_aware=True)
+    nodes = parser.get_nodes_from_documents([document])
+    read = [len(node.get_content(metadata_mode=MetadataMode.EMBED).split()) for node in nodes]
+    assert max(read) <= 8
+    assert len(nodes) == 3
+    assert all(text[node.start_char_idx : node.end_char_idx] == node.text for node in nodes)
+    plain = ChunkcoreNodeParser("recursive:size=8,overlap=0,counter=words")
+    assert max(len(node.text.split()) for node in plain.get_nodes_from_documents([document])) == 8
+    again = ChunkcoreNodeParser.from_dict(parser.to_dict())
+    assert [node.text for node in again.get_nodes_from_documents([document])] == [node.text for node in nodes]
+
+
+def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
+    document = Document(text="one two three", metadata={"title": "a b c d e f g h i"})
+    parser = ChunkcoreNodeParser("recursive:size=5,overlap=0,counter=words", metadata_aware=True)
+    with pytest.raises(ValueError, match="leaves nothing of size=5"):
+        parser.get_nodes_from_documents([document])
+    with pytest.raises(ValueError, match="metadata_aware needs a strategy with a size"):
+        ChunkcoreNodeParser(strategy="fixed_sentences", metadata_aware=True)

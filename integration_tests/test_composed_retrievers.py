@@ -1,0 +1,270 @@
+"""Retrievers that are made of others, scored as they are deployed: every place that they return is known."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+from chunkcore import Benchmark, Evidence, Query
+from chunkcore.evaluation.results import Report
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
+
+TEXT = (
+    "Green tea is mild.\n\nBlack tea is strong.\n\nEspresso is short.\n\nFilter coffee is long.\n\nGreen tea is mild."
+)
+SECOND = "Green tea is mild.\n\nThe sea is deep.\n\nThe harbour is shallow."
+SIZES = {"size": 5, "overlap": 0, "counter": "words"}
+BENCHMARK = Benchmark(
+    name="drinks",
+    documents=(Document("drinks", TEXT), Document("sea", SECOND)),
+    queries=(
+        # The same sentence stands at three places: only a place that is known to the letter finds the wanted one.
+        Query(id="deep", text="deep sea", evidence=(Evidence("sea", Span(20, 36)),)),
+        Query(id="espresso", text="short espresso", evidence=(Evidence("drinks", Span(42, 60)),)),
+    ),
+)
+
+
+def words(text: str) -> set[str]:
+    return set(text.lower().replace(".", "").split())
+
+
+def found_all(report: Report) -> None:
+    """Each question's evidence was found, and every piece was placed by what it says of itself."""
+    assert not report.unanswered
+    assert report.mean("Recall@5") == 1
+    assert set(report.located) == {"spans"}
+
+
+# LangChain
+
+
+@pytest.fixture
+def langchain() -> Any:
+    """LangChain's retrievers, and one of ours: chunks by the words that they share with a question."""
+    retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
+    return retrievers, langchain_chunks(), langchain_retriever
+
+
+def langchain_chunks() -> list[Any]:
+    from langchain_core.documents import Document as Page
+
+    from chunkadapters.langchain import ChunkcoreTextSplitter
+
+    pages = [Page(page_content=each.text, metadata={"source": each.id}) for each in BENCHMARK.documents]
+    return ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents(pages)
+
+
+def langchain_retriever(chunks: list[Any], k: int = 2) -> Any:
+    from langchain_core.retrievers import BaseRetriever
+
+    class ByWords(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
+            return sorted(chunks, key=lambda each: -len(words(each.page_content) & words(query)))[:k]
+
+    return ByWords()
+
+
+def test_langchains_multi_query(langchain: Any) -> None:
+    retrievers, chunks, made = langchain
+    from langchain_core.language_models import FakeListChatModel
+
+    from chunkadapters.langchain import evaluate_retriever
+
+    model = FakeListChatModel(responses=["deep sea\nsea deep", "short espresso\nespresso"])
+    found_all(
+        evaluate_retriever(retrievers.MultiQueryRetriever.from_llm(made(chunks), model), BENCHMARK, measures="Recall@5")
+    )
+
+
+def test_langchains_ensemble_also_asynchronously(langchain: Any) -> None:
+    retrievers, chunks, made = langchain
+    from chunkadapters.langchain import aevaluate_retriever, evaluate_retriever
+
+    ensemble = retrievers.EnsembleRetriever(retrievers=[made(chunks), made(chunks[::-1])], weights=[0.5, 0.5])
+    found_all(evaluate_retriever(ensemble, BENCHMARK, measures="Recall@5"))
+    found_all(asyncio.run(aevaluate_retriever(ensemble, BENCHMARK, measures="Recall@5")))
+
+
+def test_langchains_contextual_compression(langchain: Any) -> None:
+    retrievers, chunks, made = langchain
+    from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
+
+    from chunkadapters.langchain import MergeOverlaps, evaluate_retriever
+
+    compressed = retrievers.ContextualCompressionRetriever(
+        base_compressor=DocumentCompressorPipeline(transformers=[MergeOverlaps(max_gap=1)]),
+        base_retriever=made(chunks, k=8),
+    )
+    found_all(evaluate_retriever(compressed, BENCHMARK, measures="Recall@5"))
+
+
+def test_langchains_parents(langchain: Any) -> None:
+    retrievers, _, _ = langchain
+    from langchain_core.documents import Document as Page
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.stores import InMemoryStore
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    from chunkadapters.langchain import ChunkcoreTextSplitter, evaluate_retriever
+
+    parents = retrievers.ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(DeterministicFakeEmbedding(size=8)),
+        docstore=InMemoryStore(),
+        parent_splitter=ChunkcoreTextSplitter(strategy="recursive", **{**SIZES, "size": 10}),
+        child_splitter=ChunkcoreTextSplitter(strategy="recursive", **SIZES),
+        search_kwargs={"k": 8},
+    )
+    parents.add_documents([Page(page_content=each.text, metadata={"source": each.id}) for each in BENCHMARK.documents])
+    found_all(evaluate_retriever(parents, BENCHMARK, measures="Recall@5"))
+
+
+# LlamaIndex
+
+
+def llamaindex() -> tuple[list[Any], Any]:
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from llama_index.core import Document as Source
+
+    from chunkadapters.llamaindex import ChunkcoreNodeParser
+
+    sources = [Source(id_=each.id, text=each.text) for each in BENCHMARK.documents]
+    nodes = ChunkcoreNodeParser(strategy="recursive", **SIZES).get_nodes_from_documents(sources)
+    return nodes, llamaindex_retriever
+
+
+def llamaindex_retriever(nodes: list[Any], k: int = 2) -> Any:
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import NodeWithScore
+
+    class ByWords(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            asked = words(query_bundle.query_str)
+            scored = [NodeWithScore(node=each, score=float(len(words(each.get_content()) & asked))) for each in nodes]
+            return sorted(scored, key=lambda each: -each.score)[:k]
+
+    return ByWords()
+
+
+def test_llamaindexs_fusion() -> None:
+    nodes, made = llamaindex()
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.retrievers import QueryFusionRetriever
+
+    from chunkadapters.llamaindex import aevaluate_retriever, evaluate_retriever
+
+    fused = QueryFusionRetriever(
+        [made(nodes), made(nodes[::-1])], llm=MockLLM(), mode="reciprocal_rerank", num_queries=1, use_async=False
+    )
+    found_all(evaluate_retriever(fused, BENCHMARK, measures="Recall@5"))
+    found_all(asyncio.run(aevaluate_retriever(fused, BENCHMARK, measures="Recall@5")))
+
+
+def test_llamaindexs_recursive_retriever_follows_index_nodes() -> None:
+    nodes, made = llamaindex()
+    from llama_index.core.retrievers import RecursiveRetriever
+    from llama_index.core.schema import IndexNode
+
+    from chunkadapters.llamaindex import evaluate_retriever
+
+    named = {node.node_id: node for node in nodes}
+    signs = [IndexNode(text=node.get_content(), index_id=node.node_id) for node in nodes]
+    retriever = RecursiveRetriever("root", retriever_dict={"root": made(signs)}, node_dict=named)
+    found_all(evaluate_retriever(retriever, BENCHMARK, measures="Recall@5"))
+
+
+def test_llamaindexs_auto_merging_retriever() -> None:
+    llamaindex()
+    from llama_index.core import Document as Source
+    from llama_index.core import StorageContext
+    from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
+    from llama_index.core.retrievers import AutoMergingRetriever
+    from llama_index.core.storage.docstore import SimpleDocumentStore
+
+    from chunkadapters.llamaindex import ChunkcoreNodeParser, evaluate_retriever
+
+    parsers = {
+        "large": ChunkcoreNodeParser(strategy="recursive", **{**SIZES, "size": 10}),
+        "small": ChunkcoreNodeParser(strategy="recursive", **SIZES),
+    }
+    parser = HierarchicalNodeParser.from_defaults(node_parser_ids=list(parsers), node_parser_map=parsers)
+    nodes = parser.get_nodes_from_documents([Source(id_=each.id, text=each.text) for each in BENCHMARK.documents])
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    leaves = llamaindex_retriever(get_leaf_nodes(nodes), k=4)
+    merging = AutoMergingRetriever(leaves, StorageContext.from_defaults(docstore=docstore))
+    found_all(evaluate_retriever(merging, BENCHMARK, measures="Recall@5"))
+
+
+def test_a_query_engine_is_scored_after_its_post_processors() -> None:
+    nodes, made = llamaindex()
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.postprocessor import SimilarityPostprocessor
+    from llama_index.core.query_engine import RetrieverQueryEngine
+
+    from chunkadapters.llamaindex import aevaluate_retriever, evaluate_retriever
+
+    class Unasked(MockLLM):
+        def complete(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("a language model was asked")
+
+    def engine(*after: Any) -> Any:
+        return RetrieverQueryEngine.from_args(made(nodes, k=5), llm=Unasked(), node_postprocessors=list(after))
+
+    plain, strict = engine(), engine(SimilarityPostprocessor(similarity_cutoff=1.5))
+    precise = evaluate_retriever(strict, BENCHMARK, measures=["Recall@5", "Precision@5"])
+    found_all(precise)
+    assert precise.mean("Precision@5") == 1
+    assert evaluate_retriever(plain, BENCHMARK, measures="Precision@5").mean("Precision@5") < 0.5
+    awaited = asyncio.run(aevaluate_retriever(strict, BENCHMARK, measures=["Recall@5", "Precision@5"]))
+    assert awaited.mean("Precision@5") == 1
+
+
+def test_a_query_engine_that_does_not_retrieve_is_told() -> None:
+    llamaindex()
+    from llama_index.core.base.base_query_engine import BaseQueryEngine
+
+    from chunkadapters.llamaindex import evaluate_retriever
+
+    class Closed(BaseQueryEngine):
+        def _query(self, query_bundle: Any) -> Any: ...
+        async def _aquery(self, query_bundle: Any) -> Any: ...
+        def _get_prompt_modules(self) -> Any: ...
+
+    with pytest.raises(DataError, match="Closed does not tell what it retrieves"):
+        evaluate_retriever(Closed(None), BENCHMARK)
+
+
+# Haystack
+
+
+def test_haystacks_joined_and_merged_pipeline() -> None:
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack import Document as Page
+    from haystack import Pipeline
+    from haystack.components.joiners import DocumentJoiner
+    from haystack.components.retrievers import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreMergeOverlaps, evaluate_retriever
+
+    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES)
+    store = InMemoryDocumentStore()
+    pages = [Page(id=each.id, content=each.text) for each in BENCHMARK.documents]
+    store.write_documents(splitter.run(documents=pages)["documents"])
+    pipeline = Pipeline()
+    pipeline.add_component("few", InMemoryBM25Retriever(store, top_k=1))
+    pipeline.add_component("more", InMemoryBM25Retriever(store, top_k=3))
+    pipeline.add_component("join", DocumentJoiner())
+    pipeline.add_component("merge", ChunkcoreMergeOverlaps())
+    pipeline.connect("few", "join")
+    pipeline.connect("more", "join")
+    pipeline.connect("join", "merge")
+    asked = ["few.query", "more.query"]
+    found_all(evaluate_retriever(pipeline, BENCHMARK, measures="Recall@5", query_socket=asked))
