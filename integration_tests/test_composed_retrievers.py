@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
+from chunkcore import Benchmark, Evidence, Query
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
-from chunkcore import Benchmark, Evidence, Query
 from chunkcore.evaluation.results import Report
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
-TEXT = (
-    "Green tea is mild.\n\nBlack tea is strong.\n\nEspresso is short.\n\nFilter coffee is long.\n\nGreen tea is mild."
-)
+TEXT = "Green tea is mild.\n\nBlack tea is strong.\n\nEspresso is short.\n\nCoffee is long.\n\nGreen tea is mild."
 SECOND = "Green tea is mild.\n\nThe sea is deep.\n\nThe harbour is shallow."
 SIZES = {"size": 5, "overlap": 0, "counter": "words"}
 BENCHMARK = Benchmark(
