@@ -369,6 +369,12 @@ def test_sentences_are_joined_by_quotations_as_haystack_does(text: str, white_sp
     assert sentence_pieces(splitter, text) == wanted
 
 
+def test_what_an_older_haystack_writes_anew_is_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(RecursiveDocumentSplitter, "_apply_word_overlap", raising=False)
+    assert isinstance(exact_chunker(RecursiveDocumentSplitter(split_length=5, split_overlap=1)), Aligned)
+    assert not isinstance(exact_chunker(RecursiveDocumentSplitter(split_length=5)), Aligned)
+
+
 def test_a_haystack_splitter_stays_a_component_that_can_be_written_down() -> None:
     from haystack import Pipeline
 

@@ -56,7 +56,7 @@ def _equivalent(splitter: Any) -> Chunker:
             if splitter.split_by == "token"
             else _COUNTERS.get(splitter.split_by, "words"),
         )
-    if type(splitter) is RecursiveDocumentSplitter:
+    if type(splitter) is RecursiveDocumentSplitter and not _writes_anew(splitter):
         return HaystackRecursive(
             unit=splitter.split_units,
             size=splitter.split_length,
@@ -66,6 +66,12 @@ def _equivalent(splitter: Any) -> Chunker:
             counter=_COUNTERS.get(splitter.split_units, "o200k_base"),
         )
     return Aligned(split=partial(_documents, splitter))
+
+
+def _writes_anew(splitter: RecursiveDocumentSplitter) -> bool:
+    """Whether chunks are not the text's slices: before Haystack 3.4 those that overlap were joined from their words."""
+    overlaps = splitter.split_units == "word" and splitter.split_overlap > 0
+    return overlaps and not hasattr(splitter, "_apply_word_overlap")
 
 
 def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
