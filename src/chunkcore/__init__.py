@@ -99,6 +99,7 @@ from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, 
 from chunkcore.protocols import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.retrieval import (
     BM25,
+    HNSW,
     Dense,
     Hybrid,
     Late,
@@ -118,6 +119,7 @@ from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
     "BM25",
+    "HNSW",
     "LLM",
     "Agentic",
     "Aligner",

@@ -100,7 +100,7 @@ def compare(
         typer.Option(
             "--retriever",
             "-r",
-            help="dense, bm25, hybrid, late, or one of them and +rerank; once a retriever. Default: dense.",
+            help="dense, hnsw, bm25, hybrid, late, or one of them and +rerank; once a retriever. Default: dense.",
         ),
     ] = None,
     k: Annotated[

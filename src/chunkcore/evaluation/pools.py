@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Chunk, Document, Span
+from chunkcore.evaluation.approximation import SearchRecall
 from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.index.multi_vector import chunk_vectors
 from chunkcore.index.search import Indices, Rows
@@ -30,13 +31,14 @@ T = TypeVar("T")
 
 
 class Asked:
-    """What a search asked its pool for, and the seconds until it was answered."""
+    """What a search asked its pool for, the seconds until it was answered, and what it told of itself."""
 
     def __init__(self) -> None:
         self.chunks = False
         self.late = False
         self.queries = False
         self.seconds = 0.0
+        self.search_recall: SearchRecall | None = None
 
 
 class Late(NamedTuple):
@@ -189,6 +191,9 @@ class RunPool(Pool):
     def query_vectors(self, queries: Sequence[str]) -> Vectors:
         self._asked.queries = True
         return self._timed(lambda: self._shared.query_vectors(queries))
+
+    def note_search(self, recall: SearchRecall) -> None:
+        self._asked.search_recall = recall
 
     def _timed(self, ask: Callable[[], T]) -> T:
         began = time.perf_counter()

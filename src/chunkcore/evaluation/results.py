@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.approximation import SearchRecall
 from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_depth, parse_measure
 from chunkcore.evaluation.run import How, Run
@@ -96,6 +97,8 @@ class Report:
         run: what was scored, its pool included, for whoever looks at single answers; `to_dict` leaves it out, and
             `write_run` keeps it. It is most of a report's memory: ``replace(report, run=None)`` lets go of it.
         cost: what the strategy took of models; None where that is not known.
+        search_recall: what an approximate search found of what exact search finds; None where the search was exact,
+            or nobody knows.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {Measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -117,6 +120,7 @@ class Report:
     certainty: Mapping[How, float] = field(default_factory=dict)
     run: Run | None = field(default=None, repr=False)
     cost: Cost | None = None
+    search_recall: SearchRecall | None = None
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query.
@@ -171,6 +175,7 @@ class Report:
             "seconds": {step: float(seconds) for step, seconds in self.seconds.items()},
             "min_rule": self.min_rule,
             "cost": self.cost and self.cost.to_dict(),
+            "search_recall": self.search_recall and self.search_recall.to_dict(),
         }
 
     @classmethod
@@ -199,6 +204,7 @@ class Report:
                 seconds=dict(data["seconds"]),
                 min_rule=data["min_rule"],
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
+                search_recall=SearchRecall.from_dict(data["search_recall"]) if data.get("search_recall") else None,
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error

@@ -82,7 +82,12 @@ class Trial:
         search = max(seconds - asked.seconds, 0.0)
         run = replace(run, seconds={"chunk": self.cut.seconds, "embed": embed, "search": search})
         report = scorer.score(run, wanted)
-        return replace(report, chunks=self._statistics(asked, scorer.counter, metered), cost=prices.add(cost, self.cut))
+        return replace(
+            report,
+            chunks=self._statistics(asked, scorer.counter, metered),
+            cost=prices.add(cost, self.cut),
+            search_recall=asked.search_recall,
+        )
 
     def _cost(self, asked: Asked, own: set[bytes], scorer: Scorer, shared: Shared) -> Cost:
         """What this strategy and this search take of models."""

@@ -14,7 +14,7 @@ from chunkcore.index.search import Indices, Rows, as_rows, top_k
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.checks import check_vectors, embed
 
-__all__ = ["MultiVectorIndex", "chunk_vectors", "searched_texts", "top_k_owners"]
+__all__ = ["MultiVectorIndex", "chunk_vectors", "first_of_each", "searched_texts", "top_k_owners"]
 
 
 class MultiVectorIndex:
@@ -163,7 +163,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
     while len(open_):
         deep = min(2 * deep, len(rows))
         indices, scores = top_k(left[open_], rows, deep)
-        first = _first_of_each(whose[indices])
+        first = first_of_each(whose[indices])
         enough = first.sum(axis=1) >= wanted
         rank = first.cumsum(axis=1)
         taken = first & (rank <= wanted) & enough[:, None]
@@ -173,7 +173,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
     return found, values
 
 
-def _first_of_each(rows: Indices) -> NDArray[np.bool_]:
+def first_of_each(rows: Indices) -> NDArray[np.bool_]:
     """Where in its row each number stands for the first time."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import Vectors
 
-__all__ = ["Best", "Indices", "Rows", "as_rows", "top_k"]
+__all__ = ["Best", "Indices", "Rows", "as_rows", "cosines", "top_k", "unit"]
 
 Indices = NDArray[np.int64]
 
@@ -124,20 +124,20 @@ class Best(NamedTuple):
 
 def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
     """Let each query's best in, block of vectors after block of vectors."""
-    unit_queries = _unit(queries)
+    unit_queries = unit(queries)
     k = best.indices.shape[1]
     margin = _rounding_margin(vectors.shape[1])
     pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
-        unit_block = _unit(block).T
+        unit_block = unit(block).T
         for first in range(0, len(queries), step):
             some = slice(first, first + step)
             # Of a query that has k, what is below the last of them has no way in any more.
             rows, columns = _candidates(unit_queries[some] @ unit_block, k, best.scores[some, -1] - margin, margin)
             for part in range(0, len(rows), pairs_at_once):
                 left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
-                best.add(left, right + start, _exact(queries[left], block[right]))
+                best.add(left, right + start, cosines(queries[left], block[right]))
 
 
 def _rounding_margin(dimensions: int) -> float:
@@ -145,7 +145,8 @@ def _rounding_margin(dimensions: int) -> float:
     return 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)
 
 
-def _unit(rows: NDArray[np.floating]) -> Vectors:
+def unit(rows: NDArray[np.floating]) -> Vectors:
+    """Rows of length 1, float32; a row of zeros stays one."""
     wide = rows.astype(np.float64)
     norms = _norms(wide)
     return (wide / norms[:, None]).astype(np.float32)
@@ -173,7 +174,7 @@ def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[
     return rows, columns
 
 
-def _exact(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
+def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
     """Cosine similarities of pairs of rows, in float64, rounded to float32; each row's sum is taken by itself."""
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     left /= _norms(left)[:, None]

@@ -57,6 +57,8 @@ def _about(report: Report) -> list[str]:
             f"{report.name}: {chunks} longer than the embedder reads; "
             f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
         )
+    if report.search_recall is not None:
+        found.append(f"{report.name}: the search is approximate and found {report.search_recall}.")
     for k, tokens in report.retrieved_tokens.items():
         # The last piece may end a few tokens early, where a cut would be inside of a character.
         short = int(np.count_nonzero(tokens < 0.95 * (budget_of(k) or 0)))

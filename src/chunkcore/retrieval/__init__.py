@@ -3,6 +3,7 @@
 from chunkcore.retrieval.base import Searcher, SearchMethod, searches
 from chunkcore.retrieval.bm25 import BM25
 from chunkcore.retrieval.dense import Dense, Late
+from chunkcore.retrieval.hnsw import HNSW
 from chunkcore.retrieval.hybrid import Hybrid
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
@@ -12,6 +13,7 @@ from chunkcore.retrieval.spec import get_search, parse_search
 
 __all__ = [
     "BM25",
+    "HNSW",
     "CallableReranker",
     "CrossEncoderReranker",
     "Dense",

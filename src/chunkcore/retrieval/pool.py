@@ -10,6 +10,7 @@ import numpy as np
 
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError
+from chunkcore.evaluation.approximation import SearchRecall
 from chunkcore.index.multi_vector import chunk_vectors, searched_texts
 from chunkcore.index.search import Indices, Rows
 from chunkcore.lazy import Mapped
@@ -76,6 +77,9 @@ class Pool:
     @cached_property
     def _late(self) -> Vectors:
         return LateEmbedder(self.embedder).embed_chunks(self.documents, self.chunks)
+
+    def note_search(self, recall: SearchRecall) -> None:
+        """A search that is approximate tells here what it found of what there was; a run puts it into its report."""
 
     def query_vectors(self, queries: Sequence[str]) -> Vectors:
         """One row a query.

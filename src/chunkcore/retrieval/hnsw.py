@@ -1,0 +1,147 @@
+"""`HNSW`: approximate search by cosine similarity, for more chunks or questions than exact search has time for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.evaluation.approximation import SearchRecall
+from chunkcore.index.multi_vector import first_of_each
+from chunkcore.index.search import Best, Indices, Rows, cosines, top_k, unit
+from chunkcore.index.vector_file import SelectedRows
+from chunkcore.lazy import blocks
+from chunkcore.models.base import Embedder, Vectors
+from chunkcore.retrieval.base import Search, register_search
+from chunkcore.retrieval.pool import Pool
+from chunkcore.retrieval.ranked import Ranked
+
+__all__ = ["HNSW"]
+
+Precision = Literal["f32", "f16", "i8"]
+
+
+@register_search("hnsw")
+@dataclass(frozen=True, kw_only=True)
+class HNSW(Search):
+    """Approximate search in a hierarchical navigable small-world graph (Malkov and Yashunin, TPAMI 2020), by usearch.
+
+    The graph proposes chunks; each is then scored exactly, as `Dense` scores it, and of equal ones the earlier comes
+    first. What the graph misses is measured: some questions, evenly spaced, are also asked exactly, and the report
+    tells the share that was found. A chunk with segments is found by the best of them.
+
+    Attributes:
+        m: neighbours that a vector is linked to; the paper's M.
+        build: how many candidates are looked at for them; the paper's efConstruction.
+        depth: how many candidates are looked at in a search, at least as many as are wanted; the paper's ef.
+        precision: of the numbers in the graph.
+        checked: questions that are also asked exactly.
+        threads: that build the graph. With one the graph is the same in every run; with more it is built faster, and
+            may propose others.
+
+    Cost: each chunk and each query is embedded once; building is O(chunks · log(chunks)) and takes longer than some
+    thousand exact questions (docs/scale.md); a search is O(log(chunks)). Memory: the vectors in `precision`, and about
+    8 · m bytes a vector.
+
+    Raises:
+        OptionError: an option is out of range.
+        MissingExtraError: usearch is not installed.
+
+    >>> HNSW(depth=200).name
+    'hnsw:depth=200'
+    """
+
+    m: int = 16
+    build: int = 128
+    depth: int = 100
+    precision: Precision = "f16"
+    checked: int = 100
+    threads: int = 1
+
+    def _validate(self) -> None:
+        for option, least in (("m", 2), ("build", 1), ("depth", 1), ("checked", 1), ("threads", 1)):
+            if getattr(self, option) < least:
+                raise OptionError(f"hnsw: {option} is at least {least}, got {getattr(self, option)}")
+        if self.precision not in get_args(Precision):
+            raise OptionError(f"hnsw: precision is one of {', '.join(get_args(Precision))}, got {self.precision!r}")
+
+    def check(self, embedder: Embedder) -> None:
+        _usearch()
+
+    def index(self, pool: Pool) -> _ByGraph:
+        return _ByGraph(pool, *pool.vectors(), self)
+
+
+class _ByGraph:
+    def __init__(self, pool: Pool, vectors: Rows, owners: Indices, options: HNSW) -> None:
+        self._pool = pool
+        self._vectors = vectors
+        self._owners = owners
+        self._options = options
+        # A chunk of many vectors may take so many of the places before the next one comes.
+        self._widest = int(np.bincount(owners).max(initial=1))
+        self._graph = _usearch().Index(
+            ndim=max(vectors.shape[1], 1),
+            metric="ip",  # of unit vectors, among which one of zeros stays at 0
+            dtype=options.precision,
+            connectivity=options.m,
+            expansion_add=options.build,
+            expansion_search=options.depth,
+        )
+        rows = np.arange(len(vectors))
+        for some in blocks(range(len(vectors))):
+            if some:
+                keys = rows[some.start : some.stop]
+                self._graph.add(keys, unit(vectors[some.start : some.stop]), threads=options.threads)
+
+    def search(self, queries: Sequence[str], k: int) -> Ranked:
+        asked = self._pool.query_vectors(queries)
+        k = min(k, int(self._owners[-1]) + 1) if len(self._owners) else 0
+        if not k or not len(asked):
+            return Ranked(np.empty((len(asked), k), dtype=np.int64), np.empty((len(asked), k)))
+        found = self._chunks(asked, self._proposed(asked, k), k)
+        some = np.unique(np.linspace(0, len(asked) - 1, min(self._options.checked, len(asked))).astype(np.int64))
+        exact = top_k(asked[some], self._vectors, min(k * self._widest, len(self._vectors))).indices
+        wanted = self._chunks(asked[some], exact, k)
+        shares = [np.isin(own, other).mean() for own, other in zip(wanted.indices, found.indices[some], strict=True)]
+        self._pool.note_search(SearchRecall(float(np.mean(shares)), len(some), k))
+        return Ranked(found.indices, found.scores.astype(np.float64))
+
+    def _proposed(self, queries: Vectors, k: int) -> Indices:
+        """The graph's nearest rows of each query, deep enough for k chunks; -1 where it reached no more."""
+        deep = min(max(k * self._widest, self._options.depth), len(self._vectors))
+        answers = self._graph.search(unit(queries), deep, threads=self._options.threads)
+        rows = np.atleast_2d(np.asarray(answers.keys)).astype(np.int64)
+        if len(queries) > 1:
+            rows[np.arange(deep) >= np.asarray(answers.counts)[:, None]] = -1
+        return rows
+
+    def _chunks(self, queries: Vectors, rows: Indices, k: int) -> Best:
+        """The k best chunks among each query's rows, by exact scores."""
+        best = Best.none(len(queries), k)
+        for start in range(0, len(queries), 256):
+            own = rows[start : start + 256]
+            query, place = np.nonzero(own >= 0)
+            row = own[query, place]
+            scores = np.full(own.shape, -np.inf, dtype=np.float32)
+            scores[query, place] = cosines(queries[start + query], SelectedRows(self._vectors, row)[:])
+            owners = np.where(own >= 0, self._owners[own], -1)
+            order = np.lexsort((owners, -scores), axis=1)
+            owners, scores = np.take_along_axis(owners, order, axis=1), np.take_along_axis(scores, order, axis=1)
+            first = first_of_each(owners) & (owners >= 0)
+            rank = first.cumsum(axis=1) - 1
+            query, place = np.nonzero(first & (rank < k))
+            best.indices[start + query, rank[query, place]] = owners[query, place]
+            best.scores[start + query, rank[query, place]] = scores[query, place]
+        return best
+
+
+def _usearch() -> Any:
+    try:
+        return import_module("usearch.index")
+    except ImportError as error:
+        raise MissingExtraError.of("usearch", "ann", "search approximately") from error
