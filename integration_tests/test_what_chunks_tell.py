@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,19 +15,17 @@ pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
 from haystack import Document as HaystackDocument
-from haystack import component
 from haystack.components.embedders import MockDocumentEmbedder
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
-from llama_index.core import Document as LlamaIndexDocument
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
-from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters._origin import decode_segments, decode_spans
-from chunkcore.chunkers.base import Chunker, Draft
+from chunkadapters import langchain, llamaindex
+from chunkadapters._origin import decode_segments
+from chunkcore.chunkers.base import Draft
 from chunkcore.document import Document, Span
+from integration_tests.frameworks import FRAMEWORKS, haystack_chunks, llamaindex_chunks
 from integration_tests.toys import BENCHMARK, TEXTS, Telling, Windows, registered
 from tests.strategies import hard_text
 
@@ -40,93 +36,6 @@ def _registered():
         yield
 
 
-@dataclass(frozen=True)
-class Made:
-    """A chunk as a framework has it, in the same words for all three."""
-
-    text: str
-    spans: tuple[Span, ...]
-    metadata: dict[str, Any]
-    own: Any
-
-
-@dataclass(frozen=True)
-class Framework:
-    """How to cut with it (chunkers one after the other), and how to answer every question with the same chunks."""
-
-    cut: Callable[..., list[Made]]
-    answer: Callable[[list[Any]], Any]
-    hooks: Any
-
-
-def _stated(metadata: dict[str, Any], spans: str, start: int | None, end: int | None) -> tuple[Span, ...]:
-    if start is None or start < 0:
-        return ()
-    return decode_spans(metadata.get(spans)) or (Span(start, end),)
-
-
-def _langchain(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
-    found = [LangChainDocument(page_content=text, id="d", metadata=metadata)]
-    for chunker in chunkers:
-        found = langchain.ChunkcoreTextSplitter(chunker).split_documents(found)
-    return [
-        Made(each.page_content, _stated(told, "spans", told["start_index"], told["end_index"]), told, each)
-        for each in found
-        for told in [each.metadata]
-    ]
-
-
-def _llamaindex(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
-    found = [LlamaIndexDocument(text=text, id_="d", metadata=metadata)]
-    for chunker in chunkers:
-        found = llamaindex.ChunkcoreNodeParser(chunker)(found)
-    return [
-        Made(each.text, _stated(each.metadata, "spans", each.start_char_idx, each.end_char_idx), each.metadata, each)
-        for each in found
-    ]
-
-
-def _haystack(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
-    found = [HaystackDocument(content=text, id="d", meta=metadata)]
-    for chunker in chunkers:
-        found = haystack.ChunkcoreDocumentSplitter(chunker).run(found)["documents"]
-    made = []
-    for each in found:
-        told = each.meta
-        rooted = "root_source_id" in told
-        several, start, end = (
-            ("root_spans", told.get("root_idx_start"), told.get("root_idx_end"))
-            if rooted
-            else ("spans", told["split_idx_start"], told["split_idx_end"])
-        )
-        made.append(Made(each.content, _stated(told, several, start, end), told, each))
-    return made
-
-
-class _Same(BaseRetriever):
-    def __init__(self, nodes: list[Any]) -> None:
-        super().__init__()
-        self.nodes = nodes
-
-    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-        return [NodeWithScore(node=node) for node in self.nodes]
-
-
-@component
-class _SameDocuments:
-    def __init__(self, documents: list[Any]) -> None:
-        self.documents = documents
-
-    @component.output_types(documents=list[HaystackDocument])
-    def run(self, query: str):
-        return {"documents": self.documents}
-
-
-FRAMEWORKS = {
-    "LangChain": Framework(_langchain, lambda found: RunnableLambda(lambda query: found), langchain),
-    "LlamaIndex": Framework(_llamaindex, _Same, llamaindex),
-    "Haystack": Framework(_haystack, _SameDocuments, haystack),
-}
 frameworks = pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS.keys())
 
 TEXT = "0123456789abcdefghijABCDEFGHIJ----------"
@@ -218,7 +127,7 @@ def test_a_models_text_is_scored_by_its_passage(framework):
 
 
 def test_a_llamaindex_model_reads_the_context_and_the_llm_the_headings_too():
-    _, told, derived, several = (made.own for made in _llamaindex(TEXT, Telling(), author="Ada"))
+    _, told, derived, several = (made.own for made in llamaindex_chunks(TEXT, Telling(), author="Ada"))
     assert told.get_content(MetadataMode.EMBED) == "author: Ada\ncontext: Window 1 of 012.\n\nabcdefghij"
     assert told.get_content(MetadataMode.LLM) == (
         'author: Ada\nheadings: Top > Part 1\nweights: {"a": 1}\ncontext: Window 1 of 012.\n\nabcdefghij'
@@ -241,14 +150,14 @@ def test_a_llamaindex_fallback_is_told_and_read_by_no_model():
             )
 
     with registered(Fallen):
-        node = _llamaindex("some text", Fallen())[0].own
+        node = llamaindex_chunks("some text", Fallen())[0].own
     assert node.metadata["fallback_reason"] == "the model was silent"
     assert node.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.EMBED) == "some text"
 
 
 @given(text=hard_text().filter(str.strip))
 def test_llamaindex_stores_that_want_flat_metadata_take_every_node(text):
-    for made in _llamaindex(text, Telling()):
+    for made in llamaindex_chunks(text, Telling()):
         node_to_metadata_dict(made.own, flat_metadata=True)
 
 
@@ -257,7 +166,7 @@ def test_a_haystack_embedder_embeds_the_context():
     embedder = MockDocumentEmbedder(
         meta_fields_to_embed=["context"], embedding_fn=lambda text: texts.append(text) or [1.0]
     )
-    embedder.run([made.own for made in _haystack(TEXT, Telling())])
+    embedder.run([made.own for made in haystack_chunks(TEXT, Telling())])
     assert texts[:2] == ["0123456789", "Window 1 of 012.\nabcdefghij"]
 
 
@@ -268,7 +177,7 @@ def test_haystack_tells_no_overlap_of_texts_that_are_not_the_sources():
             passage = (Span(0, 10),)
             return [Draft(passage, derived="one"), Draft(passage, derived="two"), Draft(passage), Draft(passage)]
 
-    one, two, three, four = _haystack(TEXT, Twice())
+    one, two, three, four = haystack_chunks(TEXT, Twice())
     assert one.metadata["_split_overlap"] == two.metadata["_split_overlap"] == []
     assert three.metadata["_split_overlap"] == [{"doc_id": four.own.id, "range": (0, 10)}]
 
@@ -279,7 +188,7 @@ def test_haystack_counts_no_page_breaks_of_a_models_text():
         def _draft(self, source, document):
             return [Draft((Span(0, 3),), derived="\f\fa model's")]
 
-    assert _haystack("one\ftwo", Broken())[0].metadata["page_number"] == 1
+    assert haystack_chunks("one\ftwo", Broken())[0].metadata["page_number"] == 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +210,7 @@ def test_a_models_text_of_two_places_keeps_both_when_it_is_cut(framework):
 
 
 def test_llamaindex_nodes_of_a_models_text_say_so_without_inherited_metadata():
-    derived = _llamaindex(TEXT, Telling())[2].own
+    derived = llamaindex_chunks(TEXT, Telling())[2].own
     (node, *_) = llamaindex.ChunkcoreNodeParser(Windows(), include_metadata=False)([derived])
     assert (node.metadata, node.start_char_idx, node.end_char_idx) == ({"derived": True}, 20, 30)
 

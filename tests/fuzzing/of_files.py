@@ -34,6 +34,7 @@ from tests.test_bad_files import FILES, VALUES
 
 _JSON = [each for each in FILES if ".json" in each[1] or ".dev" in each[1]]
 _TABLES = [each for each in FILES if each[1].endswith((".csv", ".tsv"))]
+_seeds = st.integers(0, 1 << 32)
 _BENCHMARK = Benchmark(
     "b",
     [Document("a.txt", "The fox naps."), Document("1", "Rain.")],
@@ -46,17 +47,25 @@ def contents(most: int = 60) -> st.SearchStrategy[bytes]:
     return st.binary(max_size=most) | texts(most).map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
-any_bytes_in_any_collection_end_in_a_sentence = target(
-    share=0.5, guided=True, place=st.sampled_from(FILES), content=contents()
-)(test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence.hypothesis.inner_test)
+@target(share=0.5, guided=True, place=st.sampled_from(FILES), content=contents())
+def any_bytes_in_any_collection_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
+    """In each file of each layout."""
+    test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence.hypothesis.inner_test(place, content)
 
-any_value_in_any_collection_ends_in_a_sentence = target(
-    share=0.5, place=st.sampled_from(_JSON), draw=st.integers(0, 1 << 32).map(Random), other=VALUES
-)(test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence.hypothesis.inner_test)
 
-any_text_in_any_table_ends_in_a_sentence = target(
-    share=0.3, place=st.sampled_from(_TABLES), draw=st.integers(0, 1 << 32).map(Random), other=texts(12)
-)(test_bad_files.test_any_value_anywhere_in_a_table_ends_in_a_sentence.hypothesis.inner_test)
+@target(share=0.5, place=st.sampled_from(_JSON), seed=_seeds, other=VALUES)
+def any_value_in_any_collection_ends_in_a_sentence(place: tuple[str, str], seed: int, other: Any) -> None:
+    """Anywhere in its JSON."""
+    test = test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence
+    test.hypothesis.inner_test(place, Random(seed), other)
+
+
+@target(share=0.3, place=st.sampled_from(_TABLES), seed=_seeds, other=texts(12))
+def any_text_in_any_table_ends_in_a_sentence(place: tuple[str, str], seed: int, other: str) -> None:
+    """Anywhere in its rows."""
+    test_bad_files.test_any_value_anywhere_in_a_table_ends_in_a_sentence.hypothesis.inner_test(
+        place, Random(seed), other
+    )
 
 
 @target(share=1, guided=True, content=contents(), name=st.sampled_from(["strategies", "space"]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
+from chunkadapters._merging import Hit
 from chunkcore import Document, Span
 from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.run import Retrieved
+from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.text_forms import fold
 from tests import test_merging, test_scoring, test_spans
 from tests.fuzzing.targets import target
@@ -92,14 +94,22 @@ def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
     test_spans.test_merging_joins_only_neighbours_that_touch_in_their_order.hypothesis.inner_test(left)
 
 
-scores_are_those_of_sets_of_tokens = target(
+@target(
     share=0.5,
     case=test_scoring.cases(),
     counter=st.sampled_from(["characters", "words", "cl100k_base"]),
     min_rule=st.sampled_from(["holding", "touching"]),
     omega_rule=st.sampled_from(["repeats", "once"]),
-)(test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test)
-
-merged_hits_cover_what_they_covered = target(share=1, case=test_merging.retrieved(), max_gap=st.integers(0, 5))(
-    test_merging.test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains.hypothesis.inner_test
 )
+def scores_are_those_of_sets_of_tokens(
+    case: tuple[Benchmark, Run], counter: str, min_rule: str, omega_rule: str
+) -> None:
+    """Every measure, by its definition, over sets of Python."""
+    test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule, omega_rule)
+
+
+@target(share=1, case=test_merging.retrieved(), max_gap=st.integers(0, 5))
+def merged_hits_cover_what_they_covered(case: tuple[str, list[Hit]], max_gap: int) -> None:
+    """The union of their places is unchanged, and no two overlap."""
+    test = test_merging.test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains
+    test.hypothesis.inner_test(case, max_gap)

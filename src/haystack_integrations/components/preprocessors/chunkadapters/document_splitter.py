@@ -303,5 +303,5 @@ def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> 
         for before, here in shared(chunks[i - 1].spans, chunks[i].spans, len(chunker.separator)):
             found[i].append({"doc_id": ids[i - 1], "range": before})
             found[i - 1].append({"doc_id": ids[i], "range": here})
-    configured = getattr(chunker, "overlap", 0) > 0
+    configured = getattr(chunker, "overlap", 0) != 0  # a number, or a semantic one
     return found if configured or any(found) else [None] * len(chunks)

@@ -1,0 +1,111 @@
+"""The three frameworks in the same words: how to cut with one, what its chunks say, how to answer with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from haystack import Document as HaystackDocument
+from haystack import component
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import Document as LlamaIndexDocument
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore
+
+from chunkadapters import haystack, langchain, llamaindex
+from chunkadapters._origin import decode_spans
+from chunkcore.chunkers.base import Chunker
+from chunkcore.document import Span
+
+__all__ = ["FRAMEWORKS", "Framework", "Made", "haystack_chunks", "langchain_chunks", "llamaindex_chunks"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A chunk as a framework has it, in the same words for all three."""
+
+    text: str
+    spans: tuple[Span, ...]
+    metadata: dict[str, Any]
+    own: Any
+
+
+@dataclass(frozen=True)
+class Framework:
+    """How to cut with it (chunkers one after the other), and how to answer every question with the same chunks."""
+
+    cut: Callable[..., list[Made]]
+    answer: Callable[[list[Any]], Any]
+    hooks: Any
+
+
+def _stated(metadata: dict[str, Any], spans: str, start: int | None, end: int | None) -> tuple[Span, ...]:
+    if start is None or start < 0:
+        return ()
+    return decode_spans(metadata.get(spans)) or (Span(start, end),)
+
+
+def langchain_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
+    found = [LangChainDocument(page_content=text, id="d", metadata=metadata)]
+    for chunker in chunkers:
+        found = langchain.ChunkcoreTextSplitter(chunker).split_documents(found)
+    return [
+        Made(each.page_content, _stated(told, "spans", told["start_index"], told["end_index"]), told, each)
+        for each in found
+        for told in [each.metadata]
+    ]
+
+
+def llamaindex_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
+    found = [LlamaIndexDocument(text=text, id_="d", metadata=metadata)]
+    for chunker in chunkers:
+        found = llamaindex.ChunkcoreNodeParser(chunker)(found)
+    return [
+        Made(each.text, _stated(each.metadata, "spans", each.start_char_idx, each.end_char_idx), each.metadata, each)
+        for each in found
+    ]
+
+
+def haystack_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
+    found = [HaystackDocument(content=text, id="d", meta=metadata)]
+    for chunker in chunkers:
+        found = haystack.ChunkcoreDocumentSplitter(chunker).run(found)["documents"]
+    made = []
+    for each in found:
+        told = each.meta
+        rooted = "root_source_id" in told
+        several, start, end = (
+            ("root_spans", told.get("root_idx_start"), told.get("root_idx_end"))
+            if rooted
+            else ("spans", told["split_idx_start"], told["split_idx_end"])
+        )
+        made.append(Made(each.content, _stated(told, several, start, end), told, each))
+    return made
+
+
+class _Same(BaseRetriever):
+    def __init__(self, nodes: list[Any]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        return [NodeWithScore(node=node) for node in self.nodes]
+
+
+@component
+class _SameDocuments:
+    def __init__(self, documents: list[Any]) -> None:
+        self.documents = documents
+
+    @component.output_types(documents=list[HaystackDocument])
+    def run(self, query: str):
+        return {"documents": self.documents}
+
+
+FRAMEWORKS = {
+    "LangChain": Framework(langchain_chunks, lambda found: RunnableLambda(lambda query: found), langchain),
+    "LlamaIndex": Framework(llamaindex_chunks, _Same, llamaindex),
+    "Haystack": Framework(haystack_chunks, _SameDocuments, haystack),
+}

@@ -1,0 +1,102 @@
+"""Frameworks: their chunks are the core's, through chains and configurations; and what comes back is located."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from chunkadapters import haystack, langchain, llamaindex
+from chunkcore import Document, Span
+from chunkcore.chunkers import Chunker
+from chunkcore.errors import SizeError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from integration_tests.frameworks import FRAMEWORKS
+from tests.fuzzing.chunkers import chunkers
+from tests.fuzzing.of_chunkers import SLOW
+from tests.fuzzing.targets import target
+from tests.fuzzing.texts import texts
+from tests.promises import chunks_of
+
+_frameworks = st.sampled_from(sorted(FRAMEWORKS))
+_PLAIN = ("auto", "code", "fixed_sentences", "fixed_token", "html", "markdown", "recursive", "sentence")
+
+
+@target(share=2, name=_frameworks, chunker=chunkers(), text=texts(80))
+def a_framework_has_the_chunks_of_the_core(name: str, chunker: Chunker, text: str) -> None:
+    """Text for text and place for place, of every strategy, with different ids."""
+    core = chunks_of(chunker, text)
+    if core is None or not text:
+        return
+    made = FRAMEWORKS[name].cut(text, chunker)
+    assert [(each.text, each.spans) for each in made] == [(chunk.text, chunk.spans) for chunk in core]
+    ids = [getattr(each.own, "id_", None) or each.own.id for each in made]
+    assert len(set(ids)) == len(ids)
+
+
+@target(share=2, name=_frameworks, outer=chunkers(_PLAIN), inner=chunkers(_PLAIN), text=texts(80).filter(bool))
+def a_chain_of_splitters_tells_places_in_the_source(name: str, outer: Chunker, inner: Chunker, text: str) -> None:
+    """What the second one cuts out of the chunks of the first stands in the source where it says."""
+    first = chunks_of(outer, text)
+    assume(first is not None and all(len(chunk.spans) == 1 for chunk in first))
+    try:
+        made = FRAMEWORKS[name].cut(text, outer, inner)
+    except SizeError:
+        return
+    expected = []
+    for chunk in first or []:
+        found = inner.chunk(Document("d", chunk.text))
+        moved = [tuple(Span(s.start + chunk.start, s.end + chunk.start) for s in each.spans) for each in found]
+        expected += zip([each.text for each in found], moved, strict=True)
+    assert [each.text for each in made] == [said for said, _ in expected]
+    for each in made:
+        assert inner.separator.join(span.slice(text) for span in each.spans) == each.text
+    if not _looks_around(inner):
+        assert [each.spans for each in made] == [spans for _, spans in expected]
+
+
+def _looks_around(chunker: Chunker) -> bool:
+    """Whether the strategy looks at more than the text: `auto` and `code` at what the document is called."""
+    return chunker.name in ("auto", "code")
+
+
+@target(share=1, name=_frameworks, chunker=chunkers(without=SLOW), text=texts(80).filter(str.strip))
+def what_a_retriever_returns_is_located_where_it_stands(name: str, chunker: Chunker, text: str) -> None:
+    """By the spans that the framework's metadata carry."""
+    core = chunks_of(chunker, text)
+    if not core:
+        return
+    framework = FRAMEWORKS[name]
+    made = framework.cut(text, chunker)
+    start = len(text) - len(text.lstrip())
+    benchmark = Benchmark("b", [Document("d", text)], [Query("q", "?", (Evidence("d", Span(start, start + 1)),))])
+    run = framework.hooks.run_retriever(framework.answer([each.own for each in made]), benchmark)
+    found = run.results["q"]
+    assert [(each.document_id, each.spans, each.how) for each in found] == [("d", made.spans, "spans") for made in core]
+
+
+@target(share=0.5, chunker=chunkers(_PLAIN), text=texts(60).filter(bool))
+def a_splitter_that_was_written_down_cuts_alike(chunker: Chunker, text: str) -> None:
+    """By pickle, by each framework's own dictionary."""
+    assume(isinstance(getattr(chunker, "overlap", 0), int))
+    core = chunks_of(chunker, text)
+    if core is None:
+        return
+    expected = [chunk.text for chunk in core]
+    assert pickle.loads(pickle.dumps(langchain.ChunkcoreTextSplitter(chunker))).split_text(text) == expected
+    parser = llamaindex.ChunkcoreNodeParser(chunker)
+    assert llamaindex.ChunkcoreNodeParser.from_dict(parser.to_dict()).chunker == chunker
+    splitter = haystack.ChunkcoreDocumentSplitter(chunker)
+    again = haystack.ChunkcoreDocumentSplitter.from_dict(splitter.to_dict())
+    documents = [haystack_document(text)]
+    assert [each.content for each in again.run(documents)["documents"]] == expected
+
+
+def haystack_document(text: str) -> object:
+    from haystack import Document as HaystackDocument
+
+    return HaystackDocument(content=text, id="d")
