@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
 from chunkcore.models.llm.answers import BadAnswerError
 from chunkcore.models.llm.base import Message, Reply, UnreachableError
+from chunkcore.models.llm.bounded import LARGEST, TooLargeError, bounded_client
 from chunkcore.models.llm.metered import MeteredLLM
 
 __all__ = ["OpenAILLM"]
@@ -31,7 +32,7 @@ class OpenAILLM(MeteredLLM):
 
     Answers are held to a JSON schema where the endpoint can do that; one that refuses the schema is asked
     without it from then on. Time-outs, 429 (after its Retry-After) and 500 to 599 are tried again by the
-    openai package, `tries` in all.
+    openai package, `tries` in all. An answer of more than 16 MB is none.
 
     The key is read from the environment for each client, is sent to this endpoint alone, and stands in no
     name, repr, fingerprint, pickle, cache or error.
@@ -43,7 +44,7 @@ class OpenAILLM(MeteredLLM):
             OPENAI_API_KEY for api.openai.com, none for any other.
         temperature: 0 for the most repeatable answers; None leaves it to the endpoint.
         max_tokens: of an answer; None leaves it to the endpoint.
-        timeout: seconds that one try may take.
+        timeout: seconds that one try may take. An answer that comes in drips is given up at the first one after them.
         tries: how often a question is sent where the endpoint fails or is busy; at least 1.
         concurrency: questions at the same time, of all threads.
 
@@ -133,6 +134,8 @@ class OpenAILLM(MeteredLLM):
         except openai.APIStatusError as error:
             raise self._error(error, bool(extra)) from None
         except openai.APIConnectionError as error:
+            if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
+                raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
             reason = self._clean(str(error.__cause__ or error))
             told = f"{self._where} cannot be reached ({reason}): is it running at this address?"
             raise (UnreachableError if _never_connected(error) else ModelError)(told) from None
@@ -167,6 +170,7 @@ class OpenAILLM(MeteredLLM):
                     base_url=self.base_url,
                     timeout=self._settings["timeout"],
                     max_retries=int(self._settings["tries"] or 1) - 1,
+                    http_client=bounded_client(openai, self._settings["timeout"]),
                 )
                 if urlsplit(self.base_url).hostname != _OPENAI:
                     # The package reads them from the environment, and would tell them to any endpoint.

@@ -1,0 +1,122 @@
+"""Endpoints of language models that hang, drip, flood, hang up, or ask to be left alone for a while."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from chunkcore.errors import ModelError, NoAnswerError
+from chunkcore.models.llm import BadAnswerError, OpenAILLM, Question, UnreachableError, ask
+from chunkcore.models.llm.answers import found_json
+from chunkcore.models.llm.bounded import LARGEST
+from tests import fake_llm_server
+from tests.fake_llm_server import FakeServer, running
+
+pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+
+
+def drip(handler: Any, body: dict[str, Any]) -> None:
+    """Each piece comes in time, and the answer never."""
+    begin(handler)
+    for _ in range(100):
+        handler.wfile.write(b"1\r\n \r\n")
+        time.sleep(0.05)
+
+
+def flood(handler: Any, body: dict[str, Any]) -> None:
+    begin(handler)
+    piece = b"%x\r\n%s\r\n" % (2**20, b" " * 2**20)
+    for _ in range(10_000):
+        handler.wfile.write(piece)
+
+
+def bomb(handler: Any, body: dict[str, Any]) -> None:
+    """Two hundred megabytes, packed."""
+    packed = gzip.compress(b" " * 200_000_000, 1)
+    handler.send(packed, content_encoding="gzip")
+
+
+def begin(handler: Any) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+
+
+def packed(handler: Any, body: dict[str, Any]) -> None:
+    """A good answer, packed as some endpoints do."""
+    data = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": '{"number": 2}'}}]}
+    handler.send(gzip.compress(json.dumps(data).encode()), content_encoding="gzip")
+
+
+def later(handler: Any, body: dict[str, Any]) -> None:
+    at = datetime.now(timezone.utc) + timedelta(seconds=2)
+    handler.error(503, "later", retry_after=format_datetime(at, usegmt=True))
+
+
+OURS = {"drip": drip, "flood": flood, "bomb": bomb, "packed": packed, "later": later}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    for name, fault in OURS.items():
+        monkeypatch.setitem(fake_llm_server.FAULTS, name, fault)
+    with running() as found:
+        found.handle_error = lambda *_: None  # type: ignore[method-assign]  # whoever is flooded hangs up
+        yield found
+
+
+def question() -> Question[dict[str, Any]]:
+    number = {"type": "integer", "minimum": 1, "maximum": 3}
+    schema = {"type": "object", "properties": {"number": number}}
+    return Question(messages=[{"role": "user", "content": "Which?"}], schema=schema, read=found_json, assumed={})
+
+
+def test_an_answer_in_drips_is_given_up_at_the_time_out(server: FakeServer) -> None:
+    began = time.monotonic()
+    with pytest.raises(NoAnswerError, match=r"gave no answer in 0\.4 s$"):
+        ask(OpenAILLM("drip", server.url, timeout=0.4, tries=1), question())
+    assert time.monotonic() - began < 4  # it would take 5
+
+
+@pytest.mark.parametrize("fault", ["flood", "bomb"])
+def test_an_answer_that_never_ends_or_unpacks_to_too_much_is_none(server: FakeServer, fault: str) -> None:
+    with pytest.raises(NoAnswerError, match=f"answered with more than {LARGEST:,} bytes"):
+        ask(OpenAILLM(fault, server.url, tries=1), question())
+
+
+def test_a_packed_answer_is_unpacked(server: FakeServer) -> None:
+    assert ask(OpenAILLM("packed", server.url), question()) == {"number": 2}
+
+
+def test_an_endpoint_is_left_alone_until_the_date_that_it_names(server: FakeServer) -> None:
+    ask(OpenAILLM("later*1", server.url), question())
+    first, second = (each["time"] for each in server.log)
+    assert second - first >= 0.9  # dates are of whole seconds
+
+
+def test_after_every_fault_the_next_question_is_answered(server: FakeServer) -> None:
+    """Nothing of a connection that went wrong is left."""
+    llm = OpenAILLM("drip*1", server.url, timeout=0.3, tries=2)
+    for _ in range(2):
+        assert "number" in ask(llm, question())
+    for fault in ("truncated_body*1", "close*1", "no_json*1", "flood*1"):
+        assert "number" in ask(OpenAILLM(fault, server.url, tries=2), question())
+
+
+@pytest.mark.parametrize("fault", ["truncated_body", "close"])
+def test_a_connection_that_is_dropped_each_time_ends_the_work_and_may_have_been_paid(
+    server: FakeServer, fault: str
+) -> None:
+    with pytest.raises(ModelError, match="cannot be reached") as told:
+        ask(OpenAILLM(fault, server.url, tries=2), question())
+    assert not isinstance(told.value, NoAnswerError | UnreachableError | BadAnswerError)
+    assert len(server.log) == 2
