@@ -5,6 +5,7 @@ Run with ``-s``, it prints the counts.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -352,3 +353,25 @@ def test_haystack_other_metadata_are_embedded_again_and_bad_input_is_refused():
         updater.run("tea")
     with pytest.raises(ValueError, match="has no source_id"):
         updater.run([haystack.Document(content="tea")])
+
+
+@pytest.mark.parametrize("kept", ["as lists", "not at all"])
+def test_haystack_a_store_that_keeps_no_tuples_has_its_chunks_unchanged(kept):
+    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreIndexUpdater
+
+    splitter = ChunkcoreDocumentSplitter("fixed_token:size=8,overlap=3,counter=words")
+    chunks = splitter.run([haystack.Document(id="a", content=TEXTS["a"])])["documents"]
+    assert any(each.meta["_split_overlap"] for each in chunks)
+    store = InMemoryDocumentStore()
+    for each in chunks:
+        meta = json.loads(json.dumps(each.meta))
+        if kept == "not at all":
+            del meta["_split_overlap"]
+        store.write_documents([haystack.Document(id=each.id, content=each.content, meta=meta, embedding=[1.0])])
+    found = ChunkcoreIndexUpdater(store).run(chunks)
+    assert found == {"documents": [], "moved": [], "stale": [], "unchanged": len(chunks)}
+    elsewhere = haystack.Document(id=chunks[0].id, content=chunks[0].content, meta={**chunks[0].meta, "page_number": 7})
+    assert len(ChunkcoreIndexUpdater(store).run([elsewhere])["moved"]) == 1

@@ -89,7 +89,7 @@ class ChunkcoreIndexUpdater:
         fresh, moved, unchanged = [], [], 0
         for chunk in documents:
             stored = by_id.get(chunk.id)
-            if stored is not None and stored.content == chunk.content and stored.meta == chunk.meta:
+            if stored is not None and _same(stored, chunk):
                 unchanged += 1
             elif twins := by_content.get(_content(chunk)):
                 twin = twins[0]
@@ -115,6 +115,21 @@ def _check(documents: Any) -> None:
                 f"ChunkcoreIndexUpdater compares chunks by their source, and document ID {each.id} has no source_id; "
                 "put it after a splitter"
             )
+
+
+def _same(stored: Document, chunk: Document) -> bool:
+    """Whether the store has the chunk as it is, as far as stores keep tuples and what Haystack says of overlaps."""
+    told = _lists(chunk.meta)
+    if "_split_overlap" not in stored.meta:
+        told.pop("_split_overlap", None)
+    return stored.content == chunk.content and _lists(stored.meta) == told
+
+
+def _lists(value: Any) -> Any:
+    """The value with lists for tuples, as what is kept as JSON comes back."""
+    if isinstance(value, list | tuple):
+        return [_lists(each) for each in value]
+    return {key: _lists(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _content(chunk: Document) -> str:
