@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +18,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkcore.chunkers import parse_chunker
+from chunkcore.datasets import load_dataset
+from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.index import top_k
 from chunkcore.index.shards import Shard, merge, top_k_shards
 from chunkcore.index.vector_file import SelectedRows, VectorFile, keep_vectors
+from chunkcore.retrieval import Pool, Sharded
+from tests.fakes import FakeEmbedder, NanEmbedder
 from tests.test_index import vectors_with_repeats
 
 
@@ -137,3 +146,83 @@ def test_a_file_that_was_cut_off_is_told(tmp_path: Path):
         VectorFile(path, 4)
     with pytest.raises(DataError, match="a step of 2"):
         VectorFile(None, 4)[::2]
+
+
+# --- a comparison whose vectors are made and searched elsewhere --------------------------------------------------
+
+
+def lochmere_reports(*methods: Any, **options: Any) -> list[dict[str, Any]]:
+    chunkers = [parse_chunker("recursive:size=60,counter=words"), parse_chunker("fixed_token:size=40,counter=words")]
+    made = run_chunkers(
+        load_dataset("lochmere"), chunkers, FakeEmbedder(), ks=(5, "min", "200tok"), retrievers=methods, **options
+    )
+    plain = [report.to_dict() for report in made]
+    for each in plain:
+        each["cost"]["seconds"] = each["seconds"] = each["name"] = 0
+    return plain
+
+
+@pytest.mark.parametrize("mapper", [map, shuffled, ThreadPoolExecutor(3).map])
+def test_a_comparison_by_shards_is_the_comparison(mapper: Any, tmp_path: Path) -> None:
+    """Scores, costs and chunk statistics, whatever does the work, in whatever order; and nothing is left behind."""
+    assert lochmere_reports(Sharded(mapper=mapper, folder=tmp_path, size=7)) == lochmere_reports("dense")
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whoever_asks_embeds_nothing_but_the_questions() -> None:
+    class Elsewhere(FakeEmbedder):
+        here = 0
+
+        def __reduce__(self):
+            return FakeEmbedder, (self.dimensions,)
+
+    def sent(function, items):
+        """As to another process: by pickles."""
+        return (pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item))) for item in items)
+
+    model = Elsewhere()
+    benchmark = load_dataset("lochmere")
+    run_chunkers(benchmark, [parse_chunker("sentence")], model, retrievers=[Sharded(mapper=sent, size=50)])
+    assert set(model.texts) == {query.text for query in benchmark.queries}
+
+
+def test_a_lazy_mapper_holds_the_texts_of_one_shard() -> None:
+    texts: list[int] = []
+
+    def lazily(function, items):
+        for item in items:
+            if isinstance(item, tuple) and isinstance(item[1], list):
+                texts.append(len(item[1]))
+            yield function(item)
+
+    chunks = [Chunk("d", number, (Span(number, number + 1),), f"w{number}", 1) for number in range(100)]
+    found = Sharded(mapper=lazily, size=30).index(Pool(chunks, embedder=FakeEmbedder())).search(["w7", "w99"], 1)
+    assert found.indices.tolist() == [[7], [99]]
+    assert texts == [30, 30, 30, 10]
+
+
+def test_what_shards_cannot_do_is_told(tmp_path: Path) -> None:
+    chunk = Chunk("d", 0, (Span(0, 4),), "text", 1)
+    with pytest.raises(OptionError, match="size is at least 1, got 0"):
+        Sharded(size=0)
+    with pytest.raises(OptionError, match=r"the folder .*nowhere.* is not there"):
+        Sharded(folder=tmp_path / "nowhere").index(Pool([chunk], embedder=FakeEmbedder()))
+    with pytest.raises(OptionError, match="have segments"):
+        Sharded().index(Pool([replace(chunk, segments=((Span(0, 2),),))], embedder=FakeEmbedder()))
+    with pytest.raises(ModelError, match="the model 'fake'"):
+        Sharded().index(Pool([chunk], embedder=NanEmbedder()))
+    with pytest.raises(DataError, match="3 shards were to be embedded and 2 came back"):
+        Sharded(mapper=lambda function, items: list(map(function, items))[1:], size=1).index(
+            Pool([chunk] * 3, embedder=FakeEmbedder())
+        )
+    assert Sharded().index(Pool([], embedder=FakeEmbedder())).search(["?"], 3).indices.shape == (1, 0)
+
+
+def test_a_shard_that_was_changed_meanwhile_is_told(tmp_path: Path) -> None:
+    chunks = [Chunk("d", number, (Span(number, number + 1),), f"w{number}", 1) for number in range(4)]
+    searcher = Sharded(folder=tmp_path, size=2).index(Pool(chunks, embedder=FakeEmbedder()))
+    (path, _) = sorted(tmp_path.glob("*/*"))
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(DataError, match="holds 4 vectors, 2 were written"):
+        searcher.search(["w1"], 1)

@@ -1,6 +1,7 @@
 """Time and peak memory of each stage of a comparison of a million chunks and ten thousand questions.
 
     python -m integration_tests.benchmarks.evaluation_scale [--chunks 1000000] [--queries 10000] [--tokens 200]
+    python -m integration_tests.benchmarks.evaluation_scale --ray 2
 
 Documents are random words; a question is some neighbouring words of one of them, and its evidence is where they stand.
 Vectors of 384 numbers come from a hashed bag of words, since a real model reads a million chunks in hours: they cost
@@ -11,7 +12,6 @@ Peak memory is what the kernel saw of this process until then (VmHWM), the docum
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -29,6 +29,7 @@ from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import Study, write_reports
+from chunkcore.retrieval import Sharded
 
 WORDS, DOCUMENT_WORDS, QUERY_WORDS = 20_000, 20_000, 12
 
@@ -68,7 +69,10 @@ def drawn(chunks: int, tokens: int, queries: int) -> tuple[Benchmark, list[str]]
     vocabulary = sorted({"".join(draw.choice(syllables, draw.integers(1, 4))) for _ in range(4 * WORDS)})[:WORDS]
     words = np.array(vocabulary, dtype=object)
     count = -(-chunks * tokens // (DOCUMENT_WORDS * TOKENS_PER_WORD))
-    documents = [Document(f"d{number}", " ".join(words[draw.integers(0, len(words), DOCUMENT_WORDS)])) for number in range(int(count))]
+    documents = [
+        Document(f"d{number}", " ".join(words[draw.integers(0, len(words), DOCUMENT_WORDS)]))
+        for number in range(int(count))
+    ]
     asked = []
     for number in range(queries):
         document = documents[int(draw.integers(len(documents)))]
@@ -76,6 +80,16 @@ def drawn(chunks: int, tokens: int, queries: int) -> tuple[Benchmark, list[str]]
         text = " ".join(document.text[start : start + 400].split(" ")[:QUERY_WORDS])
         asked.append(Query(f"q{number}", text, (Evidence(document.id, Span(start, start + len(text))),)))
     return Benchmark("drawn", documents, asked), vocabulary
+
+
+def by_ray(workers: int, folder: str) -> Sharded:
+    """A search by Ray workers, which are told to hold little in their object store."""
+    import ray
+
+    from chunkadapters.ray import RayMap
+
+    ray.init(num_cpus=workers, include_dashboard=False, object_store_memory=500_000_000, logging_level="error")
+    return Sharded(mapper=RayMap(in_flight=2 * workers), folder=folder)
 
 
 TOKENS_PER_WORD = 2.85  # of these words, in cl100k_base
@@ -127,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--strategy", "-s", action="append", help="default: fixed_token of --tokens")
     parser.add_argument("--retriever", "-r", action="append", help="default: dense")
     parser.add_argument("-k", type=int, action="append", help="default: 5 and 10")
+    parser.add_argument("--ray", type=int, help="embed and search with so many Ray workers; memory is the driver's")
     options = parser.parse_args(arguments)
     stage = Stages()
     with stage("draw documents and questions"):
@@ -141,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             WordHashes(vocabulary),
             ks=tuple(options.k or (5, 10)),
             cache=cache,
-            retrievers=options.retriever or ["dense"],
+            retrievers=[by_ray(options.ray, folder)] if options.ray else options.retriever or ["dense"],
             progress=stage.progress,
         )
         with stage("compare"):
@@ -150,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             study = Study(comparison, benchmark, {}, date(2000, 1, 1).isoformat())
             files = write_reports(Path(folder, "report"), study)
             sizes = {path.name: path.stat().st_size / 2**20 for path in Path(folder, "report").iterdir()}
-        kept = os.stat(Path(folder, "cache.sqlite")).st_size / 2**30
+        kept = Path(folder, "cache.sqlite").stat().st_size / 2**30
     print(f"\n{len(benchmark.documents):,} documents, {size / 1e6:,.0f} million characters, {kept:.1f} GB of cache")
     for report in reports:
         assert report.chunks is not None

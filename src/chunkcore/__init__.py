@@ -109,6 +109,7 @@ from chunkcore.retrieval import (
     Reranker,
     Searcher,
     SearchMethod,
+    Sharded,
     get_reranker,
     get_search,
 )
@@ -206,6 +207,7 @@ __all__ = [
     "Segmenter",
     "SemanticOverlap",
     "Sentence",
+    "Sharded",
     "SingleLinkage",
     "SizeError",
     "Span",

@@ -19,7 +19,7 @@ from chunkcore.index.multi_vector import chunk_vectors
 from chunkcore.index.search import Indices, Rows
 from chunkcore.index.vector_file import SelectedRows, keep_vectors
 from chunkcore.lazy import Mapped, blocks
-from chunkcore.models.base import Vectors
+from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.cache import text_key
 from chunkcore.models.late import LateEmbedder
 from chunkcore.progress import Progress
@@ -31,13 +31,17 @@ T = TypeVar("T")
 
 
 class Asked:
-    """What a search asked its pool for, the seconds until it was answered, and what it told of itself."""
+    """What a search asked its pool for, the seconds until it was answered, and what it told of itself.
+
+    `elsewhere` is the part of the seconds in which chunks were embedded by others than the run's embedder.
+    """
 
     def __init__(self) -> None:
         self.chunks = False
         self.late = False
         self.queries = False
         self.seconds = 0.0
+        self.elsewhere = 0.0
         self.search_recall: SearchRecall | None = None
 
 
@@ -191,6 +195,17 @@ class RunPool(Pool):
     def query_vectors(self, queries: Sequence[str]) -> Vectors:
         self._asked.queries = True
         return self._timed(lambda: self._shared.query_vectors(queries))
+
+    @property
+    def portable_embedder(self) -> Embedder:
+        return self._shared.metered.embedder
+
+    def note_embedding(self, seconds: float) -> None:
+        self._asked.chunks = True
+        self._asked.seconds += seconds
+        self._asked.elsewhere += seconds
+        for some in blocks(self.embedded_texts):
+            self._shared.metered.tokens(some)
 
     def note_search(self, recall: SearchRecall) -> None:
         self._asked.search_recall = recall

@@ -76,7 +76,7 @@ class Trial:
         own = self.pool.keys if asked.chunks else set()
         cost = self._cost(asked, own, scorer, shared)
         questions = [query.text for query in scorer.benchmark.queries]
-        embed = metered.cost(own)
+        embed = metered.cost(own) + asked.elsewhere
         embed += shared.late.seconds if asked.late else 0.0
         embed += metered.cost(questions) if asked.queries else 0.0
         search = max(seconds - asked.seconds, 0.0)
@@ -109,7 +109,10 @@ class Trial:
             llm_kept_answers=self.cut.usage.kept_answers,
             llm_input_tokens=self.cut.usage.input_tokens,
             llm_output_tokens=self.cut.usage.output_tokens,
-            seconds=metered.cost(texts) + metered.cost(queries) + (shared.late.seconds if asked.late else 0.0),
+            seconds=metered.cost(texts)
+            + metered.cost(queries)
+            + asked.elsewhere
+            + (shared.late.seconds if asked.late else 0.0),
         )
 
     def _statistics(self, asked: Asked, counter: TokenCounter, metered: MeteredEmbedder) -> ChunkStatistics:

@@ -9,6 +9,7 @@ from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
 from chunkcore.retrieval.rerank import Reranked
 from chunkcore.retrieval.rerankers import CallableReranker, CrossEncoderReranker, Reranker, get_reranker
+from chunkcore.retrieval.sharded import Sharded
 from chunkcore.retrieval.spec import get_search, parse_search
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Reranker",
     "SearchMethod",
     "Searcher",
+    "Sharded",
     "get_reranker",
     "get_search",
     "parse_search",

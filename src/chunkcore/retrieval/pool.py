@@ -78,6 +78,14 @@ class Pool:
     def _late(self) -> Vectors:
         return LateEmbedder(self.embedder).embed_chunks(self.documents, self.chunks)
 
+    @property
+    def portable_embedder(self) -> Embedder:
+        """The embedder as it can be sent to another process."""
+        return self.embedder
+
+    def note_embedding(self, seconds: float) -> None:
+        """A search that has the chunks embedded elsewhere tells here that it did; a run counts it as its cost."""
+
     def note_search(self, recall: SearchRecall) -> None:
         """A search that is approximate tells here what it found of what there was; a run puts it into its report."""
 

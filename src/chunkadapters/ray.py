@@ -1,0 +1,72 @@
+"""`RayMap`: the work of `chunkcore`'s shards as Ray tasks. Ray is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from chunkcore.errors import MissingExtraError, OptionError
+
+__all__ = ["RayMap"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayMap:
+    """A `map` that sends each item to a Ray worker; answers come as they are done, in any order.
+
+    The function goes to Ray's object store once. Items are taken when there is room, so that neither they nor the
+    answers pile up in the memory of whoever asks. A task whose worker died is done again by Ray.
+
+        from chunkadapters.ray import RayMap
+        from chunkcore import Sharded, run_chunkers
+
+        run_chunkers(benchmark, chunkers, retrievers=[Sharded(mapper=RayMap(in_flight=8), folder="/shared/vectors")])
+
+    Attributes:
+        in_flight: items under way at the same time; about twice as many as workers keep them busy.
+        options: of `ray.remote` for each task, such as ``{"num_cpus": 2, "memory": 2**30}``.
+
+    Raises:
+        OptionError: in_flight is under 1.
+        MissingExtraError: Ray is not installed.
+    """
+
+    in_flight: int = 4
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.in_flight < 1:
+            raise OptionError(f"in_flight is at least 1, got {self.in_flight}")
+
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        """The answers, as they come."""
+        ray = _ray()
+        held = ray.put(function)
+        task = ray.remote(**self.options)(_call) if self.options else ray.remote(_call)
+        waiting: list[Any] = []
+        for item in items:
+            if len(waiting) == self.in_flight:
+                yield ray.get(_first_done(ray, waiting))
+            waiting.append(task.remote(held, item))
+        while waiting:
+            yield ray.get(_first_done(ray, waiting))
+
+
+def _first_done(ray: Any, waiting: list[Any]) -> Any:
+    """The first that is done, which waits no more."""
+    (done, *_), _ = ray.wait(waiting, num_returns=1)
+    waiting.remove(done)
+    return done
+
+
+def _call(function: Callable[[Any], Any], item: Any) -> Any:
+    return function(item)
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise MissingExtraError.of("ray", "ray", "spread work over its workers") from error

@@ -1,0 +1,130 @@
+"""`Sharded`: exact search whose vectors are made and searched wherever a mapper sends the work."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.index.shards import Mapper, Shard, top_k_shards
+from chunkcore.index.vector_file import VectorFile
+from chunkcore.lazy import BLOCK, blocks
+from chunkcore.models.base import Embedder
+from chunkcore.models.checks import embed
+from chunkcore.retrieval.pool import Pool
+from chunkcore.retrieval.ranked import Ranked
+
+__all__ = ["Sharded"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharded:
+    """A `SearchMethod` that finds what `Dense` finds, in shards that never stand in the memory of whoever asks.
+
+    Each shard's texts go to `mapper` to be embedded; the vectors stay in a file of the folder, which the tasks of a
+    search read. What comes back is numbers: whoever asks holds the texts and answers of the shards that are under way,
+    and the best of each query.
+
+    Attributes:
+        mapper: does a function for each item: `map`, that of a pool of threads or processes, or `RayMap` of
+            `chunkadapters.ray`. One that takes its items as it needs them keeps few texts under way.
+        folder: where vectors are kept while they are searched, 4 bytes a number; every worker sees it. The system's
+            temporary folder by default.
+        size: chunks a shard.
+
+    Raises:
+        OptionError: size is under 1, or, when indexing, the folder is none; or chunks have segments.
+
+    >>> from types import SimpleNamespace
+    >>> from chunkcore.document import Chunk, Span
+    >>> ones = lambda texts: np.array([[len(text), 1] for text in texts], dtype=np.float32)
+    >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
+    >>> chunks = [Chunk("d", i, (Span(0, 9),), text, 1) for i, text in enumerate(["a", "aaa", "aaaaaaaaa"])]
+    >>> Sharded(size=2).index(Pool(chunks, embedder=model)).search(["aaaaaaaa"], 2).indices.tolist()
+    [[2, 1]]
+    """
+
+    mapper: Mapper = field(default=map, compare=False)
+    folder: Path | str | None = None
+    size: int = BLOCK
+
+    name = "sharded"
+    embeds = True
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise OptionError(f"sharded: size is at least 1, got {self.size}")
+
+    def index(self, pool: Pool) -> _ByShards:
+        """Have the chunks embedded, shard by shard."""
+        if self.folder is not None and not Path(self.folder).is_dir():
+            raise OptionError(
+                f"sharded: the folder {str(self.folder)!r} is not there: make it, where all workers see it"
+            )
+        if any(chunk.segments for chunk in pool.chunks):
+            raise OptionError(
+                "sharded: these chunks have segments, which are searched together: take the retriever dense"
+            )
+        return _ByShards(pool, self.mapper, tempfile.TemporaryDirectory(prefix="vectors-", dir=self.folder), self.size)
+
+
+class _Kept(NamedTuple):
+    """A shard's vectors in a file."""
+
+    start: int
+    count: int
+    dimensions: int
+    path: str
+
+    def load(self) -> VectorFile:
+        rows = VectorFile(self.path, self.dimensions)
+        if len(rows) != self.count:
+            raise DataError(f"{self.path} holds {len(rows)} vectors, {self.count} were written: it has been changed")
+        return rows
+
+
+class _ByShards:
+    def __init__(self, pool: Pool, mapper: Mapper, folder: tempfile.TemporaryDirectory[str], size: int) -> None:
+        began = time.perf_counter()
+        self._pool = pool
+        self._mapper = mapper
+        self._folder = folder  # goes with this object
+        starts = range(0, len(pool.chunks), size)
+        items = ((start, list(some)) for start, some in zip(starts, blocks(pool.embedded_texts, size)))  # noqa: B905
+        made = partial(_embed, embedder=pool.portable_embedder, folder=folder.name)
+        self._kept: list[_Kept] = sorted(mapper(made, items))
+        if [kept.start for kept in self._kept] != list(starts):
+            raise DataError(
+                f"{len(starts)} shards were to be embedded and {len(self._kept)} came back: expected each once"
+            )
+        widths = {kept.dimensions for kept in self._kept}
+        if len(widths) > 1:
+            raise DataError(f"shards have vectors of {sorted(widths)} dimensions: expected the same model everywhere")
+        pool.note_embedding(time.perf_counter() - began)
+
+    def search(self, queries: Sequence[str], k: int) -> Ranked:
+        shards = (Shard(kept.start, kept.load) for kept in self._kept)
+        found = top_k_shards(self._pool.query_vectors(queries), shards, k, mapper=self._mapper)
+        return Ranked(found.indices, found.scores.astype(np.float64))
+
+
+def _embed(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) -> _Kept:
+    """Embed a shard's texts where this runs, and tell where the vectors are."""
+    start, texts = item
+    path = Path(folder, f"{start}.f32")
+    dimensions = 0
+    with path.open("wb") as file:
+        for some in blocks(texts):
+            vectors = embed(embedder, some)
+            dimensions = dimensions or vectors.shape[1]
+            if vectors.shape[1] != dimensions:
+                raise DataError(f"the model answered with {vectors.shape[1]} dimensions, and {dimensions} before")
+            file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
+    return _Kept(start, len(texts), dimensions, str(path))
