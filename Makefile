@@ -3,6 +3,7 @@
 #   make demo                                       compare strategies on the collection that ships with the package
 #   make demo DOCS=path/ QUESTIONS=path.jsonl       compare them on yours
 #   make test                                       all tests that need no server
+#   make docs                                       the documentation, as a site in site/
 #   make test-integration                           with databases too, which it installs
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration check bench chroma golden clean
+.PHONY: demo test test-integration check docs bench chroma golden clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -32,6 +33,12 @@ check: $(VENV)/ready
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
+# The pages of docs/ and the reference from the docstrings; a broken link is an error. Then: python -m http.server -d site
+docs: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.
 bench: $(VENV)/ready
 	$(BIN)/pip install --quiet "chonkie>=1.7"
@@ -48,7 +55,7 @@ golden: $(VENV)/ready
 	$(BIN)/python -m integration_tests.golden
 
 clean:
-	rm -rf $(VENV) demo-report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-report site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/ready: pyproject.toml .ci/install.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \

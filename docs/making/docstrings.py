@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from chunkcore import Chunker
 from chunkcore.chunkers.options import described
+from docs.making.markup import markdown_line
 
 __all__ = ["Docstring", "Option", "options_of", "read_docstring"]
 
@@ -115,12 +116,7 @@ def _markdown(text: str) -> str:
 
     Indented lines, which are formulas, stay as they are.
     """
-    return "\n".join(line if line.startswith("    ") else _line(line) for line in text.split("\n"))
-
-
-def _line(line: str) -> str:
-    parts = re.split(r"(`.+?`)", re.sub(r"``(.+?)``", r"`\1`", line))
-    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)
+    return "\n".join(line if line.startswith("    ") else markdown_line(line) for line in text.split("\n"))
 
 
 def _capital(sentence: str) -> str:

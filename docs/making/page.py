@@ -220,7 +220,7 @@ def _maximum(name: str) -> str:
             continue
         named = get_origin(hints[option]) is Literal
         for value in get_args(hints[option]) if named else ((default or 10_000) + 1,):
-            bound = replace(chunker, **{option: value}).hard_maximum  # type: ignore[arg-type]
+            bound = replace(chunker, **{option: value}).hard_maximum
             if default is None and bound is not None:
                 return f"with `{option}={value}`" if named else f"with `{option}`"
             if default is not None and not named and bound == value:

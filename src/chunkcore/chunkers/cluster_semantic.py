@@ -50,18 +50,6 @@ class ClusterSemantic(Chunker):
     mean, it joins all pieces up to the first such pair, maximum or not.
 
     The mean is of the whole text, so that text which is appended can move any boundary: a limit that the
-    report names. With a `mean` that is given (see `freeze_mean`) no more than the end can change the choice.
-    Appending leaves all pieces but the last as they are, where any separator occurred. Of these the longer
-    text's chunks are, up to some cut in the last ``max_size // piece_size``, the best segmentation up to that
-    cut; so the boundaries stay that the best segmentations up to each of those cuts have in common. That is
-    nearly always all but the last few, yet how few is not promised: where two segmentations are almost
-    equally good, the end can decide between them far back.
-
-    White space between pieces stays in the chunk when both sides do, and is dropped between chunks.
-    The report's code has a fault that this has not: where no pair near the start of a text is above the
-    mean, it joins all pieces up to the first such pair, maximum or not.
-
-    The mean is of the whole text, so that text which is appended can move any boundary: a limit that the
     report names. With a `mean` that is given (see `freeze_mean`) the chunks of a longer text are, up to a cut
     in the last ``max_size // piece_size`` pieces of the shorter one (its last piece aside, which can grow),
     those of the text up to that cut. So the boundaries stay that the shorter text's segmentations up to each

@@ -1,0 +1,116 @@
+"""Hooks of MkDocs: pages from elsewhere, the reference from the docstrings, and links that lead out of `docs/`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+__all__ = ["on_config", "on_files", "on_page_markdown"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Pages that stand elsewhere, by where they are on the site.
+ELSEWHERE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow")
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Complete the navigation: the reference, and the pages that it does not name."""
+    nav: list[Any] = config.nav or []
+    reference = [{title: path} for title, path in (*sections(), *adapters())]
+    nav.append({"Reference": [{"Public names": "api.md"}, *reference]})
+    named = set(re.findall(r"[\w/-]+\.md", repr(nav)))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    more = sorted(page for page in pages - named if not page.startswith("strategies/"))
+    strategies = sorted(PurePosixPath(page).stem for page in pages - named if page.startswith("strategies/"))
+    for entry in nav:
+        entry.get("Strategies", []).extend({name: f"strategies/{name}.md"} for name in strategies)
+        entry.get("Project", []).extend(more)
+    config.nav = nav
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that stand elsewhere, and the reference."""
+    for path, source in ELSEWHERE.items():
+        files.append(File.generated(config, path, content=(ROOT / source).read_text(encoding="utf-8")))
+    for title, path in sections():
+        files.append(File.generated(config, path, content=_reference(title, "chunkcore", names_of(title))))
+    for title, path in adapters():
+        files.append(File.generated(config, path, content=_reference(title, title, exported(title))))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Lead links to where things are on the site; what is not there is named."""
+    here = page.file.src_uri
+    if here == "index.md":
+        page.meta["hide"] = ["navigation"]
+    if here == "api.md":
+        markdown = re.sub(r"^\| `(\w+)`", r"| [`\1`][chunkcore.\1]", markdown, flags=re.MULTILINE)
+    stands = PurePosixPath(ELSEWHERE.get(here, f"docs/{here}")).parent
+    return _LINK.sub(lambda link: _led(link, here, stands), markdown)
+
+
+def _led(link: re.Match[str], here: str, stands: PurePosixPath) -> str:
+    image, text, target, anchor = link.groups(default="")
+    path = normpath(str(stands / target))
+    moved = {source: place for place, source in ELSEWHERE.items()} | {"README.md": "index.md"}
+    if path in moved:
+        there = moved[path]
+        anchor = "" if path == "README.md" else anchor
+    elif path.startswith("docs/"):
+        there = path.removeprefix("docs/")
+    else:
+        return f"{text} (`{path}`)" if text.strip("`") != path else f"`{path}`"
+    return f"{image}[{text}]({relpath(there, PurePosixPath(here).parent.as_posix())}{anchor})"
+
+
+def sections() -> list[tuple[str, str]]:
+    """The headings of the page of public names, and where their reference is."""
+    titles = re.findall(r"^## (.+)$", _names_page(), flags=re.MULTILINE)
+    return [(title, f"reference/{re.sub(r'[^a-z]+', '-', title.lower())}.md") for title in titles]
+
+
+def names_of(section: str) -> list[str]:
+    """The public names under a heading."""
+    part = _names_page().split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^\| `(\w+)`", part, flags=re.MULTILINE)
+
+
+def adapters() -> list[tuple[str, str]]:
+    """The modules of `chunkadapters` that are there, and where their reference is."""
+    return [(f"chunkadapters.{name}", f"reference/{name}.md") for name in ADAPTERS if _source(name) is not None]
+
+
+def exported(module: str) -> list[str]:
+    """A module's `__all__`, without importing it."""
+    source = _source(module.rpartition(".")[2])
+    assert source is not None
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    raise LookupError(f"{module} has no __all__")
+
+
+def _source(adapter: str) -> Path | None:
+    folder = ROOT / "src" / "chunkadapters"
+    return next((path for path in (folder / adapter / "__init__.py", folder / f"{adapter}.py") if path.exists()), None)
+
+
+def _reference(title: str, module: str, names: list[str]) -> str:
+    return "\n\n".join([f"# {title}", *(f"::: {module}.{name}" for name in names)]) + "\n"
+
+
+def _names_page() -> str:
+    return (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
