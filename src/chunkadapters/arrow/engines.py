@@ -40,13 +40,23 @@ def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
 
     Args:
         frame: a `pyspark.sql.DataFrame` with the chunker's columns.
-        chunker: what cuts. Its schema is asked for here: see `ArrowChunker.schema` and its ``dimensions``.
+        chunker: what cuts. Its schema is asked for here: see `ArrowChunker.schema` and its ``dimensions``. Vectors
+            are arrays of floats: Spark has no lists of a fixed size.
     """
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return chunker.batches(batches)
+        return map(_without_fixed_sizes, chunker.batches(batches))
 
     return frame.mapInArrow(cut, spark_schema(chunker.schema))
+
+
+def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its vectors as plain lists: Spark reads no others."""
+    fields = [
+        field.with_type(pa.list_(field.type.value_type)) if pa.types.is_fixed_size_list(field.type) else field
+        for field in batch.schema
+    ]
+    return batch.cast(pa.schema(fields))
 
 
 class _Actor:

@@ -1,0 +1,86 @@
+"""Ray Data with two actors: the bytes of one process, a model that is loaded once an actor, bad documents as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
+ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines")
+pytest.importorskip("ray.data", reason="ray[data] is not installed: make test-engines")
+
+from chunkadapters.arrow import ArrowChunker, ray_chunks  # noqa: E402
+from integration_tests.engines.collection import (  # noqa: E402
+    CHUNKER,
+    SCHEMA,
+    canonical,
+    documents,
+    expected,
+    write_documents,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster() -> Iterator[None]:
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, logging_level="error")
+    yield
+    ray.shutdown()
+
+
+def made(dataset: Any) -> Any:
+    """The rows that a dataset comes to."""
+    return pa.concat_tables([table for table in map(ray.get, dataset.to_arrow_refs()) if table.num_rows])
+
+
+@pytest.mark.parametrize(("blocks", "batch_size"), [(1, 64), (7, 5)])
+def test_two_actors_make_the_bytes_of_one_process(tmp_path: Path, blocks: int, batch_size: int) -> None:
+    dataset = ray.data.read_parquet(str(write_documents(tmp_path / "documents"))).repartition(blocks)
+    found = made(ray_chunks(dataset, CHUNKER, actors=2, batch_size=batch_size, num_cpus=0.5))
+    assert found["error"].drop_null().to_pylist()
+    assert canonical(found) == expected()
+
+
+def test_an_actor_loads_its_model_once(tmp_path: Path) -> None:
+    notes = tmp_path / "loads"
+
+    class Watched:
+        def __init__(self) -> None:
+            from chunkcore.models import loading
+
+            load = loading._load
+
+            def noted(*arguments: Any) -> Any:
+                import os
+
+                with notes.open("a") as file:
+                    file.write(f"{os.getpid()}\n")
+                return load(*arguments)
+
+            loading._load = noted
+            self.cut = ArrowChunker("cluster_semantic:max_size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
+
+        def __call__(self, batch: Any) -> Any:
+            return self.cut(batch)
+
+    table = pa.Table.from_pylist(documents()[:16], SCHEMA)
+    dataset = ray.data.from_arrow(table).repartition(8)
+    options = {"batch_format": "pyarrow", "batch_size": 2, "num_cpus": 0.5}
+    found = dataset.map_batches(Watched, compute=ray.data.ActorPoolStrategy(size=2), **options).materialize()
+    assert found.count() > 16
+    loads = notes.read_text().split()
+    assert 1 <= len(loads) == len(set(loads)) <= 2
+
+
+def test_documents_that_ray_made_of_dictionaries() -> None:
+    rows = [
+        {"id": "a", "text": "Green tea.", "metadata": {"year": 1}},
+        {"id": "b", "text": "Black tea.", "metadata": {"year": 2, "shop": "Kyōto"}},
+        {"id": "c", "text": None, "metadata": {}},
+    ]
+    cut = ArrowChunker("recursive:size=60")
+    found = made(ray_chunks(ray.data.from_items(rows), cut, actors=1))
+    assert canonical(found, cut.schema) == canonical(cut(pa.Table.from_pylist(rows)), cut.schema)
+    assert sorted(found["metadata"].drop_null().to_pylist()) == ['{"shop": "Kyōto", "year": 2}', '{"year": 1}']

@@ -1,0 +1,85 @@
+"""Spark with two workers: the bytes of one process, a model that is loaded once a worker, bad documents as rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
+pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: make test-engines")
+if shutil.which("java") is None:
+    pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
+
+from chunkadapters.arrow import ArrowChunker, spark_chunks, spark_schema  # noqa: E402
+from integration_tests.engines.collection import CHUNKER, canonical, expected, write_documents  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = pyspark.SparkSession.builder.master("local[2]")
+        options = {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "5",
+            "spark.sql.session.timeZone": "Pacific/Auckland",
+        }
+        for name, value in options.items():
+            builder = builder.config(name, value)
+        found = builder.getOrCreate()
+        yield found
+        found.stop()
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_two_workers_make_the_bytes_of_one_process(session: Any, tmp_path: Path, partitions: int) -> None:
+    frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).repartition(partitions)
+    found = spark_chunks(frame, CHUNKER).toArrow()
+    assert found["error"].drop_null().to_pylist()
+    assert canonical(found) == expected()
+
+
+def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
+    notes = tmp_path / "loads"
+    cut = ArrowChunker("cluster_semantic:max_size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
+
+    def watched(batches: Iterable[Any]) -> Iterator[Any]:
+        from chunkcore.models import loading
+
+        if not hasattr(loading, "watched"):  # the workers of the tests above go on, with the model that they loaded
+            load, loading.watched = loading._load, True  # type: ignore[attr-defined]
+            loading._loaded.clear()
+
+            def noted(*arguments: Any) -> Any:
+                with notes.open("a") as file:
+                    file.write(f"{os.getpid()}\n")
+                return load(*arguments)
+
+            loading._load = noted
+        for batch in cut.batches(batches):
+            yield batch.drop_columns(["vector"])
+
+    kept = pa.schema([field for field in cut.schema if field.name != "vector"])
+    frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).limit(16).repartition(8)
+    assert frame.mapInArrow(watched, spark_schema(kept)).count() > 16
+    loads = notes.read_text().split()
+    assert 1 <= len(loads) == len(set(loads)) <= 2
+
+
+def test_columns_as_spark_types_them(session: Any) -> None:
+    rows = session.sql(
+        "select 7L as id, encode('Green tea.', 'utf-8') as text, "
+        "named_struct('at', timestamp'2024-05-01T10:00:00Z', 'shop', map('town', 'Kyōto')) as metadata"
+    )
+    (row,) = spark_chunks(rows, ArrowChunker("recursive:size=60")).toArrow().to_pylist()
+    assert (row["document_id"], row["text"], row["error"]) == ("7", "Green tea.", None)
+    assert row["metadata"] == '{"at": "2024-05-01T10:00:00+00:00", "shop": {"town": "Kyōto"}}'
