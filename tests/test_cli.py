@@ -83,8 +83,8 @@ def test_context_segments_and_derived_are_written_where_a_chunk_has_them(docs, c
         Chunk("d", 1, (head,), "A fox.", 2, context="On foxes", derived=True),
         Chunk("d", 2, (tail,), "Dog", 1),
     ]
-    monkeypatch.setattr(Chunker, "chunk_many", lambda *_, **__: iter(chunks))
-    assert main(["chunk", str(docs)]) == 0
+    monkeypatch.setattr(Chunker, "chunk", lambda *_: chunks)
+    assert main(["chunk", str(docs / "fox.txt")]) == 0
     optional = ("context", "segments", "derived")
     rows = [{key: row[key] for key in optional if key in row} for row in lines_of(capfd.readouterr().out)]
     assert rows == [
@@ -266,7 +266,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         r"utf16 is not UTF-8 text \(byte 0 is 0xff\)": ["chunk", str(utf16)],
         r"surrogate is not UTF-8 text \(byte 2 is 0xed\)": ["chunk", str(surrogate)],
         "empty is empty": ["chunk", str(empty)],
-        "broken.jsonl, line 2: not JSON": ["chunk", str(broken)],
+        "broken.jsonl, line 2: not JSON": ["chunk", str(broken), "-o", str(tmp_path / "out")],
         "gone does not exist": ["chunk", str(tmp_path / "gone")],
         "nothing holds no documents": ["chunk", str(nothing)],
         "two documents have the id '.*text.txt': give each file once": [
@@ -360,10 +360,9 @@ def test_what_is_not_installed_is_told_before_any_work(tmp_path, capfd, fake, mo
 
 def test_an_interruption_is_answered_with_130_and_leaves_nothing(docs, tmp_path, capfd, monkeypatch):
     def stop(*_, **__):
-        yield from ()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Chunker, "chunk_many", stop)
+    monkeypatch.setattr(Chunker, "chunk_each", stop)
     assert main(["chunk", str(docs), "-o", str(tmp_path / "out.jsonl")]) == 130
     assert capfd.readouterr().err == "chunkcore: stopped before the end; nothing half-written was left behind\n"
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]

@@ -14,6 +14,7 @@ __all__ = [
     "SWEEP_NAMES",
     "TUNE_NAMES",
     "written_before",
+    "written_names",
 ]
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
@@ -53,10 +54,11 @@ def written_before(files: Iterable[Path]) -> set[Path]:
     folders: dict[Path, set[str]] = defaultdict(set)
     for file in files:
         folders[file.parent].add(file.name)
-    return {folder / name for folder, names in folders.items() for name in _written(names)}
+    return {folder / name for folder, names in folders.items() for name in written_names(names)}
 
 
-def _written(names: set[str]) -> Iterator[str]:
+def written_names(names: set[str]) -> Iterator[str]:
+    """`written_before` of the names of one folder's files."""
     for stem, output in [*(("", each) for each in _FOLDERS), *_by_stem(names)]:
         if all(stem + name in names for name in output.telling):
             yield from (stem + name for name in (*output.telling, *output.others) if stem + name in names)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from chunkcore.cli.caching import default_answers, shown
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
+from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
-    from chunkcore.document import Chunk, Document, Span
+    from chunkcore.cli.rate import Rate
+    from chunkcore.streaming import Stream
 
 __all__ = ["HELP", "chunk"]
 
@@ -34,6 +35,13 @@ A folder is walked, and the ids of its documents are their paths in it; files wi
 left out with a warning. A .jsonl file holds documents,
 {{"id", "text"}} a line.
 
+Files and folders may be of any size: memory is bounded. A document over --part-size is cut in parts that end at
+paragraphs, each as if it were a document, and its lines tell the "part"; spans are those of the whole document. What
+comes out is the same whatever the --processes.
+
+A run with --output that was stopped or killed goes on with the same command. Documents that cannot be read or cut end
+it, or with --errors skip are left out, told in OUTPUT.errors.jsonl, and the exit code is 1.
+
 Answers of language models are kept in {shown(default_answers())}, so that nothing is asked twice; --dry-run tells
 beforehand what they take.
 
@@ -41,13 +49,22 @@ beforehand what they take.
 
   chunkcore chunk docs/ --strategy fixed_token:size=256 --output chunks.jsonl
 
+  chunkcore chunk archive/ --processes 8 --errors skip --output chunks.jsonl
+
   cat manual.md | chunkcore chunk -
 
   chunkcore chunk docs/ -s "lumber:llm=openai:qwen3:8b@http://localhost:11434/v1" --dry-run
 """
 )
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_MB = 1_000_000
+
+
+class Errors(str, Enum):
+    """What comes of a document that cannot be read or cut."""
+
+    stop = "stop"
+    skip = "skip"
 
 
 def chunk(
@@ -63,7 +80,18 @@ def chunk(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file that holds one strategy instead.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write; - for standard output.")] = Path("-"),
-    workers: Annotated[int, typer.Option(min=1, help="Documents that are cut at the same time.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="Processes that cut, each with its own models.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Threads of each: documents that wait for a model at the same time.")
+    ] = 1,
+    part_size: Annotated[
+        float, typer.Option(min=0.0001, help="Megabytes of text, over which a document is cut in parts.")
+    ] = 8.0,
+    errors: Annotated[
+        Errors, typer.Option(help="Whether a document that cannot be read or cut ends it all, or is left out.")
+    ] = Errors.stop,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with what a stopped run left.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no answers of language models.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
@@ -72,28 +100,121 @@ def chunk(
         float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
     ] = None,
     output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
-) -> None:
+) -> int:
     """Cut files into chunks and write them as JSON lines."""
-    from chunkcore.report.files import write_parts
     from chunkcore.report.text import terminal_text
+    from chunkcore.streaming import Stream, StreamOptions, stream_documents
 
     _keep_inputs(files, output)
     prices = read_prices(input_price, output_price)
     chunker = _chunker(strategy, config)
+    options = StreamOptions(processes=processes, workers=workers, part_size=round(part_size * _MB), errors=errors.value)
     if dry_run:
         spec = strategy or str(config or chunker.name)
-        for told in estimates({spec: chunker}, list(_documents(files)), prices):
+        for told in estimates({spec: chunker}, stream_documents(files, options.part_size), prices):
             typer.echo(terminal_text(told))
-        return
+        return 0
+    if processes > 1:
+        _check_processes(chunker)
     chunker = keeping(chunker, None if no_cache else default_answers())
-    lines = (_line(each) for each in chunker.chunk_many(_documents(files), workers=workers))
-    if str(output) == "-":
-        for line in lines:
-            sys.stdout.buffer.write(line)
-    else:
-        write_parts(output, lines)
+    stream = Stream(files, chunker, options)
+    _write(stream, output, fresh=fresh, quiet=quiet)
     for told in used([chunker], prices):
         typer.echo(terminal_text(told), err=True)
+    return 1 if stream.tally.skipped else 0
+
+
+def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
+    """Write the stream's lines where they are to go, telling how far that is."""
+    from chunkcore.cli.rate import rate
+    from chunkcore.report.files import write_parts
+    from chunkcore.streaming import total_bytes
+
+    with rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
+        if str(output) != "-" and stream.is_repeatable and (output.is_file() or not output.exists()):
+            _resumable(stream, output, progress, fresh=fresh)
+        elif str(output) != "-":
+            write_parts(output, _lines(stream, progress))
+        else:
+            for line in _lines(stream, progress):
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+        if progress is not None:
+            progress.end(stream.tally)
+
+
+def _lines(stream: Stream, progress: Rate | None) -> Iterator[bytes]:
+    """The stream's lines, on their way to where nothing can be kept; what is left out is told at once."""
+    for step in stream:
+        yield b"".join(step.lines)
+        for failure in step.failures:
+            _tell(f"left out: {failure.error}")
+        if progress is not None:
+            progress(stream.tally)
+
+
+def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bool) -> None:
+    from chunkcore.cli.rate import told
+    from chunkcore.errors import DataError
+    from chunkcore.streaming import ResumableOutput
+
+    writer = ResumableOutput(output, _identity(stream), fresh=fresh)
+    try:
+        if writer.tallies:
+            _tell(f"going on after {told(writer.tallies[-1])}")
+            try:
+                stream.go_on(writer.tallies)
+            except DataError as error:
+                raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
+            if progress is not None:
+                progress.start(stream.tally)
+        for step in stream:
+            writer.write(step, stream.tally)
+            if progress is not None:
+                progress(stream.tally)
+        writer.finish()
+    except BaseException as error:
+        if writer.leave():
+            kept = f"{writer.partial} keeps what is done: the same command goes on, or begins anew with --fresh"
+            if isinstance(error, KeyboardInterrupt):
+                raise StoppedError(f"stopped before the end; {kept}") from error
+            _tell(kept)
+        raise
+    if stream.tally.skipped:
+        _tell(f"{stream.tally.skipped:,} left out for errors, which {writer.errors} tells")
+
+
+def _identity(stream: Stream) -> dict[str, Any]:
+    """What the lines follow from: a run with anything else does not go on with another's output."""
+    from chunkcore.version import installed_version
+
+    return {
+        "files": [str(path) for path in stream.sources.paths],
+        "strategy": stream.chunker.to_dict(),
+        "fingerprint": stream.chunker.fingerprint,
+        "part_size": stream.options.part_size,
+        "errors": stream.options.errors,
+        "version": installed_version(),
+    }
+
+
+def _check_processes(chunker: Chunker) -> None:
+    """See that the strategy gains by processes.
+
+    Raises:
+        OptionError: it asks a language model, which answers as many as it will.
+    """
+    from chunkcore.chunkers.llm import LLMChunker
+    from chunkcore.errors import OptionError
+
+    if isinstance(chunker, LLMChunker):
+        raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
+
+
+def _tell(sentence: str) -> None:
+    from chunkcore.report.text import terminal_text
+
+    typer.echo(f"chunkcore: {terminal_text(sentence)}", err=True)
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
@@ -153,83 +274,3 @@ def _chunker(strategy: str | None, config: Path | None) -> Chunker:
     if len(found) > 1:
         raise OptionError(f"{config} names {len(found)} strategies, and one is wanted: give it with --strategy")
     return found[0]
-
-
-def _line(chunk: Chunk) -> bytes:
-    data = {
-        "document_id": chunk.document_id,
-        "id": chunk.id,
-        "index": chunk.index,
-        "spans": _pairs(chunk.spans),
-        "text": chunk.text,
-        "token_count": chunk.token_count,
-        **({"context": chunk.context} if chunk.context else {}),
-        **({"segments": [_pairs(each) for each in chunk.segments]} if chunk.segments else {}),
-        **({"derived": True} if chunk.derived else {}),
-        "metadata": dict(chunk.metadata),
-    }
-    text = json.dumps(data, ensure_ascii=False)
-    if _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
-        text = json.dumps(data, ensure_ascii=True)
-    return f"{text}\n".encode()
-
-
-def _pairs(spans: Iterable[Span]) -> list[list[int]]:
-    return [[span.start, span.end] for span in spans]
-
-
-def _documents(files: Iterable[Path]) -> Iterator[Document]:
-    """The documents of all arguments, each id once.
-
-    Raises:
-        DataError: a file cannot be read, holds no text or is not UTF-8, or two documents share an id.
-    """
-    from chunkcore.errors import DataError
-
-    seen: dict[str, Path] = {}
-    for path in files:
-        for document in _of(path):
-            if document.id in seen:
-                raise DataError(_two_of_one_id(document.id, seen[document.id], path))
-            seen[document.id] = path
-            yield document
-
-
-def _two_of_one_id(name: str, first: Path, second: Path) -> str:
-    """What is wrong, and what to do, where two arguments both hold a document of that id."""
-    one, other = (path if path.as_posix() == name else path / name for path in (first, second))
-    # Path.is_file raises for ids that are longer than a file's name can be.
-    are_files = os.path.isfile(one) and os.path.isfile(other)  # noqa: PTH113
-    if first == second or (are_files and one.samefile(other)):
-        return f"two documents have the id {name!r}: give each file once, or a folder of them"
-    if are_files:
-        return (
-            f"two files have one name, {name!r} in {first} and in {second}, and documents are told apart by it: "
-            "chunk the folder above them, in which their paths differ"
-        )
-    return f"{first} and {second} both hold a document with the id {name!r}: make the ids unique, or chunk each alone"
-
-
-def _of(path: Path) -> Iterable[Document]:
-    from chunkcore.document import Document
-    from chunkcore.evaluation.loading import load_documents
-    from chunkcore.evaluation.textfiles import read_text
-
-    if str(path) == "-":
-        return [Document("-", _standard_input())]
-    if path.is_dir() or path.suffix == ".jsonl" or not path.exists():
-        return load_documents(path)
-    return [Document(path.as_posix(), read_text(path))]
-
-
-def _standard_input() -> str:
-    from chunkcore.errors import DataError
-
-    data = sys.stdin.buffer.read()
-    if not data:
-        raise DataError("standard input is empty: pipe a text into the command")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte = f"byte {error.start} is 0x{data[error.start]:02x}"
-        raise DataError(f"standard input is not UTF-8 text ({byte}): convert it first") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,8 +50,8 @@ def keeping(chunker: Chunker, path: Path | None) -> Chunker:
     return chunker if isinstance(llm, CachedLLM) else replace(chunker, llm=CachedLLM(llm, LLMCache(path, private=True)))
 
 
-def estimates(chunkers: Mapping[str, Chunker], documents: Sequence[Document], prices: Prices | None) -> list[str]:
-    """A line a strategy, and what they rest on."""
+def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None) -> list[str]:
+    """A line a strategy, and what they rest on. Of several strategies each reads the documents again."""
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.models.llm import Usage
 

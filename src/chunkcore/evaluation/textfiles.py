@@ -13,12 +13,25 @@ from typing import Any
 
 from chunkcore.errors import DataError
 
-__all__ = ["NoTextError", "csv_rows", "json_lines", "json_object", "read_json", "read_text", "text_lines"]
+__all__ = [
+    "LONGEST_LINE",
+    "NoTextError",
+    "csv_rows",
+    "decoded",
+    "empty",
+    "json_lines",
+    "json_object",
+    "not_text",
+    "read_json",
+    "read_text",
+    "text_lines",
+    "unreadable",
+]
 
 _PDF = b"%PDF-"  # may be free of NULs, which every other common format of images, archives and office files has
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _WHOLE = 512 * 1024**2  # bytes of a JSON file, which can only be read whole, and takes several times as much memory
-_LONGEST = 512 * 1024**2  # bytes of one line
+LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
@@ -37,10 +50,10 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if not data:
-        raise _empty(path)
-    return _decoded(data, path)
+        raise empty(path)
+    return decoded(data, path)
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -52,17 +65,17 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open("rb") as file:
             before, number = 0, 0
-            while data := file.readline(_LONGEST + 1):
+            while data := file.readline(LONGEST_LINE + 1):
                 number += 1
-                if len(data) > _LONGEST:
-                    raise DataError(f"{path}, line {number}: over {_LONGEST // 1024**2} MB, which is hardly a line")
-                text = _decoded(data, path, before=before, line=number)
+                if len(data) > LONGEST_LINE:
+                    raise DataError(f"{path}, line {number}: over {LONGEST_LINE // 1024**2} MB, which is hardly a line")
+                text = decoded(data, path, before=before, line=number)
                 yield number, text if before else text.removeprefix("\ufeff")
                 before += len(data)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if not before:
-        raise _empty(path)
+        raise empty(path)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -101,7 +114,7 @@ def read_json(path: Path) -> Any:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if size > _WHOLE:
         raise DataError(
             f"{path} has {size / 1024**2:,.0f} MB; a JSON file is read whole, and may have {_WHOLE // 1024**2} MB: "
@@ -150,17 +163,26 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
         raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 
 
-def _decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
-    """The text of a file or of one of its lines, before which the file has so many bytes."""
+def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
+    """The text of a file or of one of its lines, before which the file has so many bytes.
+
+    Raises:
+        NoTextError: the bytes are binary.
+        DataError: they are text in another encoding than UTF-8.
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        binary = _is_binary(data)
         number = line or data.count(b"\n", 0, error.start) + 1
-        raise (NoTextError if binary else DataError)(
-            f"{path} is not UTF-8 text (byte {before + error.start} is 0x{data[error.start]:02x})"
-            f"{'' if binary else f' on line {number}'}: convert it, or take it out"
-        ) from error
+        raise not_text(path, before + error.start, data[error.start], number, binary=_is_binary(data)) from error
+
+
+def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> DataError:
+    """The error of a file whose byte at a place is none of UTF-8."""
+    return (NoTextError if binary else DataError)(
+        f"{path} is not UTF-8 text (byte {place} is 0x{byte:02x}){'' if binary else f' on line {line}'}: "
+        "convert it, or take it out"
+    )
 
 
 def _is_binary(data: bytes) -> bool:
@@ -168,11 +190,13 @@ def _is_binary(data: bytes) -> bool:
     return data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32))
 
 
-def _unreadable(path: Path, error: OSError) -> DataError:
+def unreadable(path: Path, error: OSError) -> DataError:
+    """The error of a file or folder that the system does not let us read."""
     return DataError(f"{path} cannot be read: {error.strerror or error}")
 
 
-def _empty(path: Path) -> NoTextError:
+def empty(path: Path) -> NoTextError:
+    """The error of a file in which there is nothing."""
     return NoTextError(f"{path} is empty: fill it or take it out")
 
 

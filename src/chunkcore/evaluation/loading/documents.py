@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.files import listed
 from chunkcore.evaluation.loading.rows import Row
+from chunkcore.evaluation.loading.walking import FolderWalk
 from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
-from chunkcore.outputs import written_before
 
-__all__ = ["documents_of", "load_documents"]
+__all__ = ["document_of", "documents_of", "load_documents", "tell_left_out", "tell_written"]
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
@@ -56,7 +56,7 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
     documents: dict[str, Document] = {}
     places: dict[str, str] = {}
     for place, row in rows:
-        document = _document(row, place)
+        document = document_of(row, place)
         if document.id in documents:
             raise DataError(
                 f"{place}: the id {document.id!r} was given before, at {places[document.id]}; make ids unique"
@@ -67,15 +67,9 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
 
 def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     skipped = {each.resolve() for each in leave_out}
-    files = sorted(
-        (file.relative_to(root).as_posix(), file)
-        for file in root.rglob("*")
-        if not any(part.startswith(".") for part in file.relative_to(root).parts) and file.is_file()
-    )
-    written = written_before(file for _, file in files)
-    files = [(name, file) for name, file in files if file.resolve() not in skipped]
-    _tell_written(root, [file for _, file in files if file in written])
-    files = [(name, file) for name, file in files if file not in written]
+    walk = FolderWalk(root)
+    files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
+    tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
     found, without_text = [], []
     for name, file in files:
         try:
@@ -85,13 +79,20 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     if not found:
         seen = f"; empty or no text: {listed(without_text)}" if without_text else ""
         raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl{seen}")
-    if without_text:
-        count = "1 file is" if len(without_text) == 1 else f"{len(without_text):,} files are"
-        warnings.warn(f"{count} left out of {root}, being empty or no text: {listed(without_text)}", stacklevel=3)
+    tell_left_out(root, without_text)
     return found
 
 
-def _tell_written(root: Path, files: Collection[Path]) -> None:
+def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) -> None:
+    """Warn of the files of a folder that hold no text; `count` where more are meant than are named."""
+    if names or count:
+        number = len(names) if count is None else count
+        several = "1 file is" if number == 1 else f"{number:,} files are"
+        warnings.warn(f"{several} left out of {root}, being empty or no text: {listed(names, number)}", stacklevel=4)
+
+
+def tell_written(root: Path, files: Collection[Path]) -> None:
+    """Warn of the files of a folder that an earlier command wrote."""
     if not files:
         return
     folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
@@ -109,7 +110,12 @@ def _from_lines(path: Path) -> list[Document]:
     return found
 
 
-def _document(row: Mapping[str, Any], place: str) -> Document:
+def document_of(row: Mapping[str, Any], place: str) -> Document:
+    """The document that a row like a line of a ``documents.jsonl`` is; errors begin with its place.
+
+    Raises:
+        DataError: it has no id or no text, or one that is none.
+    """
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
         raise DataError(

@@ -51,14 +51,15 @@ def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> 
     return f"a {' or '.join(suffixes)} file with the keys {', '.join(keys)}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first of the names, and how many more there are.
+def listed(names: Sequence[str], count: int | None = None) -> str:
+    """The first of the names, and how many more there are; `count` where the names are not all that is meant.
 
     >>> listed(["a", "b", "c", "d", "e", "f", "g"])
     'a, b, c, d, e and 2 more'
     """
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    shown = names[:_NAMED]
+    others = (len(names) if count is None else count) - len(shown)
+    return f"{', '.join(shown)}{f' and {others:,} more' if others else ''}"
 
 
 def regular_files(root: Path) -> Iterator[Path]:

@@ -1,0 +1,217 @@
+"""The inputs as pieces of work, in a fixed order: documents, parts of large files, lines of JSON, standard input."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal, NamedTuple
+
+from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.evaluation.loading.walking import FolderWalk
+from chunkcore.evaluation.textfiles import LONGEST_LINE, empty, not_text, unreadable
+from chunkcore.streaming.parts import parts
+
+__all__ = ["STANDARD_INPUT", "Piece", "Sources"]
+
+STANDARD_INPUT = Path("-")
+_BLOCK = 1 << 20
+# A byte that begins a character: all but 0x80 to 0xBF.
+_CONTINUING = bytes(range(0x80, 0xC0))
+
+
+class Piece(NamedTuple):
+    """What one pass of a strategy cuts: a document, or a part of one. Small, so that it is quickly told to a process.
+
+    Attributes:
+        kind: whether it is text of a file, a line of JSON, or text that is here.
+        id: the document's; "" where the line tells it.
+        place: what messages call it.
+        argument: which of the inputs it is of.
+        listed: whether it was found in a folder: without text it is left out then, and else an error.
+        path: the file.
+        begin: its first byte there.
+        end: the byte after its last.
+        offset: code points of the document before it.
+        part: its number among the document's parts, from 0; None where it is the whole document.
+        stamp: the file's size and time of change in nanoseconds.
+        data: the bytes, where they are not to be read again.
+        error: why it cannot be read.
+    """
+
+    kind: Literal["text", "line"]
+    id: str
+    place: str
+    argument: int
+    listed: bool = False
+    path: str = ""
+    begin: int = 0
+    end: int = 0
+    offset: int = 0
+    part: int | None = None
+    stamp: tuple[int, int] = (0, 0)
+    data: bytes | None = None
+    error: ChunkcoreError | None = None
+
+
+class Sources:
+    r"""The pieces of files, folders, files of JSON lines and standard input (``-``), each time anew.
+
+    The order is that of the arguments, of paths in a folder, of lines in a file. Of a folder one directory's names
+    are in memory, of a file one part, of JSON lines one line.
+
+    Args:
+        paths: the arguments.
+        part_size: bytes of text, over which a file is cut in parts.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("One two.\n\nThree four.\n\nFive.")
+    ...     [(piece.id, piece.part, piece.begin, piece.end) for piece in Sources([Path(folder)], 24)]
+    [('a.txt', 0, 0, 23), ('a.txt', 1, 23, 28)]
+    """
+
+    def __init__(self, paths: Sequence[Path], part_size: int) -> None:
+        self.paths = list(paths)
+        self.part_size = part_size
+        self.written: dict[int, list[Path]] = {}  # by argument, what chunkcore wrote there earlier
+
+    def __iter__(self) -> Iterator[Piece]:
+        for argument, path in enumerate(self.paths):
+            if path == STANDARD_INPUT:
+                yield from self._standard_input(argument)
+            elif path.is_dir() and not (path / "documents.jsonl").is_file():
+                yield from self._folder(argument, path)
+            elif path.is_dir() or path.suffix == ".jsonl":
+                yield from self._lines(argument, path / "documents.jsonl" if path.is_dir() else path)
+            else:
+                yield from self._file(argument, path.as_posix(), path)
+
+    def is_lines(self, argument: int) -> bool:
+        """Whether the documents of an argument are the lines of a file, which tell their ids."""
+        path = self.paths[argument]
+        return path != STANDARD_INPUT and (
+            (path / "documents.jsonl").is_file() if path.is_dir() else path.suffix == ".jsonl"
+        )
+
+    def _folder(self, argument: int, root: Path) -> Iterator[Piece]:
+        failed: list[Piece] = []
+
+        def note(path: Path, error: OSError) -> None:
+            failed.append(_failed(argument, str(path), unreadable(path, error)))
+
+        walk = FolderWalk(root, note)
+        for name, file in walk:
+            yield from failed
+            failed.clear()
+            yield from self._file(argument, name, file, listed=True)
+        yield from failed
+        self.written[argument] = walk.written
+
+    def _file(self, argument: int, name: str, path: Path, *, listed: bool = False) -> Iterator[Piece]:
+        place = str(path)
+        try:
+            stamp = _stamp(path)
+            whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
+            if not stamp[0]:
+                raise empty(path)
+            if stamp[0] <= self.part_size:
+                yield whole
+                return
+            check_text(path)
+            with path.open("rb") as file:
+                for part in self._parts(whole, file):
+                    yield part._replace(data=None)
+        except FileNotFoundError:
+            yield _failed(argument, place, _missing(path), name)
+        except OSError as error:
+            yield _failed(argument, place, unreadable(path, error), name)
+        except DataError as error:
+            yield _failed(argument, place, error, name, listed=listed)
+
+    def _parts(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
+        begin = offset = 0
+        for number, data in enumerate(parts(stream, self.part_size)):
+            end = begin + len(data)
+            yield whole._replace(begin=begin, end=end, offset=offset, part=number, data=data)
+            begin, offset = end, offset + len(data.translate(None, _CONTINUING))
+
+    def _lines(self, argument: int, path: Path) -> Iterator[Piece]:
+        try:
+            stamp = _stamp(path)
+            with path.open("rb") as file:
+                begin = number = 0
+                while data := file.readline(LONGEST_LINE + 1):
+                    number += 1
+                    place = f"{path}, line {number}"
+                    if len(data) > LONGEST_LINE:
+                        message = f"{place}: over {LONGEST_LINE // 1024**2} MB, which is hardly a line"
+                        yield _failed(argument, place, DataError(message))
+                        return
+                    end = begin + len(data)
+                    if not data.isspace():
+                        yield Piece("line", "", place, argument, False, str(path), begin, end, stamp=stamp, data=data)
+                    begin = end
+            if not begin:
+                yield _failed(argument, str(path), empty(path))
+        except FileNotFoundError:
+            yield _failed(argument, str(path), _missing(path))
+        except OSError as error:
+            yield _failed(argument, str(path), unreadable(path, error))
+
+    def _standard_input(self, argument: int) -> Iterator[Piece]:
+        waiting: Piece | None = None
+        whole = Piece("text", "-", "standard input", argument)
+        for piece in self._parts(whole, sys.stdin.buffer):
+            if waiting is not None:
+                yield waiting
+            waiting = piece
+        if waiting is None:
+            message = "standard input is empty: pipe a text into the command"
+            yield _failed(argument, "standard input", DataError(message), "-")
+        else:
+            yield waiting._replace(part=waiting.part or None)
+
+
+def check_text(path: Path) -> None:
+    """See that a file is UTF-8 before any of it is cut; it is read through, in bounded memory.
+
+    Raises:
+        NoTextError: it is binary.
+        DataError: it is text in another encoding; with the byte and the line.
+        OSError: it cannot be read.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    before, lines = 0, 1
+    rest = b""
+    binary = False
+    with path.open("rb") as file:
+        while True:
+            block = file.read(_BLOCK)
+            binary = binary or b"\x00" in block
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                line = lines + (rest + block).count(b"\n", 0, error.start)
+                byte = (rest + block)[error.start]
+                raise not_text(path, before - len(rest) + error.start, byte, line, binary=binary) from error
+            if not block:
+                return
+            rest = decoder.getstate()[0]
+            before += len(block)
+            lines += block.count(b"\n")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    told = os.stat(path)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
+    return told.st_size, told.st_mtime_ns
+
+
+def _failed(argument: int, place: str, error: ChunkcoreError, name: str = "", *, listed: bool = False) -> Piece:
+    return Piece("text", name or place, place, argument, listed, error=error)
+
+
+def _missing(path: Path) -> DataError:
+    return DataError(f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl")

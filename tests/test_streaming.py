@@ -1,0 +1,527 @@
+"""Streaming: parts, processes, going on after a kill; what comes out is the same whatever happened on the way."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chunkcore.streaming.stream
+from chunkcore.chunkers import Chunker, parse_chunker
+from chunkcore.cli import main
+from chunkcore.document import Document
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.loading import load_documents
+from chunkcore.evaluation.loading.walking import FolderWalk
+from chunkcore.streaming import ResumableOutput, Stream, StreamOptions, cut_place, output, parts, total_bytes
+from tests.strategies import hard_text
+
+CHUNKER = parse_chunker("recursive:size=8,counter=words")
+PARAGRAPHS = "".join(
+    f"{'# Part ' + str(n) if n % 7 == 0 else 'The fox'} {n} naps. The dog runs, 犬が走る。👩‍👩‍👧 It barks.\n\n"
+    for n in range(60)
+)
+
+
+def lines(*paths: Path, chunker: Chunker = CHUNKER, **options) -> list[dict]:
+    stream = Stream(paths, chunker, StreamOptions(**options))
+    return [json.loads(line) for step in stream for some in step.lines for line in some.splitlines()]
+
+
+def written(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+# ---- parts
+
+
+@settings(max_examples=60)
+@given(hard_text(), st.integers(64, 300))
+def test_parts_are_the_bytes_of_whole_characters_and_none_is_too_large(text, size):
+    data = (text * 5).encode("utf-8", "replace")
+    found = list(parts(io.BytesIO(data), size))
+    assert b"".join(found) == data
+    assert all(0 < len(part) <= size for part in found)
+    for part in found:
+        part.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Aaaa aaaa.\n\nBb.\n\n# C\n\n## D\n\nE", "Aaaa aaaa.\n\nBb.\n\n"),
+        ("Aaaa aaaa.\n\nBb.\n\n## C\n\nD\n\nE", "Aaaa aaaa.\n\nBb.\n\n"),
+        ("Aaaa.\r\n\r\nBbbb.\r\n\r\n# Cc\r\n\r\nDdd", "Aaaa.\r\n\r\nBbbb.\r\n\r\n"),
+        ("Aaaa.\n\nBbbb bb.\n\nCc. D d\nEe", "Aaaa.\n\nBbbb bb.\n\n"),
+        ("Aaaa aaaa aaaa.\nBbbb bb. Cc", "Aaaa aaaa aaaa.\n"),
+        ("Aaaa aaaa aaaa. Bbbb bbbb", "Aaaa aaaa aaaa. "),
+        ("狐が寝ている。犬が走る", "狐が寝ている。"),
+        ("Aaaa bbbb cccc dddd", "Aaaa bbbb cccc "),
+        ("aaaaaaaa👩‍👩‍👧", "aaaaaaaa"),
+        ("aaaa\r", "aaaa"),
+    ],
+)
+def test_a_part_ends_at_the_best_place_of_its_second_half(text, first):
+    data = text.encode()
+    assert data[: cut_place(data)].decode() == first
+
+
+def test_a_grapheme_is_cut_only_where_nothing_else_is_there():
+    data = ("a" + "\u0301" * 4000).encode()
+    place = cut_place(data)
+    assert 0 < place < len(data)
+    data[:place].decode()
+
+
+class Dribble(io.RawIOBase):
+    """A pipe that gives a few bytes at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def read(self, size: int = -1) -> bytes:
+        some, self.data = self.data[: min(7, size)], self.data[min(7, size) :]
+        return some
+
+
+def test_parts_do_not_depend_on_how_the_bytes_come():
+    data = PARAGRAPHS.encode()
+    assert list(parts(Dribble(data), 500)) == list(parts(io.BytesIO(data), 500))
+
+
+# ---- large files
+
+
+def test_a_file_of_the_part_size_is_cut_whole_and_a_larger_one_in_parts_with_spans_of_the_whole(tmp_path):
+    path = written(tmp_path, {"a.txt": PARAGRAPHS}) / "a.txt"
+    size = path.stat().st_size
+    whole = lines(path, part_size=size)
+    assert [row["text"] for row in whole] == CHUNKER.split_text(PARAGRAPHS)
+    assert all("part" not in row for row in whole)
+    rows = lines(path, part_size=size // 5)
+    assert len({row["part"] for row in rows}) >= 5
+    assert [row["part"] for row in rows] == sorted(row["part"] for row in rows)
+    assert [row["index"] for row in rows] == list(range(len(rows)))
+    assert len({row["id"] for row in rows}) == len(rows)
+    for row in rows:
+        assert "".join(PARAGRAPHS[start:end] for start, end in row["spans"]) == row["text"]
+    assert "".join("".join(row["text"].split()) for row in rows) == "".join(PARAGRAPHS.split())
+
+
+def test_each_part_is_cut_as_a_document_of_its_own(tmp_path):
+    path = written(tmp_path, {"a.txt": PARAGRAPHS}) / "a.txt"
+    rows = lines(path, part_size=700)
+    pieces = [part.decode() for part in parts(io.BytesIO(PARAGRAPHS.encode()), 700)]
+    assert [row["text"] for row in rows] == [text for part in pieces for text in CHUNKER.split_text(part)]
+    offset = len(pieces[0])
+    second = [row for row in rows if row["part"] == 1]
+    assert second[0]["spans"] == [
+        [span.start + offset, span.end + offset] for span in CHUNKER.chunk(Document("a", pieces[1]))[0].spans
+    ]
+
+
+@settings(max_examples=40)
+@given(text=hard_text(), size=st.integers(64, 200))
+def test_nothing_is_lost_in_parts_and_spans_are_of_the_whole(tmp_path_factory, text, size):
+    text = (text * 3).encode("utf-8", "replace").decode() or "x"
+    path = tmp_path_factory.mktemp("parts") / "a.txt"
+    path.write_bytes(text.encode())
+    rows = lines(path, chunker=parse_chunker("fixed_token:size=7"), part_size=size)
+    assert all(text[row["spans"][0][0] : row["spans"][-1][1]] == row["text"] for row in rows)
+    assert "".join(row["text"] for row in rows).split() == text.split()
+
+
+def test_a_document_on_a_line_and_one_on_standard_input_have_the_same_parts_as_a_file(tmp_path, monkeypatch):
+    written(tmp_path, {"a": PARAGRAPHS, "one.jsonl": json.dumps({"id": "a", "text": PARAGRAPHS}) + "\n"})
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Dribble(PARAGRAPHS.encode())))
+    found = [lines(path, part_size=600) for path in (tmp_path / "a", tmp_path / "one.jsonl", Path("-"))]
+    kept = [[{**row, "document_id": "", "id": ""} for row in rows] for rows in found]
+    assert kept[0] == kept[1] == kept[2]
+    assert kept[0][-1]["part"] > 3
+
+
+def test_a_large_file_that_is_not_utf8_has_no_chunk_at_all(tmp_path):
+    data = PARAGRAPHS.encode()
+    path = written(tmp_path, {"a.txt": data + b"caf\xe9 au lait" + data}) / "a.txt"
+    with pytest.raises(DataError, match=rf"byte {len(data) + 3} is 0xe9\) on line {data.count(10) + 1}: convert"):
+        lines(path, part_size=500)
+    assert lines(path, part_size=500, errors="skip") == []
+    with pytest.raises(DataError, match=rf"byte {len(data)} is 0xe7"):
+        lines(written(tmp_path, {"b.txt": data + b"\xe7\x8a"}) / "b.txt", part_size=500)
+
+
+def test_a_large_binary_file_of_a_folder_is_left_out_as_a_small_one_is(tmp_path):
+    folder = written(tmp_path, {"a.txt": "The fox.", "b.bin": b"\x00\x01" * 500 + b"\xff"})
+    with pytest.warns(UserWarning, match="1 file is left out of .*, being empty or no text: b.bin"):
+        assert [row["document_id"] for row in lines(folder, part_size=100)] == ["a.txt"]
+
+
+def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path, monkeypatch):
+    path = written(tmp_path, {"a.txt": PARAGRAPHS}) / "a.txt"
+    stream = Stream([path], CHUNKER, StreamOptions(part_size=500))
+    monkeypatch.setattr(stream, "_batches", lambda: iter([[piece] for piece in list(stream._pieces)]))
+    steps = iter(stream)
+    next(steps)
+    path.write_text("other")
+    with pytest.raises(DataError, match=r"a\.txt has changed while it was read"):
+        list(steps)
+
+
+# ---- folders
+
+
+def test_a_folder_is_walked_in_the_order_of_whole_paths(tmp_path):
+    names = ["a/b.txt", "a.txt", "a-b/c.txt", "a/b/c", "b", "a/b-c", "z/y/x/w"]
+    written(tmp_path, dict.fromkeys([*names, ".hidden/a", "a/.b"], "x"))
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert [name for name, _ in FolderWalk(tmp_path)] == sorted(names)
+
+
+def test_what_chunkcore_wrote_is_passed_over_folder_by_folder(tmp_path):
+    written(tmp_path, dict.fromkeys(["a/report.json", "a/scores.csv", "a/own.md", "b/report.json"], "x"))
+    walk = FolderWalk(tmp_path)
+    assert [name for name, _ in walk] == ["a/own.md", "b/report.json"]
+    assert [path.name for path in walk.written] == ["report.json", "scores.csv"]
+
+
+def test_the_bytes_of_the_inputs_are_counted(tmp_path):
+    written(tmp_path, {"d/a": "12", "d/e/b": "345", "c.jsonl": "6789\n"})
+    assert total_bytes([tmp_path / "d", tmp_path / "c.jsonl"]) == 10
+    assert total_bytes([tmp_path / "d", Path("-")]) is None
+
+
+# ---- bad documents
+
+
+@pytest.fixture
+def mixed(tmp_path) -> Path:
+    good = {f"{n:02}.txt": f"The fox {n} naps. " * 9 for n in range(30)}
+    return written(tmp_path / "mixed", {**good, "07.txt": b"caf\xe9", "11.txt": b"\xff\xfe" + "x".encode("utf-16-le")})
+
+
+def test_bad_documents_are_left_out_and_told_and_all_others_are_cut(mixed, tmp_path, capfd):
+    out = tmp_path / "out.jsonl"
+    assert main(["chunk", str(mixed), "-o", str(out), "--errors", "skip"]) == 1
+    told = [json.loads(line) for line in Path(f"{out}.errors.jsonl").read_text().splitlines()]
+    assert [each["document_id"] for each in told] == ["07.txt", "11.txt"]
+    assert (
+        told[0]["error"]
+        == f"{mixed / '07.txt'} is not UTF-8 text (byte 3 is 0xe9) on line 1: convert it, or take it out"
+    )
+    assert len({json.loads(line)["document_id"] for line in out.read_text().splitlines()}) == 28
+    assert capfd.readouterr().err == f"chunkcore: 2 left out for errors, which {out}.errors.jsonl tells\n"
+    for name in ("07.txt", "11.txt"):
+        (mixed / name).write_text("Mended.")
+    assert main(["chunk", str(mixed), "-o", str(out), "--errors", "skip"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mixed", "out.jsonl"]
+
+
+def test_without_a_file_to_write_to_what_is_left_out_is_told_at_once(mixed, capfd):
+    assert main(["chunk", str(mixed), "--errors", "skip"]) == 1
+    out, err = capfd.readouterr()
+    assert len({json.loads(line)["document_id"] for line in out.splitlines()}) == 28
+    assert [line.split(" is not")[0] for line in err.splitlines()] == [
+        f"chunkcore: left out: {mixed / name}" for name in ("07.txt", "11.txt")
+    ]
+
+
+def test_bad_lines_and_repeated_ids_are_left_out_one_by_one(tmp_path):
+    rows = ['{"id": "a", "text": "One."}', '{"id": ', '{"id": "a", "text": "Two."}', '{"id": "c"}', "\u00a0", "5"]
+    path = written(tmp_path, {"d.jsonl": "\ufeff" + "\n".join([*rows, '{"id": 7, "text": "x"}'])}) / "d.jsonl"
+    stream = Stream([path], CHUNKER, StreamOptions(errors="skip"))
+    steps = list(stream)
+    assert [str(each.error).split(": ")[0].rpartition(" ")[2] for step in steps for each in step.failures] == list(
+        "2346"
+    )
+    assert stream.tally.documents == 2
+
+
+def test_a_grapheme_over_the_maximum_is_one_document_s_error_in_a_batch(tmp_path):
+    chunker = parse_chunker('recursive:size=2,maximum=text,counter=characters,separators=[" "]')
+    folder = written(tmp_path, {"a": "abc", "b": "👩‍👩‍👧", "c": "def"})
+    stream = Stream([folder], chunker, StreamOptions(errors="skip"))
+    rows = [json.loads(line) for step in stream for some in step.lines for line in some.splitlines()]
+    assert (stream.tally.skipped, {row["document_id"] for row in rows}) == (1, {"a", "c"})
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path, monkeypatch):
+    folder = written(tmp_path, {"a/b": "x", "c": "y"})
+    scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "a":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # root may list every folder
+    for load in (lines, load_documents):
+        with pytest.raises(DataError, match="a cannot be read: Permission denied"):
+            load(folder)
+    assert [row["document_id"] for row in lines(folder, errors="skip")] == ["c"]
+
+
+def test_options_are_checked():
+    for options in ({"processes": 0}, {"workers": 0}, {"part_size": 63}, {"errors": "ignore"}):
+        with pytest.raises(OptionError):
+            StreamOptions(**options)
+
+
+# ---- going on
+
+
+IDENTITY = {"files": ["docs"]}
+
+
+def run(folder: Path, out: Path, *, steps: int | None = None, identity=IDENTITY, fresh: bool = False) -> bytes | None:
+    """Write a stream; with `steps` as a run that is killed after so many, without a last word."""
+    stream = Stream([folder], CHUNKER, StreamOptions(part_size=600, errors="skip"))
+    writer = ResumableOutput(out, identity, fresh=fresh)
+    try:
+        stream.go_on(writer.tallies)
+        for number, step in enumerate(stream):
+            if number == steps:
+                writer.close()
+                return None
+            writer.write(step, stream.tally)
+        writer.finish()
+    finally:
+        writer.close()
+    return out.read_bytes() + Path(f"{out}.errors.jsonl").read_bytes()
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(output, "PAUSE", 0.0)
+    monkeypatch.setattr(chunkcore.streaming.stream, "_BATCH_PIECES", 2)
+    some = {f"{n:02}.txt": PARAGRAPHS[: 40 * n + 1] for n in range(20)}
+    rows = "\n".join(json.dumps({"id": str(n), "text": "The fox. " * n}) for n in range(1, 9))
+    return written(
+        tmp_path / "docs", {**some, "04.txt": b"caf\xe9", "bin": b"\0\xff", "big.txt": PARAGRAPHS * 2, "e.jsonl": rows}
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(corpus, tmp_path):
+    monkeyed = run(corpus, tmp_path / "whole")
+    assert monkeyed
+    rng = random.Random(1)
+    out = tmp_path / "out"
+    for kills in range(40):
+        before = len(Path(f"{out}.journal").read_bytes()) if kills else 0
+        for name in ("partial", "errors.jsonl", "journal"):  # what a kill leaves behind the journal's last word
+            path = Path(f"{out}.{name}")
+            if path.exists() and (name != "journal" or kills % 2):
+                with path.open("ab") as file:
+                    file.write(b'{"tally": {"pie'[: rng.randint(0, 15)])
+        found = run(corpus, out, steps=rng.randint(0, 3))
+        if found is not None:
+            break
+        assert len(Path(f"{out}.journal").read_bytes()) >= before
+    assert kills > 3
+    assert found == monkeyed
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.errors.jsonl"]
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_inputs_that_changed_are_told_with_where(corpus, tmp_path):
+    out = tmp_path / "out"
+    run(corpus, out, steps=8)
+    (corpus / "00.txt").write_text("Another one.")
+    with pytest.raises(DataError, match=r"from the first document to .*\.txt is not what it was: a file was changed"):
+        run(corpus, out)
+    assert run(corpus, out, fresh=True)
+    run(corpus, out, steps=8)
+    for path in corpus.glob("*.txt"):
+        path.unlink()
+    with pytest.raises(DataError, match=r"not what it was|fewer documents than before"):
+        run(corpus, out)
+
+
+def test_a_file_that_was_added_behind_what_is_done_is_cut_too(corpus, tmp_path):
+    out = tmp_path / "out"
+    run(corpus, out, steps=2)
+    (corpus / "zz.txt").write_text("The last one.")
+    with pytest.warns(UserWarning, match="left out"):
+        assert b'"document_id": "zz.txt"' in (run(corpus, out) or b"")
+
+
+def test_another_strategy_s_output_is_not_gone_on_with(corpus, tmp_path):
+    out = tmp_path / "out"
+    run(corpus, out, steps=4)
+    with pytest.raises(OptionError, match=r"in which files was \[\"docs\"\], and now it is \[\"a\"\]"):
+        run(corpus, out, identity={"files": ["a"]})
+    Path(f"{out}.journal").write_text("my own notes\n")
+    with pytest.raises(OptionError, match="is no journal of chunkcore chunk"):
+        run(corpus, out)
+    assert Path(f"{out}.journal").read_text() == "my own notes\n"
+
+
+def test_a_damaged_journal_and_a_shortened_output_are_told(corpus, tmp_path):
+    out = tmp_path / "out"
+    run(corpus, out, steps=6)
+    journal, partial = Path(f"{out}.journal"), Path(f"{out}.partial")
+    rows = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*rows[:2], b"\0" * 50 + b"\n", *rows[3:]]))
+    with pytest.raises(DataError, match=r"journal is damaged: begin anew with --fresh"):
+        run(corpus, out)
+    journal.write_bytes(b"".join(rows))
+    partial.write_bytes(b"")
+    with pytest.raises(DataError, match=r"is shorter than out[.]journal says"):
+        run(corpus, out)
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_a_shortened_output_goes_on_at_an_earlier_time(corpus, tmp_path):
+    whole = run(corpus, tmp_path / "whole")
+    run(corpus, tmp_path / "out", steps=9)
+    partial = tmp_path / "out.partial"
+    os.truncate(partial, partial.stat().st_size // 2)
+    assert run(corpus, tmp_path / "out") == whole
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
+def test_two_runs_do_not_write_one_output(tmp_path):
+    first = ResumableOutput(tmp_path / "out", IDENTITY)
+    with pytest.raises(OptionError, match="another process is at work on"):
+        ResumableOutput(tmp_path / "out", IDENTITY)
+    assert not first.leave()
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- as processes
+
+DRIVER = """
+import sys
+import chunkcore.streaming.output as output
+output.PAUSE = 0.0
+import chunkcore.streaming.stream as stream
+stream._BATCH_PIECES = 3
+if __name__ == "__main__":
+    from chunkcore.cli import main
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def driver(tmp_path) -> list[str]:
+    (tmp_path / "driver.py").write_text(DRIVER)
+    return [sys.executable, str(tmp_path / "driver.py"), "chunk"]
+
+
+@pytest.fixture
+def many(tmp_path) -> Path:
+    return written(tmp_path / "many", {f"{n:03}.txt": PARAGRAPHS[: 50 * (n % 50) + 1] for n in range(200)})
+
+
+def started(command: list[str], **options) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def wait_for(condition, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_two_processes_killed_with_9_go_on_to_the_bytes_of_one(driver, many, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert main(["chunk", str(many), "-o", str(whole), "-s", "fixed_token:size=9"]) == 0
+    arguments = [str(many), "-s", "fixed_token:size=9", "--part-size", "0.001", "-o", str(out), "--processes", "2"]
+    assert main(["chunk", str(many), "-o", str(whole), "-s", "fixed_token:size=9", "--part-size", "0.001"]) == 0
+    journal = Path(f"{out}.journal")
+    for lines_of_journal in (3, 12):
+        process = started([*driver, *arguments])
+        wait_for(lambda n=lines_of_journal: journal.exists() and journal.read_bytes().count(b"\n") > n)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        wait_for(lambda pids=workers: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))  # none is left
+    done = subprocess.run([*driver, *arguments], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(b"chunkcore: going on after ")
+    assert out.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process there")
+def test_an_interruption_tells_how_to_go_on(driver, many, tmp_path):
+    out = tmp_path / "out"
+    process = started([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)])
+    wait_for(lambda: Path(f"{out}.journal").exists() and Path(f"{out}.journal").read_bytes().count(b"\n") > 3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    kept = f"{out}.partial keeps what is done: the same command goes on, or begins anew with --fresh"
+    assert err.decode().splitlines()[-1] == f"chunkcore: stopped before the end; {kept}"
+    assert main(["chunk", str(many), "-s", "fixed_token:size=9", "-o", str(tmp_path / "whole")]) == 0
+    assert main(["chunk", str(many), "-s", "fixed_token:size=9", "-o", str(out)]) == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="children are found in /proc")
+def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_path):
+    out = tmp_path / "out"
+    arguments = [str(many), "-s", "fixed_token:size=9", "-o", str(out), "--processes", "2"]
+    process = started([*driver, *arguments])
+    wait_for(lambda: Path(f"{out}.journal").exists() and Path(f"{out}.journal").read_bytes().count(b"\n") > 3)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == 2
+    assert b"Traceback" not in err
+    assert b"a worker process ended before its work did" in err
+    assert b"the same command goes on" in err
+    assert main(["chunk", *arguments[:-2]]) == 0
+    assert main(["chunk", *arguments[:-4], "-o", str(tmp_path / "whole")]) == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+def test_a_full_disk_ends_in_one_sentence_and_the_run_goes_on_when_there_is_room(driver, many, tmp_path):
+    out = tmp_path / "out"
+    arguments = [str(many), "-s", "fixed_token:size=9", "-o", str(out)]
+    limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 60; exec "$@"', "bash", *driver, *arguments]
+    done = subprocess.run(limited, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+    assert b"File too large" in done.stderr
+    assert b"the same command goes on" in done.stderr
+    assert main(["chunk", *arguments]) == 0
+    assert main(["chunk", *arguments[:-1], str(tmp_path / "whole")]) == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_standard_input_is_cut_while_it_comes(tmp_path):
+    command = [sys.executable, "-m", "chunkcore", "chunk", "-", "-s", "fixed_token:size=9", "--part-size", "0.001"]
+    process = started(command, stdin=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(PARAGRAPHS.encode() * 3)
+    process.stdin.flush()
+    row = json.loads(process.stdout.readline())  # before the input's end
+    assert (row["part"], row["spans"][0][0]) == (0, 0)
+    out, _ = process.communicate(b"The end.")
+    assert json.loads(out.splitlines()[-1])["spans"][-1][1] == 3 * len(PARAGRAPHS) + len("The end.")
+
+
+def test_a_language_model_is_asked_by_threads_and_not_by_processes(tmp_path, capfd):
+    path = written(tmp_path, {"a.txt": "x"}) / "a.txt"
+    assert main(["chunk", str(path), "--processes", "2", "-s", "lumber:llm=openai:m@http://localhost:1/v1"]) == 2
+    assert "lumber waits for a language model: ask it more at a time with --workers" in capfd.readouterr().err
