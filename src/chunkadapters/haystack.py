@@ -24,6 +24,10 @@ from haystack_integrations.components.preprocessors.chunkadapters import (
     ChunkcoreChildSplitter,
     ChunkcoreDocumentSplitter,
     ChunkcoreIndexUpdater,
+    ClusterSemanticSplitter,
+    LumberSplitter,
+    RecursiveSplitter,
+    SemanticSplitter,
 )
 from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps
 from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter
@@ -38,6 +42,10 @@ __all__ = [
     "ChunkcoreMergeOverlaps",
     "ChunkcoreSpanEvaluator",
     "ChunkcoreTextEmbedder",
+    "ClusterSemanticSplitter",
+    "LumberSplitter",
+    "RecursiveSplitter",
+    "SemanticSplitter",
     "aevaluate_retriever",
     "arun_retriever",
     "as_embedder",

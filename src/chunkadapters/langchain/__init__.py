@@ -20,13 +20,23 @@ from chunkadapters.langchain.langsmith import langsmith_evaluator
 from chunkadapters.langchain.late import add_embedded, embed_late, segment_documents
 from chunkadapters.langchain.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.langchain.models import as_embedder, as_llm
+from chunkadapters.langchain.named import (
+    ClusterSemanticTextSplitter,
+    LumberTextSplitter,
+    RecursiveTextSplitter,
+    SemanticTextSplitter,
+)
 from chunkadapters.langchain.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
 
 __all__ = [
     "ChunkcoreEmbeddings",
     "ChunkcoreTextSplitter",
+    "ClusterSemanticTextSplitter",
+    "LumberTextSplitter",
     "MergeOverlaps",
+    "RecursiveTextSplitter",
+    "SemanticTextSplitter",
     "TruncationWarning",
     "add_embedded",
     "aevaluate_retriever",

@@ -18,6 +18,12 @@ from chunkadapters.llamaindex.evaluation import SpanF1, SpanIoU, SpanPrecision, 
 from chunkadapters.llamaindex.late import embed_late, segment_nodes
 from chunkadapters.llamaindex.merging import MergeOverlaps, merge_overlaps
 from chunkadapters.llamaindex.models import as_embedder, as_llm
+from chunkadapters.llamaindex.named import (
+    ClusterSemanticNodeParser,
+    LumberNodeParser,
+    RecursiveNodeParser,
+    SemanticNodeParser,
+)
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
 from chunkadapters.llamaindex.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 from chunkadapters.llamaindex.updating import IndexUpdate, update_index
@@ -25,8 +31,12 @@ from chunkadapters.llamaindex.updating import IndexUpdate, update_index
 __all__ = [
     "ChunkcoreEmbedding",
     "ChunkcoreNodeParser",
+    "ClusterSemanticNodeParser",
     "IndexUpdate",
+    "LumberNodeParser",
     "MergeOverlaps",
+    "RecursiveNodeParser",
+    "SemanticNodeParser",
     "SpanF1",
     "SpanIoU",
     "SpanPrecision",
