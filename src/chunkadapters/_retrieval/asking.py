@@ -156,6 +156,7 @@ class Answers:
     def run(self, name: str, pool: Sequence[Piece] | None) -> Run:
         if self.failures and not self.results:
             raise self._hopeless()
+        misplaced = self.locator.misplaced  # among the answers; the pool comes later
         seconds = {"search": time.perf_counter() - self.began}
         order = [query.id for query in self.benchmark.queries]
         run = Run(
@@ -165,11 +166,11 @@ class Answers:
             seconds=seconds,
             failures={key: self.failures[key] for key in order if key in self.failures},
         )
-        _warn(run, len(order))
+        _warn(run, len(order), misplaced)
         return run
 
 
-def _warn(run: Run, asked: int) -> None:
+def _warn(run: Run, asked: int, misplaced: int) -> None:
     """Say what would otherwise only be seen by who looks into the report."""
     if run.failures:
         few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
@@ -184,6 +185,13 @@ def _warn(run: Run, asked: int) -> None:
     if pieces and lost == len(pieces):
         warnings.warn(
             f"none of the {lost} answers stands in the benchmark's documents: was the index built from other texts?",
+            RetrievalWarning,
+            stacklevel=4,
+        )
+    elif misplaced:
+        warnings.warn(
+            f"{misplaced} of {len(pieces)} answers state a place where another text stands, and were sought by their "
+            "text: has a document changed since it was indexed, or does a splitter miscount?",
             RetrievalWarning,
             stacklevel=4,
         )

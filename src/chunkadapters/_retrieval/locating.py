@@ -19,12 +19,16 @@ class Locator:
 
     What a framework calls a document is matched to the benchmark's by its id, else by its file name, with
     or without the suffix, where only one document has it.
+
+    Attributes:
+        misplaced: how many pieces stated places in a document that hold another text there.
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._aligner = Aligner(benchmark.documents)
         self._texts = {document.id: document.text for document in benchmark.documents}
         self._names = _unique(self._texts)
+        self.misplaced = 0
 
     def locate(self, piece: Piece) -> Retrieved:
         """Where the piece stands, by what it states first and by its text otherwise."""
@@ -35,6 +39,7 @@ class Locator:
             found = self._aligner.locate(text, document_id=document_id, spans=piece.spans, score=piece.score)
             if piece.derived:
                 found = replace(found, text=piece.text)
+            self.misplaced += bool(text and piece.spans and found.how != "spans")
             if found.how != "unlocated":
                 return found
         # Not in the document that it names, or it names none: its text is the better witness.

@@ -115,6 +115,7 @@ def score_answers(
         collections=tuple(case.query.collection for case in cases),
         scores=scores,
         unanswered=tuple(case.query.id for case in cases if case.answer.failure),
+        documents_digest=benchmark.documents_digest,
     )
 
 

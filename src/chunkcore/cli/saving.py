@@ -36,7 +36,7 @@ def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> 
             continue
         stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
         written += [
-            write_run(report.run, folder / f"{stem}.jsonl"),
+            write_run(report.run, folder / f"{stem}.jsonl", benchmark),
             write_run(report.run, folder / f"{stem}.trec"),
             write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark),
         ]

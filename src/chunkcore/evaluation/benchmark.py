@@ -10,6 +10,7 @@ from typing import Any
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
+from chunkcore.evaluation.digests import documents_digest
 
 __all__ = ["Benchmark", "Evidence", "Problem", "Query"]
 
@@ -115,6 +116,11 @@ class Benchmark:
             raise DataError(
                 f"the benchmark {self.name!r} has no document {document_id!r} among its {len(self.documents)}"
             ) from None
+
+    @cached_property
+    def documents_digest(self) -> str:
+        """32 hexadecimal digits that change with the documents' ids and texts."""
+        return documents_digest(self.documents)
 
     @cached_property
     def _by_id(self) -> dict[str, Document]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.bootstrap import intervals, resampled_means, units_of
+from chunkcore.evaluation.digests import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, as_measure
 from chunkcore.evaluation.randomisation import holm, randomisation_test
 from chunkcore.evaluation.results import Report, Scores
@@ -180,6 +181,9 @@ def compare(
         DataError: no report, two of one name, reports on different queries, or clusters that are fewer than two or
             do not name each query's.
 
+    Warns:
+        ChangedDocumentsWarning: the reports are of different documents.
+
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Holm (1979); Schuirmann (1987).
 
     >>> ids, where = tuple(map(str, range(40))), ("",) * 40
@@ -247,6 +251,10 @@ def _check(reports: Sequence[Report], resamples: int, confidence: float, margin:
                 f"{reports[0].name!r} and {report.name!r} were scored on different queries "
                 f"({len(reports[0].query_ids)} and {len(report.query_ids)}): compare reports of one benchmark"
             )
+    warn_where_they_differ(
+        (report.documents_digest for report in reports),
+        "the reports are of different documents, or of different versions of them: scores are not of the same texts",
+    )
 
 
 def _labels(report: Report, clusters: Mapping[str, str] | None) -> list[str] | None:

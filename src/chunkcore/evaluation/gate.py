@@ -18,6 +18,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.comparison import Difference, compare
+from chunkcore.evaluation.digests import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import Report, Scores
 
@@ -133,7 +134,8 @@ def check_baseline(
 ) -> Check:
     """Whether the questions support that a measure's mean fell since an earlier report.
 
-    Only questions that both reports have are looked at, by their ids, each with itself.
+    Only questions that both reports have are looked at, by their ids, each with itself. Where the documents have
+    changed, a `ChangedDocumentsWarning` says so.
 
     Args:
         report: the system now.
@@ -160,6 +162,10 @@ def check_baseline(
             f"{report.name!r} and the earlier {earlier.name!r} have no question in common "
             f"({_example(report)} and {_example(earlier)} are among theirs): give a report on the same questions"
         )
+    warn_where_they_differ(
+        (report.documents_digest, earlier.documents_digest),
+        "the documents have changed since the earlier report was written: scores before and now are of different texts",
+    )
     by_pool = measure.k == "min" or measure.name == "PrecisionOmega"
     if by_pool and report.min_rule != earlier.min_rule:
         raise DataError(

@@ -10,6 +10,7 @@ from typing import Any
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.digests import slices_digest
 from chunkcore.evaluation.run import Retrieved
 from chunkcore.evaluation.textfiles import json_lines
 
@@ -20,7 +21,8 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     """The chunks of a file by their ids, in its order.
 
     A line has "id", "document_id" and "spans", pairs of offsets in code points; "text" is checked against the
-    documents, unless "derived" is true; what else it has is not read. The file is read line by line.
+    documents, or its passage's "digest" where "derived" is true; what else it has is not read. The file is read line
+    by line.
 
     Raises:
         DataError: a line is malformed, names a document that the benchmark lacks or a place outside of it, or has a
@@ -46,7 +48,11 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
         text = row.get("text", "")
         if not isinstance(text, str):
             raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
-        if text and row.get("derived") is not True and not _stands(text, spans, document):
+        # Of a text that a model wrote, the digest of its passage is the witness.
+        derived = row.get("derived") is True
+        known = row.get("digest") if derived else None
+        changed = known is not None and known != slices_digest(document.text, spans)
+        if changed or (text and not derived and not _stands(text, spans, document)):
             raise DataError(
                 f"{where}: the chunk's text does not stand at its spans in {document.id!r}: the chunks were cut from "
                 "another version of it; cut this one"
@@ -128,7 +134,7 @@ def _lines(pool: Sequence[Retrieved], documents: Mapping[str, Document]) -> Iter
             "text": piece.text,
         }
         if not _stands(piece.text, piece.spans, documents[piece.document_id]):
-            told["derived"] = True
+            told |= {"derived": True, "digest": slices_digest(documents[piece.document_id].text, piece.spans)}
         yield json_line(told)
 
 

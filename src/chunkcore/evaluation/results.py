@@ -99,6 +99,7 @@ class Report:
         cost: what the strategy took of models; None where that is not known.
         search_recall: what an approximate search found of what exact search finds; None where the search was exact,
             or nobody knows.
+        documents_digest: of the documents' ids and texts; "" where it is not known.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {Measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -121,6 +122,7 @@ class Report:
     run: Run | None = field(default=None, repr=False)
     cost: Cost | None = None
     search_recall: SearchRecall | None = None
+    documents_digest: str = ""
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query.
@@ -176,6 +178,7 @@ class Report:
             "min_rule": self.min_rule,
             "cost": self.cost and self.cost.to_dict(),
             "search_recall": self.search_recall and self.search_recall.to_dict(),
+            "documents_digest": self.documents_digest,
         }
 
     @classmethod
@@ -205,6 +208,7 @@ class Report:
                 min_rule=data["min_rule"],
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
                 search_recall=SearchRecall.from_dict(data["search_recall"]) if data.get("search_recall") else None,
+                documents_digest=data.get("documents_digest", ""),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error

@@ -12,6 +12,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.digests import slices_digest
 from chunkcore.evaluation.pool_files import json_line, plain_spans, read_pool, read_spans
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.textfiles import json_lines, text_lines
@@ -32,7 +33,8 @@ def read_run(
     A ``.jsonl`` file has a hit a line, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or a query a
     line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans, pairs of offsets in code points; by
     its text, which is sought (`Aligner`); by the "id" of one of the chunks; else it is its whole document. Rank and
-    score may be left out: hits stand in the order of their ranks.
+    score may be left out: hits stand in the order of their ranks. A "digest" of what stands at the spans, as
+    `write_run` writes it, is held against the documents.
 
     Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id is that of a chunk or, for
     document-level runs, of a document.
@@ -49,7 +51,8 @@ def read_run(
 
     Raises:
         DataError: a line is malformed, a query or a document is unknown, a score is no finite number, a hit comes
-            twice in a query, or a rank or a score after a better one; with file and line. Or there are no hits.
+            twice in a query, a rank or a score after a better one, or another text where a digest is given; with file
+            and line. Or there are no hits.
     """
     place = Path(path)
     pool = read_pool(chunks, benchmark) if chunks is not None else {}
@@ -62,11 +65,12 @@ def read_run(
     return Run(name or place.name.removesuffix(place.suffix), hits.results, list(pool.values()) if pool else None)
 
 
-def write_run(run: Run, path: Path | str) -> Path:
+def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
     """Write a run's results, whole or not at all: ``.jsonl`` as JSON lines, a hit a line; others as TREC's columns.
 
     Where a query's scores do not fall, or some are no finite number, minus the rank is written in their place. JSON
-    lines hold places; texts only of pieces that have none. TREC's columns hold the ids of pieces, or of
+    lines hold places; texts only of pieces that have none. Given the benchmark, they hold a digest of what stands at
+    each place, so that `read_run` finds out when a document has changed. TREC's columns hold the ids of pieces, or of
     documents where pieces have none, and need the chunks (`write_pool`) to be read again. TREC's tools sort by
     score: one that is not below the score before it is written as the next lower number.
 
@@ -77,7 +81,12 @@ def write_run(run: Run, path: Path | str) -> Path:
     from chunkcore.report.files import write_parts
 
     place = Path(path)
-    return write_parts(place, _json_run(run) if place.suffix.lower() in (".jsonl", ".ndjson") else _trec_run(run))
+    return write_parts(
+        place, _json_run(run, benchmark) if place.suffix.lower() in (".jsonl", ".ndjson") else _trec_run(run)
+    )
+
+
+_TEXTS = ("id", "document_id", "text", "digest")
 
 
 class _Hit(NamedTuple):
@@ -87,6 +96,7 @@ class _Hit(NamedTuple):
     document_id: str = ""
     spans: Any = None
     text: str = ""
+    digest: str = ""
     score: float | None = None
     rank: float | None = None
 
@@ -163,6 +173,11 @@ class _Hits:
         if document is None and (hit.document_id or hit.spans is not None):
             raise DataError(f"{where}: {self._no_document(hit.document_id)}")
         spans = read_spans(hit.spans, document, where) if document is not None and hit.spans is not None else ()
+        if document is not None and spans and hit.digest and slices_digest(document.text, spans) != hit.digest:
+            raise DataError(
+                f"{where}: in {document.id!r} another text stands at these spans than when the run was written: "
+                "give the documents that were searched, or search these"
+            )
         if hit.text:
             found = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
             return found if not hit.id else _named(found, hit.id)
@@ -229,14 +244,16 @@ def _json_hits(path: Path) -> Iterator[tuple[int, str, _Hit | None]]:
 def _json_hit(row: Any, where: str) -> _Hit:
     if not isinstance(row, dict):
         raise DataError(f"{where}: a hit is a JSON object, got {type(row).__name__}")
-    texts: dict[str, Any] = {key: "" if row.get(key) is None else row[key] for key in ("id", "document_id", "text")}
+    texts: dict[str, Any] = {key: "" if row.get(key) is None else row[key] for key in _TEXTS}
     for key, value in texts.items():
         if not isinstance(value, str):
             raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
+    digest = texts.pop("digest")
     if not any(texts.values()):
         raise DataError(f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk; it has none')
     return _Hit(
         **texts,
+        digest=digest,
         spans=row.get("spans"),
         score=None if row.get("score") is None else _number(row["score"], "score", where),
         rank=None if row.get("rank") is None else _number(row["rank"], "rank", where),
@@ -254,7 +271,8 @@ def _number(value: Any, what: str, where: str) -> float:
     raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
 
 
-def _json_run(run: Run) -> Iterator[bytes]:
+def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
+    documents = {document.id: document.text for document in benchmark.documents} if benchmark is not None else {}
     for query, pieces in run.results.items():
         if not pieces:
             yield json_line({"query_id": query, "results": []})
@@ -264,6 +282,8 @@ def _json_run(run: Run) -> Iterator[bytes]:
                 told["id"] = piece.id
             told["document_id"] = piece.document_id
             told |= {"spans": plain_spans(piece)} if piece.spans else {"text": piece.text}
+            if piece.spans and piece.document_id in documents:
+                told["digest"] = slices_digest(documents[piece.document_id], piece.spans)
             yield json_line(told)
 
 

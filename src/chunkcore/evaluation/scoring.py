@@ -143,6 +143,7 @@ class Scorer:
             seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
             run=run,
+            documents_digest=self.benchmark.documents_digest,
         )
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import ModelError
 from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.digests import documents_digest
 from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.generation.budget import BudgetError, CallBudget
 from chunkcore.generation.filters import Filtered, FilterThresholds, filter_questions
@@ -211,7 +211,7 @@ def _info(
         "seed": options.seed,
         "options": asdict(options),
         "documents": len(documents),
-        "documents_hash": _hash(documents),
+        "documents_hash": documents_digest(documents),
         "asked": made.asked,
         "kept_before_filters": len(made.kept),
         "without_question": [each.id for each in documents if each.id not in represented],
@@ -219,12 +219,3 @@ def _info(
         "duplicate_threshold": filtered.duplicate if filtered else None,
         "relevance_threshold": filtered.relevance if filtered else None,
     }
-
-
-def _hash(documents: Sequence[Document]) -> str:
-    """32 hexadecimal digits of all ids and texts."""
-    digest = blake2b(digest_size=16)
-    for text in (text for document in documents for text in (document.id, document.text)):
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()

@@ -1,0 +1,164 @@
+"""A document that is edited between two steps: whoever holds something of the old text is told."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chunkcore.models
+from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkcore.cli import main
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.digests import ChangedDocumentsWarning
+from chunkcore.evaluation.gate import check_baseline
+from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.pool_files import read_pool, write_pool
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.run_files import read_run, write_run
+from tests.fakes import FakeEmbedder
+
+TEXT = "Tea is hot. The sea is deep. Fees are low."
+# A word longer, at the beginning, so that all places move; and another one at the end, so that none does.
+MOVED, LONGER = f"Green {TEXT}", f"{TEXT} So it goes."
+
+
+def benchmark(text: str) -> Benchmark:
+    start = text.index("The sea")
+    return Benchmark("b", [Document("d", text)], [Query("q", "sea", (Evidence("d", Span(start, start + 16)),))])
+
+
+def run_of(spans: tuple[Span, ...] = (Span(12, 28),)) -> Run:
+    return Run("r", {"q": [Retrieved("d", spans, 0.5, id="c")]})
+
+
+# ---- runs and chunks in files
+
+
+@pytest.mark.parametrize("spans", [(Span(12, 28),), (Span(0, 11), Span(29, 42))])
+def test_a_saved_run_is_refused_where_another_text_stands_at_its_places(tmp_path: Path, spans) -> None:
+    path = write_run(run_of(spans), tmp_path / "run.jsonl", benchmark(TEXT))
+    assert read_run(path, benchmark(TEXT)).results["q"][0].spans == spans
+    assert read_run(path, benchmark(LONGER)).results["q"][0].spans == spans  # what was retrieved is what it was
+    with pytest.raises(DataError, match=r"run\.jsonl, line 1: in 'd' another text stands at these spans"):
+        read_run(path, benchmark(MOVED))
+
+
+def test_a_run_without_digests_is_read_as_before(tmp_path: Path) -> None:
+    path = write_run(run_of(), tmp_path / "run.jsonl")
+    assert "digest" not in json.loads(path.read_text())
+    assert read_run(path, benchmark(MOVED)).results["q"][0].spans == (Span(12, 28),)
+
+
+@pytest.mark.parametrize("digest", [5, ["a"], True])
+def test_a_digest_that_is_none_is_told(tmp_path: Path, digest) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps({"query_id": "q", "document_id": "d", "spans": [[0, 3]], "digest": digest}))
+    with pytest.raises(DataError, match='line 1: "digest" is a string'):
+        read_run(path, benchmark(TEXT))
+
+
+@pytest.mark.parametrize("text", [TEXT[12:28], "Of the sea it is said that it is deep."], ids=["own", "derived"])
+def test_chunks_are_refused_where_their_document_has_changed(tmp_path: Path, text: str) -> None:
+    """Also those whose text a model wrote, which stands nowhere: by the digest of their passage."""
+    piece = Retrieved("d", (Span(12, 28),), text=text, id="c")
+    path = write_pool([piece], tmp_path / "chunks.jsonl", benchmark(TEXT))
+    assert [*read_pool(path, benchmark(TEXT))] == [*read_pool(path, benchmark(LONGER))] == ["c"]
+    with pytest.raises(DataError, match=r"chunks\.jsonl, line 1: .*cut from another version of it"):
+        read_pool(path, benchmark(MOVED))
+
+
+# ---- reports
+
+
+def report(name: str, text: str) -> Report:
+    recall = {Measure("Recall", 5): np.ones(8)}
+    digest = benchmark(text).documents_digest if text else ""
+    return Report(name, "b", tuple("12345678"), ("",) * 8, recall, documents_digest=digest)
+
+
+def test_reports_of_different_texts_are_compared_with_a_warning() -> None:
+    for other in (TEXT, ""):  # what is not known is not held against anything
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compare([report("a", TEXT), report("b", other)], "Recall@5", resamples=100)
+    with pytest.warns(ChangedDocumentsWarning, match="different versions of them"):
+        compare([report("a", TEXT), report("b", LONGER)], "Recall@5", resamples=100)
+    with pytest.warns(ChangedDocumentsWarning, match="have changed since the earlier report"):
+        check_baseline(report("a", TEXT), report("a", LONGER), Measure("Recall", 5), resamples=100)
+
+
+def test_a_report_knows_its_texts_when_it_is_read_again() -> None:
+    again = Report.from_dict(report("a", TEXT).to_dict())
+    assert again.documents_digest == benchmark(TEXT).documents_digest != benchmark(LONGER).documents_digest
+    old = report("a", TEXT).to_dict()
+    del old["documents_digest"]
+    assert Report.from_dict(old).documents_digest == ""
+
+
+# ---- the commands
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "d").write_text(TEXT)
+    (tmp_path / "questions.jsonl").write_text(
+        "\n".join(json.dumps({"question": f"{each}?", "evidence": [each]}) for each in ("The sea is deep.", "Fees are"))
+    )
+    return ["--docs", str(tmp_path / "docs"), "--questions", str(tmp_path / "questions.jsonl"), "--resamples", "100"]
+
+
+def test_the_commands_tell_of_an_edit_after_the_baseline_and_after_the_run(files, tmp_path: Path, capsys) -> None:
+    comparing = ["compare", *files, "-s", "fixed_sentences:sentences=1", "-k", "2", "--no-cache"]
+    first, runs = tmp_path / "first", tmp_path / "runs"
+    assert main([*comparing, "-o", str(first), "--save-runs", str(runs)]) == 0
+    (run,) = (each for each in runs.glob("*.jsonl") if not each.name.endswith(".chunks.jsonl"))
+    scoring = ["score", *files, "--run", str(run), "-k", "2", "-o", str(tmp_path / "scored")]
+    gated = [*comparing, "--baseline", str(first / "report.json"), "-o", str(tmp_path / "second")]
+    assert (main(scoring), main(gated)) == (0, 0)
+    assert "changed" not in capsys.readouterr().err
+    (tmp_path / "docs" / "d").write_text(MOVED)
+    assert main(gated) == 0
+    assert capsys.readouterr().err.count("chunkcore: warning: the documents have changed since the earlier report") == 1
+    assert main(scoring) == 2
+    assert "another text stands at these spans than when the run was written" in capsys.readouterr().err
+
+
+# ---- retrievers of frameworks, whose index is older than the documents
+
+
+def answering(*pieces: Piece) -> System:
+    async def ask(question: str) -> list[Piece]:
+        return list(pieces)
+
+    return System("toy", lambda question: list(pieces), ask)
+
+
+HOOKS: RetrieverHooks[System, Piece] = RetrieverHooks(lambda system: system, list)
+SEA = Piece(TEXT[12:28], 0.5, ("d",), (Span(12, 28),))
+
+
+def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        HOOKS.run_retriever(answering(SEA), benchmark(LONGER))
+    with pytest.warns(UserWarning, match="1 of 2 answers state a place where another text stands.*changed since"):
+        run = HOOKS.run_retriever(answering(SEA, Piece(MOVED[:17], 0.4, ("d",), (Span(0, 17),))), benchmark(MOVED))
+    (found, _) = run.results["q"]
+    assert (found.spans, found.how) == ((Span(18, 34),), "exact")
+
+
+def test_the_pool_is_not_counted_among_the_answers() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = Piece(MOVED[18:34], 0.5, ("d",), (Span(18, 34),))
+        HOOKS.run_retriever(answering(good), benchmark(MOVED), pool=[SEA, good])
