@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.evaluation import pools
+from chunkcore.evaluation import evidence, pools
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.compact import CompactChunks
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.units import CharacterAxis, StartAxis
+from chunkcore.evaluation.window_index import WindowIndex
 from chunkcore.index import vector_file
 from chunkcore.lazy import blocks
 from chunkcore.models.base import Vectors
@@ -149,3 +150,50 @@ def test_progress_of_blocks_goes_up_to_all_texts(benchmark: Benchmark, monkeypat
     )
     assert told == sorted(told)
     assert {total for _, total in told} == {told[-1][0]}
+
+
+@given(st.integers(0, 10**6))
+def test_an_excerpt_is_found_by_the_index_where_reading_finds_it(seed: int) -> None:
+    """Few letters, so that excerpts repeat and overlap themselves, across documents that end in their middle."""
+    draw = np.random.default_rng(seed)
+    texts = [
+        "".join(draw.choice(list("ab é\ud800"), int(draw.integers(0, 200)), p=[0.9, 0.07, 0.01, 0.01, 0.01]))
+        for _ in range(5)
+    ]
+    documents = [Document(f"d{number}", text + "a" * int(draw.integers(60))) for number, text in enumerate(texts)]
+    finder = evidence.EvidenceFinder(documents)
+    finder._sought = evidence._READ
+    for _ in range(8):
+        text = documents[int(draw.integers(5))].text
+        start = int(draw.integers(len(text) + 1))
+        excerpt = text[start : start + int(draw.integers(1, 60))] or "a" * 40
+        assert list(finder._anywhere(excerpt)) == list(evidence._places(excerpt, documents))
+
+
+def test_many_excerpts_have_the_evidence_that_each_has_alone(benchmark: Benchmark) -> None:
+    excerpts = [
+        document.text[start : start + 45] for document in benchmark.documents for start in range(0, 900, 45)
+    ]  # 120 of them, most of which stand at one place
+    together = evidence.EvidenceFinder(benchmark.documents)
+    found = [answer(together, excerpt) for excerpt in excerpts]
+    assert found == [answer(evidence.EvidenceFinder(benchmark.documents), excerpt) for excerpt in excerpts]
+    assert sum(isinstance(each, Evidence) for each in found) > 60
+
+
+def answer(finder: evidence.EvidenceFinder, excerpt: str) -> Evidence | str:
+    try:
+        return finder.find(excerpt)
+    except evidence.EvidenceError as error:
+        return str(error)
+
+
+def test_an_index_of_windows_keeps_what_its_stride_leaves() -> None:
+    texts = ["The hen sits. The crow watches. " * 3_000] * 4
+    tracemalloc.start()
+    index = WindowIndex(texts, window=16, stride=16)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [*index.candidates(texts[0][32:96], 1)][:2] == [(1, 0), (1, 32)]
+    size = sum(map(len, texts))
+    assert held < 1.5 * size
+    assert peak < 12 * size  # one text of the four at a time; all hashes of all would be 8 bytes more a character

@@ -11,11 +11,14 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Evidence
+from chunkcore.evaluation.window_index import WindowIndex
 
 __all__ = ["EvidenceError", "EvidenceFinder", "document_name"]
 
 _COUNTED = 1000  # occurrences of an excerpt beyond these are not told apart
 _NAMED = 3  # occurrences that a message names
+_READ = 50  # excerpts for which all documents are read; for more, an index pays
+_WINDOW = _STRIDE = 16  # characters; the index takes a byte a character of the documents
 _HINTS = 200  # excerpts that are not found and are searched for in other spellings, which takes a while each
 
 
@@ -36,6 +39,7 @@ class EvidenceFinder:
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = {document.id: document for document in documents}
         self._hints = _HINTS
+        self._sought = 0
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry.
@@ -102,7 +106,7 @@ class EvidenceFinder:
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {occurrence!r}")
-        places = list(islice(_places(text, chosen), _COUNTED))
+        places = list(islice(_places(text, chosen) if len(chosen) == 1 else self._anywhere(text), _COUNTED))
         if not places:
             raise EvidenceError(f"the excerpt {_short(text)} is not found {_where(chosen)}{self._hint(text, chosen)}")
         if occurrence is None and len(places) > 1:
@@ -118,6 +122,19 @@ class EvidenceFinder:
             )
         document, start = places[(occurrence or 1) - 1]
         return Evidence(document.id, Span(start, start + len(text)))
+
+    def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
+        """`_places` in all documents. Ten thousand excerpts in a gigabyte would take hours without an index."""
+        documents = list(self._documents.values())
+        self._sought += 1
+        if self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
+            return _places(text, documents)
+        found = ((documents[owner], start) for owner, start in self._index.candidates(text, None))
+        return ((document, start) for document, start in found if document.text.startswith(text, start))
+
+    @cached_property
+    def _index(self) -> WindowIndex:
+        return WindowIndex([document.text for document in self._documents.values()], window=_WINDOW, stride=_STRIDE)
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         if not self._hints:

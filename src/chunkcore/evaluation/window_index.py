@@ -29,7 +29,8 @@ class WindowIndex:
     def __init__(self, texts: Sequence[str], *, window: int, stride: int) -> None:
         self._window, self._stride = window, stride
         self._bases: list[int] = [0, *np.cumsum([len(text) for text in texts]).tolist()]
-        hashes = [_window_hashes(text, window)[::stride] for text in texts]
+        # Copies: a view would keep the hashes of all windows.
+        hashes = [_window_hashes(text, window)[::stride].copy() for text in texts]
         places = [base + stride * np.arange(len(each)) for base, each in zip(self._bases, hashes, strict=False)]
         # A stable sort keeps the places of equal hashes in order.
         joined = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
