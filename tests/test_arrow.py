@@ -85,6 +85,7 @@ def test_no_documents_are_a_batch_of_no_rows_with_the_same_columns() -> None:
     ):
         assert chunker(nothing).num_rows == 0
         assert chunker(nothing).schema == chunk_schema(8)
+    assert chunker(pa.table({})).schema == chunk_schema(8)  # as engines have empty blocks
 
 
 def test_spark_reads_the_same_columns() -> None:
@@ -304,9 +305,12 @@ def test_a_bad_document_is_a_row_and_its_neighbours_are_chunks(document: dict[st
     assert all(value is None for name, value in bad.items() if name not in ("document_id", "error"))
     rows.remove(bad)
     assert rows == rows_of(chunker, *good, schema=schema)
-    if "white space" not in problem:
+    strict = ArrowChunker(chunker.chunker, max_characters=1000, errors="raise")
+    if "white space" in problem:  # not one to end a job for
+        assert strict(batch(document, schema=schema)).to_pylist() == [bad]
+    else:
         with pytest.raises(DataError, match="cannot be cut: "):
-            ArrowChunker(chunker.chunker, max_characters=1000, errors="raise")(batch(good[0], document, schema=schema))
+            strict(batch(good[0], document, schema=schema))
 
 
 def test_what_utf_8_cannot_say_is_an_error_of_its_row() -> None:
@@ -455,6 +459,15 @@ def test_a_model_that_fails_is_an_error_a_document(model: type[FakeEmbedder]) ->
     assert all(row["error"].startswith("the model 'fake'") for row in rows)
     with pytest.raises(DataError, match="the document 'a' cannot be cut: the model 'fake'"):
         ArrowChunker(SMALL, embedder=model(8), dimensions=8, errors="raise")(batch(*documents))
+
+
+def test_a_model_that_is_not_on_this_machine_is_no_document_s_error() -> None:
+    for chunker in (
+        ArrowChunker(SMALL, embedder="/no/such/folder", dimensions=8),
+        ArrowChunker("cluster_semantic:embedder=/no/such/folder"),
+    ):
+        with pytest.raises(OptionError, match="/no/such/folder"):
+            chunker(batch({"id": "a", "text": "Tea."}))
 
 
 def test_a_model_that_comes_back_loses_only_what_it_failed_at() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -12,20 +11,18 @@ import pyarrow as pa
 
 from chunkadapters._configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters._models.identity import secrets_within, without_secrets
-from chunkadapters.arrow.reading import Columns, Reading
+from chunkadapters.arrow.cutting import BlankError, Cut, cut_each
+from chunkadapters.arrow.reading import Columns
 from chunkadapters.arrow.schema import chunk_schema
+from chunkadapters.arrow.vectors import Vectorizer
 from chunkadapters.arrow.writing import Row, batched, chunk_rows, error_row
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Chunk, Document
-from chunkcore.errors import ChunkcoreError, DataError, ModelError, OptionError
-from chunkcore.models import embed, get_embedder
-from chunkcore.models.base import Embedder, TokenCountingEmbedder
+from chunkcore.errors import ChunkcoreError, DataError, OptionError
+from chunkcore.models import get_embedder
+from chunkcore.models.base import Embedder
 
 __all__ = ["ArrowChunker"]
 
-# Small documents are cut together where that is cheaper: see `Chunker.chunk_each`.
-_TOGETHER = 64
-_TOGETHER_CHARACTERS = 100_000
 _MOST_CHARACTERS = 500_000_000  # at 4 bytes each still within one string of Arrow's
 _PROBLEM_LENGTH = 1000
 
@@ -108,8 +105,8 @@ class ArrowChunker:
                     "the ArrowChunker in the worker"
                 )
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "chunker"}
-        if "_dimensions" in self.__dict__:
-            given["dimensions"] = self._dimensions  # asked for once, not again by every worker
+        if "schema" in self.__dict__ and self._vectorizer is not None:
+            given["dimensions"] = self._vectorizer.dimensions  # asked for once, not again by every worker
         return partial(type(self), **given), (self.chunker,)
 
     @cached_property
@@ -121,7 +118,9 @@ class ArrowChunker:
             MissingExtraError: what runs it is not installed.
             ModelError: it does not answer.
         """
-        return chunk_schema(self._dimensions)
+        if self.dimensions is not None or self._vectorizer is None:
+            return chunk_schema(self.dimensions)
+        return chunk_schema(self._vectorizer.dimensions)
 
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
         """The chunks of the batch's documents.
@@ -145,7 +144,7 @@ class ArrowChunker:
                 "these documents' chunks are over 2 GiB, which one record batch cannot hold: give fewer documents, a "
                 "table, or use batches()"
             )
-        return together[0]  # type: ignore[no-any-return]
+        return together[0]
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The chunks of a stream of documents, lazily, in batches of at most 8,192 rows and some 32 M characters.
@@ -165,78 +164,37 @@ class ArrowChunker:
         Raises:
             DataError, OptionError, MissingExtraError: as when it is called.
         """
-        return pa.array(list(self._answers(batch)), type=pa.list_(pa.struct(list(self.schema))))
+        lists = [list(rows) for rows in self._answers(batch)]
+        return pa.array(lists, type=pa.list_(pa.struct(list(self.schema))))
 
-    def _answers(self, batch: pa.RecordBatch) -> Iterator[list[Row]]:
+    def _answers(self, batch: pa.RecordBatch) -> Iterator[Iterable[Row]]:
         """For each document its rows."""
         if not isinstance(batch, pa.RecordBatch):
             raise DataError(
                 f"expected a pyarrow.RecordBatch or a pyarrow.Table, got {type(batch).__name__}; in Ray Data give "
                 "batch_format='pyarrow'"
             )
+        # What is wrong with the configuration on this machine is no document's error: it is raised here.
+        _ = self._vectorizer, self._strategy.fingerprint
         columns = Columns(
             id=self.id_column, text=self.text_column, metadata=self.metadata_column, longest=self.max_characters
         )
-        for readings in self._groups(columns.read(batch)):
-            cut = self._cut([each.document for each in readings if each.document is not None])
-            for reading in readings:
-                yield self._rows(reading, None if reading.document is None else next(cut))
+        return map(self._rows, cut_each(self._strategy, columns.read(batch)))
 
-    def _groups(self, readings: Iterable[Reading]) -> Iterator[list[Reading]]:
-        """Neighbours that are cut together; each alone where a strategy asks models."""
-        together = _TOGETHER if self._strategy.tokens_only else 1
-        group: list[Reading] = []
-        characters = 0
-        for reading in readings:
-            group.append(reading)
-            characters += len(reading.document.text) if reading.document else 0
-            if len(group) == together or characters >= _TOGETHER_CHARACTERS:
-                yield group
-                group, characters = [], 0
-        if group:
-            yield group
-
-    def _cut(self, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:
-        """For each document its chunks, or why it has none; one at which all stumble is found by cutting each alone."""
-        if len(documents) > 1:
-            with suppress(Exception):  # whatever it is: it is found again, below
-                yield from list(self._strategy.chunk_each(documents))
-                return
-        for document in documents:
-            try:
-                yield self._strategy.chunk(document)
-            except Exception as error:  # noqa: BLE001 - one document's failure is its row, and no other's
-                yield error
-
-    def _rows(self, reading: Reading, cut: list[Chunk] | Exception | None) -> list[Row]:
+    def _rows(self, cut: Cut) -> Iterable[Row]:
         """A document's chunks as rows, or the one row that says why there are none."""
-        problem = reading.problem or cut
-        try:
-            if reading.document is not None and isinstance(cut, list):
-                if not cut:
-                    return [error_row(reading.id, "it has no chunks: its text is empty or white space alone")]
-                return self._made(reading.document, cut)
-        except Exception as error:  # noqa: BLE001 - the same
-            problem = error
-        assert isinstance(problem, Exception)
+        problem = cut.problem
+        if problem is None:
+            assert cut.reading.document is not None
+            try:
+                embedding = None if self._vectorizer is None else self._vectorizer(cut.chunks)
+                return chunk_rows(cut.reading.document, cut.chunks, embedding)
+            except Exception as error:  # noqa: BLE001 - one document's failure is its row, and no other's
+                problem = error
         told = self._told(problem)
-        if self.errors == "raise":
-            raise DataError(f"the document {reading.id!r} cannot be cut: {told}") from problem
-        return [error_row(reading.id, told)]
-
-    def _made(self, document: Document, chunks: list[Chunk]) -> list[Row]:
-        if self._embedder is None:
-            return chunk_rows(chunks, document.metadata, None, [])
-        # A document's chunks go to the model together and no other's with them: what is padded with what changes
-        # the last bits of vectors, and must not depend on the partition.
-        texts = [chunk.embedded_text for chunk in chunks]
-        vectors = embed(self._embedder, texts)
-        if vectors.shape[1] != self._dimensions:
-            raise ModelError(
-                f"the model {self._embedder.name!r} answered with {vectors.shape[1]} dimensions: expected "
-                f"{self._dimensions}"
-            )
-        return chunk_rows(chunks, document.metadata, vectors, _truncated(self._embedder, texts))
+        if self.errors == "raise" and not isinstance(problem, BlankError):
+            raise DataError(f"the document {cut.reading.id!r} cannot be cut: {told}") from problem
+        return [error_row(cut.reading.id, told)]
 
     def _told(self, problem: Exception) -> str:
         """An error on one line that UTF-8 can say, without keys."""
@@ -250,29 +208,12 @@ class ArrowChunker:
         return self.chunker
 
     @cached_property
-    def _embedder(self) -> Embedder | None:
-        return None if self.embedder is None else get_embedder(self.embedder)
-
-    @cached_property
-    def _dimensions(self) -> int | None:
-        if self.dimensions is not None or self._embedder is None:
-            return self.dimensions
-        stated = getattr(self._embedder, "dimensions", None)
-        return stated if type(stated) is int else embed(self._embedder, ["a"]).shape[1]
+    def _vectorizer(self) -> Vectorizer | None:
+        return None if self.embedder is None else Vectorizer(get_embedder(self.embedder), self.dimensions)
 
     @cached_property
     def _secrets(self) -> tuple[str, ...]:
         return secrets_within(self.embedder, self.chunker)
-
-
-def _truncated(embedder: Embedder, texts: list[str]) -> list[bool | None]:
-    """Of each text whether the model reads less than all of it."""
-    most = embedder.max_tokens
-    if most is None:
-        return [False] * len(texts)
-    if not isinstance(embedder, TokenCountingEmbedder):
-        return [None] * len(texts)
-    return [bool(count > most) for count in embedder.count_tokens(texts)]
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -54,6 +54,8 @@ class Columns:
         Raises:
             DataError: the batch has no column of ids or texts, or two of one name.
         """
+        if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
+            return
         ids, texts = self._column(batch, self.id), self._column(batch, self.text)
         there = self.metadata is not None and self.metadata in batch.schema.names
         metadata = self._column(batch, str(self.metadata)) if there else None

@@ -37,7 +37,7 @@ def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
     if data.size > 4 * longest:  # a character has at most 4 bytes
         raise DataError(f"its {what} has {data.size:,} bytes: expected at most {longest:,} characters")
     try:
-        text = data.to_pybytes().decode("utf-8")
+        text: str = data.to_pybytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(
             f"its {what} is not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}): convert it first"

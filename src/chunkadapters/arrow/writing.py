@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from chunkadapters._ids import unused_id
 from chunkadapters.arrow.metadata import as_json
-from chunkcore.document import Chunk, Span
+from chunkadapters.arrow.vectors import Embedding
+from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ModelError
-from chunkcore.models.base import Vectors
 
-__all__ = ["batched", "chunk_rows", "error_row"]
+__all__ = ["Row", "batched", "chunk_rows", "error_row"]
 
 Row = dict[str, Any]
 
@@ -25,22 +25,26 @@ _ROWS = 8192
 _CHARACTERS = 32_000_000
 
 
-def chunk_rows(
-    chunks: Iterable[Chunk], given: Mapping[str, Any], vectors: Vectors | None, truncated: list[bool | None]
-) -> list[Row]:
-    """A document's chunks as rows.
+def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
+    """A document's chunks as rows: those are made one by one, and whatever may fail has been done before the first.
 
     Raises:
         ModelError: what a model wrote has an unpaired surrogate, which Arrow's strings cannot hold.
     """
-    rows: list[Row] = []
-    taken: set[str] = set()
-    shared = as_json(given)
-    for place, chunk in enumerate(chunks):
+    for chunk in chunks:
         if found := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):
             raise ModelError(
                 f"a model wrote an unpaired surrogate, which Arrow's strings cannot hold: {found.group()!r}"
             )
+    given = document.metadata
+    shared = as_json(given)
+    told = [as_json(_beside(given, chunk.metadata)) if chunk.metadata else shared for chunk in chunks]
+    return _rows(chunks, told, embedding)
+
+
+def _rows(chunks: list[Chunk], metadata: list[str], embedding: Embedding | None) -> Iterator[Row]:
+    taken: set[str] = set()
+    for place, chunk in enumerate(chunks):
         row: Row = {
             "document_id": chunk.document_id,
             "chunk_id": unused_id(chunk.id, taken),
@@ -49,15 +53,14 @@ def chunk_rows(
             "text": chunk.text,
             "token_count": chunk.token_count,
             "context": chunk.context,
-            "metadata": as_json(_beside(given, chunk.metadata)) if chunk.metadata else shared,
+            "metadata": metadata[place],
             "derived": chunk.derived,
             "segments": [_pairs(segment) for segment in chunk.segments],
             "content_hash": chunk.content_hash,
         }
-        if vectors is not None:
-            row |= {"vector": vectors[place], "truncated": truncated[place]}
-        rows.append(row)
-    return rows
+        if embedding is not None:
+            row |= {"vector": embedding.vectors[place], "truncated": embedding.truncated[place]}
+        yield row
 
 
 def error_row(document_id: str | None, problem: str) -> Row:
@@ -65,7 +68,7 @@ def error_row(document_id: str | None, problem: str) -> Row:
     return {"document_id": document_id, "error": problem}
 
 
-def batched(answers: Iterable[list[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Every document's rows, in order, in batches of a bounded size."""
     waiting: list[Row] = []
     characters = 0
