@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -20,24 +22,35 @@ __all__ = ["Parsed", "load_grammar"]
 # The parser reports every 100 steps, and reads a text bit by bit. Code takes it under a hundredth of a report a byte,
 # code of another language about as much, and one reading. But where it finds little that its grammar knows, its
 # search grows with the square of the text, and so does what it reads in search of the ends of comments without one.
+# And to give up an expression that goes on and on ("f<f<f<") takes it time and memory that grow with the square of its
+# length, in one step: five gigabytes for 12 kB. So such a text is not given to it. There is a limit to its time, too:
+# some forty times what code takes, and four times what the slowest grammar takes for code of another language.
 _LEAST = 1000
 _REPORTS_A_BYTE = 0.05
 _READ = 8192  # bytes at once
 _READINGS = 50
+_SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # of the processor
+_OPERATORS = 500  # of one statement, of those that go on to the right
+_STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+")
 
 
 class Parsed:
     """A text, as a parser knows it.
 
+    Args:
+        text: the source.
+        grammar: of its language.
+        by_lines: whether the language's statements end with their lines: its grammar gives up expressions sooner.
+
     Attributes:
         data: the text in UTF-8; an unpaired surrogate, which UTF-8 cannot say, is a question mark.
         tree: the parser's tree, with places in `data`; None where it was stopped, having done so many times the
-            work that code takes that this is no code of its language. That depends on nothing but the text.
+            work that code takes that this is no code of its language.
     """
 
-    def __init__(self, text: str, grammar: Language) -> None:
+    def __init__(self, text: str, grammar: Language, *, by_lines: bool = False) -> None:
         self.data = text.encode("utf-8", "replace")
-        self.tree = _parse(self.data, grammar)
+        self.tree = _parse(self.data, grammar) if by_lines or not _goes_on(self.data) else None
         # As signed numbers the bytes that continue a character are the lowest.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
@@ -45,6 +58,12 @@ class Parsed:
         """Places in `data` as places in the text: of each, how many characters begin before it."""
         found: Offsets = places - self._continue.searchsorted(places)
         return found
+
+
+def _goes_on(data: bytes) -> bool:
+    """Whether an expression has more operators than any that a person or a program writes."""
+    statements = (each for each in _STATEMENT_END.split(data) if len(each) > _OPERATORS)
+    return any(len(_OPERATOR.findall(each)) > _OPERATORS for each in statements)
 
 
 def _parse(data: bytes, grammar: Language) -> Tree | None:
@@ -55,7 +74,7 @@ def _parse(data: bytes, grammar: Language) -> Tree | None:
         tree = Parser(grammar).parse(work.read, encoding="utf8", progress_callback=work.is_too_much)
     except ValueError:  # which is how it says that it was stopped
         return None
-    return None if work.is_too_much() else tree
+    return None if work.reads <= 0 else tree
 
 
 class _Work:
@@ -63,16 +82,20 @@ class _Work:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.reports = _LEAST + int(_REPORTS_A_BYTE * len(data))
+        self.reports = 0
         self.reads = _LEAST + _READINGS * len(data) // _READ
+        self.begun = time.thread_time()
 
     def read(self, offset: int, _: object) -> bytes:
         self.reads -= 1
         return self.data[offset : offset + _READ] if self.reads > 0 else b""
 
-    def is_too_much(self, *_: object) -> bool:
-        self.reports -= 1
-        return self.reports <= 0 or self.reads <= 0
+    def is_too_much(self, offset: int, _: object) -> bool:
+        """Whether it is more than code takes up to this byte."""
+        self.reports += 1
+        spent = time.thread_time() - self.begun
+        allowed = self.reports < _LEAST + _REPORTS_A_BYTE * offset and spent < _SECONDS + _SECONDS_A_BYTE * offset
+        return not allowed or self.reads <= 0
 
 
 @lru_cache(maxsize=32)

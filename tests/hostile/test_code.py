@@ -1,0 +1,53 @@
+"""Source code that is made to keep a parser: it is cut at blank lines, says so, and takes next to no memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from chunkcore.chunkers import build_chunker
+from chunkcore.document import Document
+
+pytest.importorskip("tree_sitter", reason="the extra structure is not installed")
+
+# Of each line the parser would take hundreds of megabytes or seconds: gigabytes and minutes for ten times as much.
+HARD = [("java", "f<"), ("java", "f<\n"), ("java", "a=>"), ("c", "a=>"), ("c", "a?."), ("cpp", "<!x "), ("cpp", "f<a,")]
+HARD += [("typescript", "f<a,b<"), ("java", "template<"), ("typescript", "A<B<C>, "), ("rust", "a<b ")]
+
+
+@pytest.mark.parametrize(("language", "unit"), HARD)
+def test_an_expression_that_goes_on_and_on_is_cut_without_its_grammar(language: str, unit: str) -> None:
+    text = f"int a;\n\nint b;\n\n{unit * 5000}"
+    chunker = build_chunker("code", {"language": language, "size": 100, "counter": "characters", "maximum": None})
+    chunks = chunker.chunk(Document("d", text))
+    assert {chunk.metadata.get("fallback") for chunk in chunks} == {"blank lines"}
+    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["int f() { return a < b; }\n" * 600, "#include <a>\n" * 600, "// " + "=" * 4000 + "\nint a;\n", "x = 1;\n" * 600],
+)
+def test_long_files_of_short_statements_keep_their_grammar(text: str) -> None:
+    chunks = build_chunker("code", {"language": "cpp"}).chunk(Document("d", text))
+    assert not any("fallback" in chunk.metadata for chunk in chunks)
+
+
+PROGRAM = """
+import resource
+from chunkcore.chunkers import build_chunker
+build_chunker("code", {"language": "c"}).split_text("int a;")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+build_chunker("code", {"language": "c"}).split_text("a=>" * 20_000)
+build_chunker("code", {"language": "cpp"}).split_text("f<" * 20_000 + ";")
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+def test_it_takes_no_memory_to_speak_of() -> None:
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=True)
+    assert int(ran.stdout) < 100
