@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import random
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -226,3 +227,14 @@ def test_a_shard_that_was_changed_meanwhile_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() * 2)
     with pytest.raises(DataError, match="holds 4 vectors, 2 were written"):
         searcher.search(["w1"], 1)
+
+
+def test_a_file_that_nobody_has_any_more_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    path.write_bytes(b"")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for each in (path, None):
+            VectorFile(each, 2)
+        gc.collect()
+    assert told == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
@@ -39,6 +40,7 @@ class VectorFile:
 
     def __init__(self, path: Path | str | None, dimensions: int) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile() if path is None else Path(path).open("rb")  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
         size = self._file.seek(0, 2)
         if dimensions < 1 or size % (dimensions * _ROW.itemsize):
             raise DataError(f"{path} has {size} bytes, which are no whole vectors of {dimensions} float32 numbers")
