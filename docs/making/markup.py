@@ -20,13 +20,8 @@ def markdown_line(line: str) -> str:
 def docstring_markdown(docstring: str) -> str:
     r"""A whole docstring without indentation: also its examples are marked as such; indented lines stay as they are.
 
-    >>> print(docstring_markdown("It adds.\n\n>>> 1 + 1\n2"))
-    It adds.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
+    >>> docstring_markdown("It adds.\n\n>>> 1 + 1\n2").splitlines()
+    ['It adds.', '', '```pycon', '>>> 1 + 1', '2', '```']
     """
     blocks = re.split(r"\n{2,}", docstring.strip("\n"))
     return "\n\n".join(map(_block, blocks))

@@ -1,0 +1,72 @@
+"""The programs of the pages run as they stand there, on a part of the collection that ships: it takes seconds."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import runpy
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chunkcore
+from chunkcore import Benchmark, load_dataset, parse_chunker, run_chunkers
+from chunkcore.chunkers import base
+from chunkcore.models import loading
+from integration_tests.golden import needs_model
+from tests.fakes import FakeEmbedder
+from tests.pages import RUN, blocks
+
+
+def part(documents: int, characters: int) -> Benchmark:
+    """The beginnings of some documents, and the questions about them."""
+    whole = load_dataset("lochmere")
+    kept = {each.id: replace(each, text=each.text[:characters], marks=()) for each in whole.documents[:documents]}
+    asked = [
+        query
+        for query in whole.queries
+        if all(each.document_id in kept and each.span.end <= characters for each in query.evidence)
+    ]
+    return Benchmark("lochmere", list(kept.values()), asked)
+
+
+def marked(page: str) -> Any:
+    return pytest.param(page, marks=[needs_model] if "model" in RUN[page] else [])
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in RUN])
+def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in RUN[page] & {"bm25s", "optuna"}:
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    benchmark = part(1, 2500) if "model" in RUN[page] else part(3, 15_000)
+    monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
+    if "any model" in RUN[page]:  # no number of its is told
+        monkeypatch.setattr(loading, "_loaded", {})
+        monkeypatch.setattr(loading, "_load", lambda *_: FakeEmbedder())
+    given: dict[str, Any] = {}
+    if "reports" in RUN[page]:
+        chunkers = [parse_chunker(f"recursive:size={size}") for size in (50, 200)]
+        given = {"benchmark": benchmark, "reports": list(run_chunkers(benchmark, chunkers, retrievers=["bm25"]))}
+    programs = [block.text for block in blocks(page) if block.language == "python"]
+    told = [block.text for block in blocks(page) if block.language == "text"]
+    dialogue = [program for program in programs if program.startswith(">>>")]
+    if dialogue:
+        assert dialogue == programs
+        test = doctest.DocTestParser().get_doctest("".join(programs), given, page, page, 0)
+        assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(test).failed == 0
+        return
+    printed = run("".join(programs), given)
+    assert not told or printed == told[0], "what the page says that it prints"
+
+
+def run(program: str, given: dict[str, Any]) -> str:
+    """What a program prints."""
+    Path("program.py").write_text(program, encoding="utf-8")
+    with redirect_stdout(io.StringIO()) as printed:
+        runpy.run_path("program.py", init_globals=given)
+    return printed.getvalue()
