@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.loading.walking import FolderWalk
+from chunkcore.evaluation.loading.walking import FolderWalk, as_utf8
 from chunkcore.evaluation.textfiles import LONGEST_LINE, empty, not_text, unreadable
 from chunkcore.streaming.parts import parts
 
 __all__ = ["STANDARD_INPUT", "Piece", "Sources"]
 
 STANDARD_INPUT = Path("-")
-_BLOCK = 1 << 20
+_BLOCK = 1 << 16
 # A byte that begins a character: all but 0x80 to 0xBF.
 _CONTINUING = bytes(range(0x80, 0xC0))
 
@@ -87,7 +87,7 @@ class Sources:
             elif path.is_dir() or path.suffix == ".jsonl":
                 yield from self._lines(argument, path / "documents.jsonl" if path.is_dir() else path)
             else:
-                yield from self._file(argument, path.as_posix(), path)
+                yield from self._file(argument, as_utf8(path.as_posix()), path)
 
     def is_lines(self, argument: int) -> bool:
         """Whether the documents of an argument are the lines of a file, which tell their ids."""

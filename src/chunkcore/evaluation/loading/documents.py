@@ -11,7 +11,7 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.loading.files import listed
 from chunkcore.evaluation.loading.rows import Row
-from chunkcore.evaluation.loading.walking import FolderWalk
+from chunkcore.evaluation.loading.walking import FolderWalk, as_utf8
 from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
 
 __all__ = ["document_of", "documents_of", "load_documents", "tell_left_out", "tell_written"]
@@ -41,7 +41,7 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
         return _from_lines(listed) if listed.is_file() else _from_folder(root, leave_out)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
-    return _from_lines(root) if root.suffix == ".jsonl" else [Document(root.name, read_text(root))]
+    return _from_lines(root) if root.suffix == ".jsonl" else [Document(as_utf8(root.name), read_text(root))]
 
 
 def documents_of(rows: Iterable[Row]) -> list[Document]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chunkcore.errors import DataError
 from chunkcore.outputs import written_names
 
-__all__ = ["FolderWalk"]
+__all__ = ["FolderWalk", "as_utf8"]
 
 
 def _raise(path: Path, error: OSError) -> None:
@@ -41,7 +42,7 @@ class FolderWalk:
                 if name.endswith("/"):
                     waiting.append(self._names(name))
                     break
-                yield name, self.root / name
+                yield as_utf8(name), self.root / name
             else:
                 waiting.pop()
 
@@ -62,4 +63,14 @@ class FolderWalk:
             self._on_error(self.root / folder, error)
         written = set(written_names(files))
         self.written.extend(self.root / folder / name for name in sorted(written))
-        return iter(sorted([*folders, *(folder + name for name in files - written)]))
+        return iter(sorted([*folders, *(folder + name for name in files - written)], key=as_utf8))
+
+
+def as_utf8(name: str) -> str:
+    """A file's name read as UTF-8, so that ids and their order do not depend on the encoding that is set here.
+
+    Where that is another one, Python has read the name in it. Bytes that are no UTF-8 are unpaired surrogates.
+    """
+    if sys.getfilesystemencoding().lower() == "utf-8":
+        return name
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
