@@ -2,6 +2,7 @@
 
     python -m integration_tests.benchmarks.evaluation_scale [--chunks 1000000] [--queries 10000] [--tokens 200]
     python -m integration_tests.benchmarks.evaluation_scale --ray 2
+    python -m integration_tests.benchmarks.evaluation_scale --files
 
 Documents are random words; a question is some neighbouring words of one of them, and its evidence is where they stand.
 Vectors of 384 numbers come from a hashed bag of words, since a real model reads a million chunks in hours: they cost
@@ -12,6 +13,7 @@ Peak memory is what the kernel saw of this process until then (VmHWM), the docum
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +28,7 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import Study, write_reports
@@ -80,6 +83,20 @@ def drawn(chunks: int, tokens: int, queries: int) -> tuple[Benchmark, list[str]]
         text = " ".join(document.text[start : start + 400].split(" ")[:QUERY_WORDS])
         asked.append(Query(f"q{number}", text, (Evidence(document.id, Span(start, start + len(text))),)))
     return Benchmark("drawn", documents, asked), vocabulary
+
+
+def written(benchmark: Benchmark, folder: Path) -> tuple[Path, Path]:
+    """The benchmark as a folder of texts and a file of questions, with excerpts that are to be sought everywhere."""
+    docs, questions = folder / "docs", folder / "questions.jsonl"
+    docs.mkdir()
+    for document in benchmark.documents:
+        (docs / f"{document.id}.txt").write_text(document.text, encoding="utf-8")
+    with questions.open("w", encoding="utf-8") as file:
+        for query in benchmark.queries:
+            (evidence,) = query.evidence
+            excerpt = evidence.span.slice(benchmark.document(evidence.document_id).text)
+            file.write(json.dumps({"question": query.text, "evidence": [excerpt]}) + "\n")
+    return docs, questions
 
 
 def by_ray(workers: int, folder: str) -> Sharded:
@@ -141,11 +158,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--strategy", "-s", action="append", help="default: fixed_token of --tokens")
     parser.add_argument("--retriever", "-r", action="append", help="default: dense")
     parser.add_argument("-k", type=int, action="append", help="default: 5 and 10")
+    parser.add_argument("--files", action="store_true", help="read documents and excerpts from files, and end")
     parser.add_argument("--ray", type=int, help="embed and search with so many Ray workers; memory is the driver's")
     options = parser.parse_args(arguments)
     stage = Stages()
     with stage("draw documents and questions"):
         benchmark, vocabulary = drawn(options.chunks, options.tokens, options.queries)
+    if options.files:
+        with tempfile.TemporaryDirectory() as folder:
+            files = written(benchmark, Path(folder))
+            with stage("read documents, place excerpts"):
+                read = load_benchmark(*files)
+        print(f"\n{len(read.documents):,} documents, {len(read.queries):,} questions, {len(read.problems)} problems")
+        return
     size = sum(len(document.text) for document in benchmark.documents)
     specs = options.strategy or [f"fixed_token:size={options.tokens}"]
     with tempfile.TemporaryDirectory() as folder:
@@ -163,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             comparison = compare(reports, f"Recall@{(options.k or (5, 10))[0]}")
         with stage("write the report"):
             study = Study(comparison, benchmark, {}, date(2000, 1, 1).isoformat())
-            files = write_reports(Path(folder, "report"), study)
+            write_reports(Path(folder, "report"), study)
             sizes = {path.name: path.stat().st_size / 2**20 for path in Path(folder, "report").iterdir()}
         kept = Path(folder, "cache.sqlite").stat().st_size / 2**30
     print(f"\n{len(benchmark.documents):,} documents, {size / 1e6:,.0f} million characters, {kept:.1f} GB of cache")
@@ -171,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         assert report.chunks is not None
         scores = ", ".join(f"{measure} {100 * report.mean(measure):.1f}" for measure in list(report.scores)[:4])
         print(f"{report.name}: {report.chunks.count:,} chunks, {len(report.query_ids):,} questions; {scores}")
-    print("report: " + ", ".join(f"{name} {size:.1f} MB" for name, size in sorted(sizes.items())), files.html.name)
+    print("report: " + ", ".join(f"{name} {size:.1f} MB" for name, size in sorted(sizes.items())))
 
 
 if __name__ == "__main__":
