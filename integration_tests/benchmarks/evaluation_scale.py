@@ -133,7 +133,7 @@ class Stages:
 
     def progress(self, step: str, done: int, total: int) -> None:
         """A stage a step of `run_chunkers`, which tells of "search" when all of it is done."""
-        name = {"chunk": "tokens of the documents; chunks", "queries": "search, score"}.get(step, step)
+        name = {"chunk": "cut", "queries": "search, tokens of the documents, score"}.get(step, step)
         if step == "search":
             self._end()
         elif name != self._name:
@@ -195,7 +195,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for report in reports:
         assert report.chunks is not None
         scores = ", ".join(f"{measure} {100 * report.mean(measure):.1f}" for measure in list(report.scores)[:4])
-        print(f"{report.name}: {report.chunks.count:,} chunks, {len(report.query_ids):,} questions; {scores}")
+        seconds = ", ".join(f"{step} {value:.0f}" for step, value in report.seconds.items())
+        print(
+            f"{report.name}: {report.chunks.count:,} chunks, {len(report.query_ids):,} questions; {scores}; seconds: {seconds}"
+        )
     print("report: " + ", ".join(f"{name} {size:.1f} MB" for name, size in sorted(sizes.items())))
 
 
