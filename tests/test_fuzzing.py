@@ -77,7 +77,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("toy")
 def test_a_failure_is_told_at_its_smallest_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--count", "300", "--only", "small", "well"]) == 1
+    assert main(["--count", "401", "--only", "small", "well"]) == 1
     said = capsys.readouterr().out
     assert "number=17" in said
     assert said.count("=== numbers_are_small failed") == 1

@@ -26,7 +26,7 @@ _frameworks = st.sampled_from(sorted(FRAMEWORKS))
 _PLAIN = ("auto", "code", "fixed_sentences", "fixed_token", "html", "markdown", "recursive", "sentence")
 
 
-@target(share=2, name=_frameworks, chunker=chunkers(), text=texts(80))
+@target(share=1, texts=3, name=_frameworks, chunker=chunkers(), text=texts(80))
 def a_framework_has_the_chunks_of_the_core(name: str, chunker: Chunker, text: str) -> None:
     """Text for text and place for place, of every strategy, with different ids."""
     core = chunks_of(chunker, text)
@@ -38,7 +38,9 @@ def a_framework_has_the_chunks_of_the_core(name: str, chunker: Chunker, text: st
     assert len(set(ids)) == len(ids)
 
 
-@target(share=2, name=_frameworks, outer=chunkers(_PLAIN), inner=chunkers(_PLAIN), text=texts(80).filter(bool))
+@target(
+    share=0.7, texts=3, name=_frameworks, outer=chunkers(_PLAIN), inner=chunkers(_PLAIN), text=texts(80).filter(bool)
+)
 def a_chain_of_splitters_tells_places_in_the_source(name: str, outer: Chunker, inner: Chunker, text: str) -> None:
     """What the second one cuts out of the chunks of the first stands in the source where it says."""
     first = chunks_of(outer, text)
@@ -47,24 +49,18 @@ def a_chain_of_splitters_tells_places_in_the_source(name: str, outer: Chunker, i
         made = FRAMEWORKS[name].cut(text, outer, inner)
     except SizeError:
         return
+    for each in made:
+        assert inner.separator.join(span.slice(text) for span in each.spans) == each.text
+    if inner.name in ("auto", "code"):  # which look at what a document is called, too
+        return
     expected = []
     for chunk in first or []:
         found = inner.chunk(Document("d", chunk.text))
-        moved = [tuple(Span(s.start + chunk.start, s.end + chunk.start) for s in each.spans) for each in found]
-        expected += zip([each.text for each in found], moved, strict=True)
-    assert [each.text for each in made] == [said for said, _ in expected]
-    for each in made:
-        assert inner.separator.join(span.slice(text) for span in each.spans) == each.text
-    if not _looks_around(inner):
-        assert [each.spans for each in made] == [spans for _, spans in expected]
+        expected += [tuple(Span(s.start + chunk.start, s.end + chunk.start) for s in each.spans) for each in found]
+    assert [each.spans for each in made] == expected
 
 
-def _looks_around(chunker: Chunker) -> bool:
-    """Whether the strategy looks at more than the text: `auto` and `code` at what the document is called."""
-    return chunker.name in ("auto", "code")
-
-
-@target(share=1, name=_frameworks, chunker=chunkers(without=SLOW), text=texts(80).filter(str.strip))
+@target(share=0.5, texts=2, name=_frameworks, chunker=chunkers(without=SLOW), text=texts(80).filter(str.strip))
 def what_a_retriever_returns_is_located_where_it_stands(name: str, chunker: Chunker, text: str) -> None:
     """By the spans that the framework's metadata carry."""
     core = chunks_of(chunker, text)
@@ -79,7 +75,7 @@ def what_a_retriever_returns_is_located_where_it_stands(name: str, chunker: Chun
     assert [(each.document_id, each.spans, each.how) for each in found] == [("d", made.spans, "spans") for made in core]
 
 
-@target(share=0.5, chunker=chunkers(_PLAIN), text=texts(60).filter(bool))
+@target(share=0.2, chunker=chunkers(_PLAIN), text=texts(60).filter(bool))
 def a_splitter_that_was_written_down_cuts_alike(chunker: Chunker, text: str) -> None:
     """By pickle, by each framework's own dictionary."""
     assume(isinstance(getattr(chunker, "overlap", 0), int))

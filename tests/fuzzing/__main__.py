@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter, defaultdict
@@ -30,10 +31,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(f"{len(targets)} targets, seed {asked.seed}", flush=True)
     tally = Tally(time.monotonic())
-    for outcome in _played(rounds(targets, asked.seed), asked.processes, tally, asked.count, asked.minutes * 60):
-        tally.add(outcome)
+    stopped = False
+    try:
+        for outcome in _played(rounds(targets, asked.seed), asked.processes, tally, asked.count, asked.minutes * 60):
+            tally.add(outcome)
+    except KeyboardInterrupt:
+        stopped = True
     print(tally.table(asked.seed))
-    return 1 if tally.failures else 0
+    return 130 if stopped else 1 if tally.failures else 0
 
 
 class Tally:
@@ -100,7 +105,7 @@ def _played(
     if processes == 1:
         yield from map(play, left)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), logging.disable) as pool:
         waiting = {pool.submit(play, each) for each in islice(left, processes + 1)}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -122,4 +127,5 @@ def _asked(arguments: Iterable[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    logging.disable()  # frameworks log what is odd about a text, and here all are
     sys.exit(main())

@@ -23,7 +23,7 @@ from tests.structures import check_blocks
 _ends = st.lists(st.integers(0, 1 << 12), max_size=12)
 
 
-@target(share=6, text=texts(), counter=counters(), ends=_ends)
+@target(share=4, texts=4, text=texts(), counter=counters(), ends=_ends)
 def pieces_count_as_if_they_stood_alone(text: str, counter: str, ends: list[int]) -> None:
     """What `TokenizedText` counts from one pass is what the counter counts of each piece; its boundaries are places."""
     measure = get_counter(counter)
@@ -38,7 +38,7 @@ def pieces_count_as_if_they_stood_alone(text: str, counter: str, ends: list[int]
     assert not len(found) or (found[0] >= 0 and found[-1] < len(text))
 
 
-@target(share=3, text=texts(), counter=counters(), maximum=st.integers(1, 40), strip=st.booleans())
+@target(share=2, texts=4, text=texts(), counter=counters(), maximum=st.integers(1, 40), strip=st.booleans())
 def parts_fit_and_lose_only_white_space(text: str, counter: str, maximum: int, strip: bool) -> None:
     """The fallback from words to graphemes, under every strategy with a maximum."""
     measure = get_counter(counter)
@@ -55,7 +55,13 @@ def parts_fit_and_lose_only_white_space(text: str, counter: str, maximum: int, s
         assert "".join(pieces) == text
 
 
-@target(share=3, guided=True, text=texts(), splitter=st.sampled_from(["default", r"regex:(?<=[.?!])\s+", r"regex:\b"]))
+@target(
+    share=4,
+    texts=4,
+    guided=True,
+    text=texts(),
+    splitter=st.sampled_from(["default", r"regex:(?<=[.?!])\s+", r"regex:\b"]),
+)
 def sentences_lose_nothing(text: str, splitter: str) -> None:
     """They are in order and stripped, too."""
     ranges = sentence_ranges(text, splitter).tolist()
@@ -66,20 +72,20 @@ def sentences_lose_nothing(text: str, splitter: str) -> None:
     assert "".join("".join(found).split()) == "".join(text.split())
 
 
-@target(share=2, guided=True, text=texts())
+@target(share=4, texts=4, guided=True, text=texts())
 def markdown_blocks_cover_the_text(text: str) -> None:
     """Blocks, and the blocks in them, leave nothing out but white space."""
     check_blocks(text, markdown_blocks(text))
 
 
-@target(share=2, guided=True, text=texts(), only_text=st.booleans())
+@target(share=4, texts=4, guided=True, text=texts(), only_text=st.booleans())
 def html_blocks_cover_the_text(text: str, only_text: bool) -> None:
     """The same of HTML, or of the text that is left without its markup."""
     blocks, seen = html_blocks(text, only_text=only_text)
     check_blocks(seen.text if seen else text, blocks)
 
 
-@target(share=2, guided=True, text=texts(), language=st.sampled_from([*LANGUAGES]))
+@target(share=4, texts=4, guided=True, text=texts(), language=st.sampled_from([*LANGUAGES]))
 def code_blocks_cover_the_text(text: str, language: str) -> None:
     """The same of eight programming languages, where the text is any code of it at all."""
     blocks = code_blocks(text, language)
@@ -87,7 +93,7 @@ def code_blocks_cover_the_text(text: str, language: str) -> None:
         check_blocks(text, blocks)
 
 
-@target(share=1, guided=True, text=texts())
+@target(share=1, texts=4, guided=True, text=texts())
 def every_text_has_a_format(text: str) -> None:
     """A guess that is always made."""
     assert format_of(text).kind in ("markdown", "html", "code", "prose")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from hypothesis import strategies as st
 
 from chunkcore import Document, plan_update
 from chunkcore.chunkers import Chunker, format_chunker, parse_chunker
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, SizeError
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts
@@ -18,27 +19,32 @@ from tests.promises import check_promises, chunks_of
 SLOW = ("agentic", "contextual", "dbscan", "llm_semantic", "lumber", "propositions")
 
 
-def _keep_their_promises(chunker: Chunker, cases: tuple[str, ...]) -> None:
-    for text in cases:
-        check_promises(chunker, text)
-    again = chunks_of(chunker, cases[0])
-    if again is not None:
-        assert chunker.spans(cases[0]) == [chunk.spans for chunk in again]
+@target(share=10, texts=6, chunker=chunkers(without=SLOW), text=texts())
+def chunks_keep_their_promises(chunker: Chunker, text: str) -> None:
+    """Exact, in bounds, in order, nothing lost, none over the maximum."""
+    check_promises(chunker, text)
 
 
-@target(share=12, texts=3, chunker=chunkers(without=SLOW), cases=st.tuples(texts(), texts(), texts()))
-def chunks_keep_their_promises(chunker: Chunker, cases: tuple[str, ...]) -> None:
-    """Exact, in bounds, in order, nothing lost, none over the maximum; and the same again."""
-    _keep_their_promises(chunker, cases)
-
-
-@target(share=1, texts=2, chunker=chunkers(SLOW), cases=st.tuples(texts(80), texts(80)))
-def chunks_of_slow_strategies_keep_their_promises(chunker: Chunker, cases: tuple[str, ...]) -> None:
+@target(share=0.6, texts=3, chunker=chunkers(SLOW), text=texts(80))
+def chunks_of_slow_strategies_keep_their_promises(chunker: Chunker, text: str) -> None:
     """The same of strategies that ask a language model (which obeys, errs or babbles), or cluster."""
-    _keep_their_promises(chunker, cases)
+    check_promises(chunker, text)
 
 
-@target(share=1, chunker=chunkers(without=SLOW), recipe=recipes(), place=st.integers(0, 120), edit=recipes(24))
+@target(share=1, texts=4, chunker=chunkers(), text=texts(80))
+def the_same_text_gives_the_same_chunks(chunker: Chunker, text: str) -> None:
+    """Alone, again, and among others."""
+    chunks = chunks_of(chunker, text)
+    if chunks is None:
+        return
+    assert chunker.spans(text) == [chunk.spans for chunk in chunks]
+    assert chunker.split_text(text) == [chunk.text for chunk in chunks]
+    documents = [Document("b", "Others. And others."), Document("d", text), Document("e", "")]
+    with suppress(SizeError):
+        assert [chunk for chunk in chunker.chunk_many(documents) if chunk.document_id == "d"] == chunks
+
+
+@target(share=0.6, chunker=chunkers(without=SLOW), recipe=recipes(), place=st.integers(0, 120), edit=recipes(24))
 def an_updated_index_is_one_built_anew(chunker: Chunker, recipe: bytes, place: int, edit: bytes) -> None:
     """What `plan_update` lets stay and come are the chunks of the changed text, and nothing else stays."""
     old = chunks_of(chunker, text_of(recipe))
@@ -52,7 +58,7 @@ def an_updated_index_is_one_built_anew(chunker: Chunker, recipe: bytes, place: i
     assert all(kept.old.content_hash == kept.new.content_hash for kept in plan.stay)
 
 
-@target(share=0.5, chunker=chunkers(named=True))
+@target(share=0.3, chunker=chunkers(named=True))
 def a_strategy_comes_back_from_every_form(chunker: Chunker) -> None:
     """From its dictionary as JSON, and from its string."""
     data = chunker.to_dict()
@@ -60,7 +66,7 @@ def a_strategy_comes_back_from_every_form(chunker: Chunker) -> None:
     assert parse_chunker(format_chunker(chunker)) == chunker
 
 
-@target(share=1, guided=True, text=texts())
+@target(share=0.3, guided=True, text=texts())
 def a_string_is_a_strategy_or_an_option_error(text: str) -> None:
     """Whatever a user writes for one."""
     for spec in (text, f"recursive:{text}", f"sentence:splitter={text}", f"code:{text}"):

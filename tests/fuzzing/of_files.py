@@ -47,13 +47,13 @@ def contents(most: int = 60) -> st.SearchStrategy[bytes]:
     return st.binary(max_size=most) | texts(most).map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
-@target(share=0.5, guided=True, place=st.sampled_from(FILES), content=contents())
+@target(share=0.3, guided=True, place=st.sampled_from(FILES), content=contents())
 def any_bytes_in_any_collection_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
     """In each file of each layout."""
     test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence.hypothesis.inner_test(place, content)
 
 
-@target(share=0.5, place=st.sampled_from(_JSON), seed=_seeds, other=VALUES)
+@target(share=0.3, place=st.sampled_from(_JSON), seed=_seeds, other=VALUES)
 def any_value_in_any_collection_ends_in_a_sentence(place: tuple[str, str], seed: int, other: Any) -> None:
     """Anywhere in its JSON."""
     test = test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence
@@ -101,7 +101,7 @@ _HITS = st.fixed_dictionaries(
 )
 
 
-@target(share=0.5, rows=st.lists(_HITS, max_size=3))
+@target(share=0.2, rows=st.lists(_HITS, max_size=3))
 def any_values_are_a_run_or_an_error(rows: list[dict[str, Any]]) -> None:
     """Lines of the right form, with wrong things in it; what is read lies inside the documents."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,14 +128,14 @@ def any_bytes_are_documents_or_an_error(content: bytes, ending: str) -> None:
             load_benchmark(Path(folder) / "b.txt", questions=file)
 
 
-@target(share=1, guided=True, text=texts())
+@target(share=1, texts=4, guided=True, text=texts())
 def any_answer_of_a_model_is_json_or_a_bad_answer(text: str) -> None:
     """What stands in it is found, or the model is told why not."""
     with suppress(BadAnswerError):
         assert isinstance(found_json(text), dict)
 
 
-@target(share=1, guided=True, text=texts(60))
+@target(share=1, texts=4, guided=True, text=texts(60))
 def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
     """Whatever a user writes for one."""
     for spec in (text, f"hybrid:{text}", f"bm25:{text}", f"rerank:{text}"):
@@ -155,7 +155,7 @@ _ARCHIVE = _archive()
 _changes = st.lists(st.tuples(st.integers(0, len(_ARCHIVE) - 1), st.integers(0, 255)), max_size=6)
 
 
-@target(share=0.5, guided=True, changes=_changes, length=st.none() | st.integers(0, len(_ARCHIVE)))
+@target(share=0.3, guided=True, changes=_changes, length=st.none() | st.integers(0, len(_ARCHIVE)))
 def a_damaged_archive_unpacks_into_its_folder_or_ends_in_a_sentence(
     changes: list[tuple[int, int]], length: int | None
 ) -> None:

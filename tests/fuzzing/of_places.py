@@ -33,6 +33,7 @@ _place = st.integers(0, 1 << 12)
 
 @target(
     share=3,
+    texts=3,
     guided=True,
     text=texts(),
     other=recipes(30),
@@ -86,7 +87,7 @@ def pieces_in_order_are_each_found(cases: list[str]) -> None:
         assert each.spans[0].slice(document.text) == piece
 
 
-@target(share=2, left=test_spans.groups, right=test_spans.groups)
+@target(share=0.5, left=test_spans.groups, right=test_spans.groups)
 def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
     """Union, intersection, difference and length, as sets have them, in normal form."""
     test_spans.test_the_algebra_is_that_of_sets_of_positions.hypothesis.inner_test(left, right)
@@ -95,7 +96,7 @@ def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
 
 
 @target(
-    share=0.5,
+    share=0.2,
     case=test_scoring.cases(),
     counter=st.sampled_from(["characters", "words", "cl100k_base"]),
     min_rule=st.sampled_from(["holding", "touching"]),
@@ -108,7 +109,7 @@ def scores_are_those_of_sets_of_tokens(
     test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule, omega_rule)
 
 
-@target(share=1, case=test_merging.retrieved(), max_gap=st.integers(0, 5))
+@target(share=0.3, case=test_merging.retrieved(), max_gap=st.integers(0, 5))
 def merged_hits_cover_what_they_covered(case: tuple[str, list[Hit]], max_gap: int) -> None:
     """The union of their places is unchanged, and no two overlap."""
     test = test_merging.test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains

@@ -34,7 +34,7 @@ class Target:
         check: raises where the property does not hold.
         arguments: by name, what makes the check's arguments.
         share: how many of the generated cases are for it, beside the others'.
-        texts: how many generated texts a case has.
+        texts: how many values of the argument `text` a case has, each of which is checked with the other arguments.
         guided: whether coverage is worth following: it reads, and is quick about it.
     """
 
