@@ -196,9 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         assert report.chunks is not None
         scores = ", ".join(f"{measure} {100 * report.mean(measure):.1f}" for measure in list(report.scores)[:4])
         seconds = ", ".join(f"{step} {value:.0f}" for step, value in report.seconds.items())
-        print(
-            f"{report.name}: {report.chunks.count:,} chunks, {len(report.query_ids):,} questions; {scores}; seconds: {seconds}"
-        )
+        print(f"{report.name}: {report.chunks.count:,} chunks, {len(report.query_ids):,} questions; {scores}")
+        print(f"  seconds: {seconds}")
     print("report: " + ", ".join(f"{name} {size:.1f} MB" for name, size in sorted(sizes.items())))
 
 
