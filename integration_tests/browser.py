@@ -38,9 +38,10 @@ class Browser:
         self._numbers = itertools.count(1)
         self._session = ""
         self.errors: list[str] = []
+        self.requests: dict[str, str] = {}  # every address that was asked for, but those that the page's policy forbade
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> Any:
@@ -64,6 +65,10 @@ class Browser:
         answer = json.loads(b"".join(parts))
         if answer.get("method") == "Runtime.exceptionThrown":
             self.errors.append(answer["params"]["exceptionDetails"]["exception"].get("description", "?"))
+        elif answer.get("method") == "Network.requestWillBeSent":
+            self.requests[answer["params"]["requestId"]] = answer["params"]["request"]["url"]
+        elif answer.get("method") == "Network.loadingFailed" and answer["params"].get("blockedReason") == "csp":
+            del self.requests[answer["params"]["requestId"]]
         elif answer.get("method") == "Log.entryAdded" and answer["params"]["entry"]["level"] == "error":
             self.errors.append(answer["params"]["entry"]["text"])
         return answer
