@@ -10,13 +10,14 @@ import doctest
 import json
 import re
 from importlib.util import find_spec
+from types import ModuleType
 
 import pytest
 import typer
 import yaml
 
 from chunkcore.cli import app
-from docs.making import markup
+from docs.making import markup, site
 from tests.pages import ROOT, RUN, Block, blocks, commands, inline, pages
 
 # Pages whose programs another test runs.
@@ -24,6 +25,7 @@ RUN_ELSEWHERE = {
     "README.md": "integration_tests/test_readme.py",
     "CONTRIBUTING.md": "tests/test_contributing.py",
     "docs/answers.md": "tests/test_answering.py",
+    "docs/exact.md": "integration_tests/test_framework_pages.py",
     "docs/haystack.md": "integration_tests/test_framework_pages.py",
     "docs/langchain.md": "integration_tests/test_framework_pages.py",
     "docs/llamaindex.md": "integration_tests/test_framework_pages.py",
@@ -164,6 +166,8 @@ def test_commands_are_found_in_a_block() -> None:
     assert commands(Block("", "console", "$ make test\n3 passed\n")) == [["make", "test"]]
 
 
-def test_the_examples_of_what_makes_the_pages_hold() -> None:
-    assert doctest.testmod(markup).failed == 0
-    assert doctest.testmod(markup).attempted == 2
+@pytest.mark.parametrize("module", [markup, site])
+def test_the_examples_of_what_makes_the_pages_hold(module: ModuleType) -> None:
+    done = doctest.testmod(module)
+    assert done.failed == 0
+    assert done.attempted

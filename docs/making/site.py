@@ -6,13 +6,14 @@ import ast
 import re
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
-__all__ = ["on_config", "on_files", "on_page_markdown"]
+__all__ = ["exported", "led", "names_of", "on_config", "on_files", "on_page_markdown", "sections"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,6 +42,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that stand elsewhere, and the reference."""
+    from mkdocs.structure.files import File
+
     for path, source in ELSEWHERE.items():
         files.append(File.generated(config, path, content=(ROOT / source).read_text(encoding="utf-8")))
     for title, path in sections():
@@ -57,6 +60,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         page.meta["hide"] = ["navigation"]
     if here == "api.md":
         markdown = re.sub(r"^\| `(\w+)`", r"| [`\1`][chunkcore.\1]", markdown, flags=re.MULTILINE)
+    return led(markdown, here)
+
+
+def led(markdown: str, here: str) -> str:
+    """A page's text with its links as they are on the site, where the page is `here`.
+
+    >>> led("[it](../CONTRIBUTING.md#style), [that](../README.md#install), [code](../src/a.py)", "design.md")
+    '[it](contributing.md#style), [that](index.md), code (`src/a.py`)'
+    """
     stands = PurePosixPath(ELSEWHERE.get(here, f"docs/{here}")).parent
     return _LINK.sub(lambda link: _led(link, here, stands), markdown)
 

@@ -1,0 +1,78 @@
+"""The site that `make docs` builds: complete, with links that lead somewhere, and nothing fetched from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import chunkcore
+from docs.making.site import exported, led, names_of, sections
+from tests.pages import ROOT, pages
+
+CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    listed = [name for title, _ in sections() for name in names_of(title)]
+    assert sorted(listed) == sorted(chunkcore.__all__)
+
+
+def test_an_adapter_s_names_are_read_without_its_framework() -> None:
+    assert {"ChunkcoreTextSplitter", "evaluate_retriever"} <= set(exported("chunkadapters.langchain"))
+    assert "ChunkcoreDocumentSplitter" in exported("chunkadapters.haystack")
+
+
+def test_the_navigation_names_pages_that_are_there() -> None:
+    named = re.findall(r"[\w/-]+\.md", CONFIGURATION)
+    assert len(named) == len(set(named))
+    assert {f"docs/{page}" for page in named} <= {*pages(), "docs/contributing.md", "docs/changelog.md"}
+
+
+@pytest.mark.parametrize(
+    ("here", "markdown", "expected"),
+    [
+        ("design.md", "[a](statistics.md#x)", "[a](statistics.md#x)"),
+        ("strategies/auto.md", "![a](../images/strategies/auto.svg)", "![a](../images/strategies/auto.svg)"),
+        ("strategies/index.md", "[a](../../CONTRIBUTING.md#add-a-strategy)", "[a](../contributing.md#add-a-strategy)"),
+        ("contributing.md", "[a](docs/api.md), [b](CHANGELOG.md)", "[a](api.md), [b](changelog.md)"),
+        ("index.md", "[a](../README.md#install)", "[a](index.md)"),
+        ("llm.md", "[`src/x.py`](../src/x.py), [those](../tests)", "`src/x.py`, those (`tests`)"),
+        ("llm.md", "[a](https://example.org/x.md), [b](#here)", "[a](https://example.org/x.md), [b](#here)"),
+    ],
+)
+def test_links_lead_to_where_things_are_on_the_site(here: str, markdown: str, expected: str) -> None:
+    assert led(markdown, here) == expected
+
+
+@pytest.mark.slow
+def test_the_site_is_built_whole_and_fetches_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        capture_output=True,
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    found = {
+        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")
+    }
+    assert {page.removeprefix("docs/")[:-3] for page in pages() if page.startswith("docs/")} <= {
+        name[:-5] for name in found
+    }
+    reference = "".join(text for name, text in found.items() if name.startswith("reference/"))
+    assert [name for name in chunkcore.__all__ if f'id="chunkcore.{name}"' not in reference] == []
+    assert "&gt;&gt;&gt; " not in re.sub(r"<pre>.*?</pre>", "", reference, flags=re.DOTALL), "a doctest that is no code"
+    fetched = [
+        re.findall(r"<(?:script|img|link rel=.stylesheet.)[^>]+(?:src|href)=.https?:", text) for text in found.values()
+    ]
+    assert not any(fetched)
