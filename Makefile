@@ -13,7 +13,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration test-engines check docs bench chroma golden clean
+.PHONY: demo test test-integration test-engines check docs bench chroma golden clean fuzz
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -68,6 +68,17 @@ docs: $(VENV)/ready
 	$(BIN)/pip install --quiet --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+# A million generated texts, then what coverage leads to, counted; every failure at its smallest (docs/fuzzing.md):
+#   make fuzz COUNT=50000 FUZZ_SEED=7      or MINUTES=30; JOBS=2 are two processes; GUIDED seconds for each parser
+FUZZ_SEED ?= 1
+JOBS ?= 1
+GUIDED ?= 180
+FUZZ = HAYSTACK_TELEMETRY_ENABLED=False TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzzing
+fuzz: $(VENV)/ready
+	@$(BIN)/pip install --quiet atheris || echo "atheris is not to be had here: nothing is led by coverage"
+	$(FUZZ) --seed $(FUZZ_SEED) --processes $(JOBS) $(if $(COUNT),--count $(COUNT)) $(if $(MINUTES),--minutes $(MINUTES))
+	$(FUZZ).guided --seed $(FUZZ_SEED) --seconds $(GUIDED) || test $$? -eq 3
 
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.
 bench: $(VENV)/ready
