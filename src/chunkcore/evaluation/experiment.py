@@ -180,7 +180,8 @@ def _metered(embedder: Embedder | str, cache: EmbeddingCache | None) -> MeteredE
         if cache is not None:
             raise OptionError("the embedder has a cache of its own: give the cache, or the embedder without it")
         # A wrapper of our own around the same model and cache: progress is this run's alone.
-        return MeteredEmbedder(CachedEmbedder(model.embedder, model.cache, batch_size=model.batch_size))
+        own = CachedEmbedder(model.embedder, model.cache, batch_size=model.batch_size, timeout=model.timeout)
+        return MeteredEmbedder(own)
     return MeteredEmbedder(CachedEmbedder(model, cache))
 
 

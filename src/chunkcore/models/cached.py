@@ -30,12 +30,14 @@ class CachedEmbedder:
         cache: None for a new one in memory.
         batch_size: texts that the model is given at once.
         progress: called after each batch with the texts embedded and those to be embedded in this call.
+        timeout: seconds after which a batch that the model has not answered is asked for once more, and then a
+            `ModelError`; None waits for ever, as is right for a model in this process. Services hang.
 
     Attributes:
         embedded: how many texts the model was asked for.
 
     Raises:
-        OptionError: batch_size is under 1.
+        OptionError: batch_size is under 1, or timeout is no time.
     """
 
     def __init__(
@@ -45,13 +47,17 @@ class CachedEmbedder:
         *,
         batch_size: int = 256,
         progress: Callable[[int, int], None] | None = None,
+        timeout: float | None = None,
     ) -> None:
         if batch_size < 1:
             raise OptionError(f"batch_size is at least 1, got {batch_size}")
+        if timeout is not None and not 0 < timeout < float("inf"):
+            raise OptionError(f"timeout is over 0 seconds, or None to wait for ever, got {timeout}")
         self.embedder = embedder
         self.cache = EmbeddingCache() if cache is None else cache
         self.batch_size = batch_size
         self.progress = progress
+        self.timeout = timeout
         self.name = embedder.name
         self.max_tokens = embedder.max_tokens
         self.symmetric = is_symmetric(embedder)
@@ -63,7 +69,7 @@ class CachedEmbedder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Progress is told in the process that asked for it.
-        return partial(type(self), batch_size=self.batch_size), (self.embedder, self.cache)
+        return partial(type(self), batch_size=self.batch_size, timeout=self.timeout), (self.embedder, self.cache)
 
     @property
     def fingerprint(self) -> str:
@@ -100,7 +106,7 @@ class CachedEmbedder:
         done = 0
         for batch in sorted_batches([len(texts[i]) for i in missing], size=self.batch_size):
             rows = missing[batch]
-            answer = embed(self.embedder, [texts[i] for i in rows], queries=queries)
+            answer = embed(self.embedder, [texts[i] for i in rows], queries=queries, timeout=self.timeout)
             if vectors.shape[1] == 0:
                 vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
             if answer.shape[1] != vectors.shape[1]:

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from chunkcore.errors import ChunkcoreError, ModelError
 from chunkcore.models.base import Embedder, TokenEmbedder, Vectors
 from chunkcore.models.batching import distinct
+from chunkcore.models.waiting import LateError, within
 
 __all__ = ["check_vectors", "embed", "embed_tokens"]
 
 
-def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, timeout: float | None = None) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). No texts, no call: shape (0, 0).
 
-    The model is given each distinct text once, in the order in which they come first. One that fails or answers
-    with something that is no answer is asked once more.
+    The model is given each distinct text once, in the order in which they come first. One that fails, does not answer
+    in `timeout` seconds (None waits for ever), or answers with something that is no answer is asked once more.
 
     Raises:
         ModelError: the second answer was no better.
@@ -28,17 +29,20 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
         return np.empty((0, 0), dtype=np.float32)
     asked, places = distinct(texts)
     try:
-        vectors = _ask(embedder, asked, queries)
+        vectors = _ask(embedder, asked, queries, timeout)
     except ModelError:
-        vectors = _ask(embedder, asked, queries)
+        vectors = _ask(embedder, asked, queries, timeout)
     return vectors if len(asked) == len(texts) else vectors[places]
 
 
-def _ask(embedder: Embedder, texts: Sequence[str], queries: bool) -> Vectors:
+def _ask(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: float | None) -> Vectors:
+    asked = embedder.embed_queries if queries else embedder.embed_documents
     try:
-        answer = embedder.embed_queries(texts) if queries else embedder.embed_documents(texts)
+        answer = within(timeout, lambda: asked(texts))
     except ChunkcoreError:
         raise
+    except LateError:
+        raise ModelError(f"the model {embedder.name!r} gave no answer to {len(texts)} texts in {timeout} s") from None
     except Exception as error:
         raise ModelError(
             f"the model {embedder.name!r} failed on {len(texts)} texts: {type(error).__name__}: {error}"
