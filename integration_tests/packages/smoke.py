@@ -64,7 +64,7 @@ def core() -> None:
         assert chunkcore.parse_chunker(strategy).split_text(TEXT)
     benchmark = chunkcore.load_dataset("lochmere")
     assert len(benchmark.documents) == 12
-    semantic = chunkcore.ClusterSemantic(max_size=8, counter="words", embedder=Toy())
+    semantic = chunkcore.ClusterSemantic(piece_size=4, max_size=8, counter="words", embedder=Toy())
     assert len(semantic.split_text(TEXT)) > 1
 
 
@@ -278,6 +278,12 @@ def parquet() -> None:
         assert len(load_benchmark(file, layout="ragbench").queries) == 1
 
 
+def ray() -> None:
+    """Sends work to Ray's workers."""
+    adapter = importlib.import_module("chunkadapters.ray")
+    assert sorted(adapter.RayMap(in_flight=1)(abs, [-1, 2])) == [1, 2]
+
+
 # Each extra's promise; the packages whose presence makes it due; the extras that an error may name in its place.
 EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] = {
     "langchain": (langchain, ("langchain_core", "langchain_text_splitters"), ()),
@@ -297,6 +303,7 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
     "arrow": (arrow, ("pyarrow",), ()),
     "parquet": (parquet, ("pyarrow",), ()),
+    "ray": (ray, ("ray",), ()),
 }
 
 
