@@ -121,7 +121,7 @@ class Shared:
         done = 0
         for some in blocks(texts):
             self._watch("embed", done, len(texts) if len(some) < len(texts) else 0)
-            yield self.metered.embed_documents(some)
+            yield self.metered.embed_documents(list(some))
             done += len(some)
 
     @cached_property
@@ -178,7 +178,7 @@ class RunPool(Pool):
         """How long each of its distinct texts is to the embedder; None where it can't say."""
         shared, own = self._shared, np.unique(self._shared.distinct.rows[self._number])
         texts = Mapped(shared.distinct.texts.__getitem__, own.tolist())
-        counts = [shared.metered.tokens(some) for some in blocks(texts)]
+        counts = [shared.metered.tokens(list(some)) for some in blocks(texts)]
         known = [each for each in counts if each is not None]
         return np.concatenate(known) if known else None
 
@@ -205,7 +205,7 @@ class RunPool(Pool):
         self._asked.seconds += seconds
         self._asked.elsewhere += seconds
         for some in blocks(self.embedded_texts):
-            self._shared.metered.tokens(some)
+            self._shared.metered.tokens(list(some))
 
     def note_search(self, recall: SearchRecall) -> None:
         self._asked.search_recall = recall

@@ -32,7 +32,8 @@ class HNSW(Search):
 
     The graph proposes chunks; each is then scored exactly, as `Dense` scores it, and of equal ones the earlier comes
     first. What the graph misses is measured: some questions, evenly spaced, are also asked exactly, and the report
-    tells the share that was found. A chunk with segments is found by the best of them.
+    tells the share that was found; the time of that is part of the search's. A chunk with segments is found by the
+    best of them.
 
     Attributes:
         m: neighbours that a vector is linked to; the paper's M.
@@ -112,8 +113,9 @@ class _ByGraph:
         return Ranked(found.indices, found.scores.astype(np.float64))
 
     def _proposed(self, queries: Vectors, k: int) -> Indices:
-        """The graph's nearest rows of each query, deep enough for k chunks; -1 where it reached no more."""
-        deep = min(max(k * self._widest, self._options.depth), len(self._vectors))
+        """The graph's nearest rows of each query, enough for k chunks; -1 where it reached no more."""
+        # Twice as many: numbers of less precision put what is nearly as near in another order.
+        deep = min(2 * k * self._widest, len(self._vectors))
         answers = self._graph.search(unit(queries), deep, threads=self._options.threads)
         rows = np.atleast_2d(np.asarray(answers.keys)).astype(np.int64)
         if len(queries) > 1:
