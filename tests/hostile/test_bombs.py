@@ -1,0 +1,124 @@
+"""JSON and YAML that unfold, nest or count without end: whoever reads a file says what is wrong with it, and soon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from chunkcore.chunkers import build_chunker, load_chunkers, parse_chunker
+from chunkcore.chunkers.grids import parse_grid
+from chunkcore.document import Document, Span
+from chunkcore.errors import ChunkcoreError, NoAnswerError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.loading.documents import load_documents
+from chunkcore.evaluation.pool_files import read_pool
+from chunkcore.evaluation.run_files import read_run
+from chunkcore.generation.journal import Journal
+from chunkcore.models.bert_folder import read_bert_folder
+from chunkcore.report import read_reports
+from chunkcore.tuning.space_file import load_space
+from chunkcore.tuning.study_file import StudyFile
+from tests.fakes import ScriptedLLM
+
+DEEP = 100_000
+BOMBS = {
+    "lists in lists": "[" * DEEP + "]" * DEEP,
+    "objects in objects": '{"a":' * DEEP + "1" + "}" * DEEP,
+    "an object of lists": '{"id": "a", "text": ' + "[" * DEEP + "]" * DEEP + "}",
+    "a number of very many digits": '{"id": ' + "9" * 100_000 + ', "text": "x"}',
+    "not a number": '{"id": NaN, "text": Infinity, "spans": [-Infinity]}',
+    "a number over all": '{"id": 1e999999, "text": -1e999999}',
+    "a string without end": '{"id": "' + "a" * 1_000_000,
+    "brackets without end": "[{" * DEEP,
+}
+BENCHMARK = Benchmark("b", [Document("d", "One fox.")], [Query("q", "Which?", (Evidence("d", Span(0, 3)),))])
+
+READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "documents": ("documents.jsonl", load_documents),
+    "a benchmark of our lines": ("questions.jsonl", lambda path: load_benchmark(path.parent)),
+    "squad": ("dev-v2.0.json", lambda path: load_benchmark(path, layout="squad")),
+    "qasper": ("qasper-dev-v0.3.json", lambda path: load_benchmark(path, layout="qasper")),
+    "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
+    "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
+    "a report": ("report.json", read_reports),
+    "a study": ("study.jsonl", lambda path: StudyFile(path, {"measure": "Recall"})),
+    "a journal": ("questions.journal.jsonl", Journal),
+    "strategies": ("strategies.yaml", load_chunkers),
+    "a space": ("space.yaml", load_space),
+    "a model's folder": ("modules.json", lambda path: read_bert_folder(path.parent)),
+}
+
+
+@pytest.mark.parametrize("reader", list(READERS))
+@pytest.mark.parametrize("bomb", list(BOMBS))
+def test_a_file_that_blows_up_ends_in_a_sentence(reader: str, bomb: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
+    (tmp_path / "documents.jsonl").write_text('{"id": "d", "text": "One fox."}\n')
+    # YAML's reader looks for a colon behind each bracket, which a hundred thousand of them take seconds for.
+    (tmp_path / name).write_text((BOMBS[bomb][:700] if name.endswith(".yaml") else BOMBS[bomb]) + "\n")
+    with pytest.raises(ChunkcoreError) as told:
+        read(tmp_path / name)
+    assert len(str(told.value)) < 2000
+
+
+@pytest.mark.parametrize("bomb", list(BOMBS))
+def test_an_answer_that_blows_up_is_no_answer(bomb: str) -> None:
+    for name in ("lumber", "llm_semantic", "agentic", "propositions"):
+        llm = ScriptedLLM(BOMBS[bomb])
+        with pytest.raises(NoAnswerError):
+            build_chunker(name, {"llm": llm, "strict": True, "retries": 0}).split_text(
+                "The fox naps.\n\nThe dog sleeps. " * 200
+            )
+    plain = build_chunker("llm_semantic", {"llm": ScriptedLLM(f"split_after: {'9' * 10_000}, 3"), "strict": True})
+    with pytest.raises(NoAnswerError):
+        plain.split_text("The fox naps. " * 200)
+
+
+@pytest.mark.parametrize("value", ["[" * DEEP, "[" * DEEP + "]" * DEEP, "9" * 100_000, "NaN", "1e999", '{"a":' * 500])
+def test_a_strategys_string_that_blows_up_is_told(value: str) -> None:
+    for parse in (parse_chunker, parse_grid):
+        with pytest.raises(ChunkcoreError):
+            parse(f"recursive:size={value}")
+
+
+def laughs(kind: str, depth: int = 30) -> str:
+    """Each line has nine times what the one before it has."""
+    first, more = {"list": ("[x]", "[{}]"), "merge": ("{k: 1}", "{{<<: [{}]}}")}[kind]
+    lines = [f"- &a0 {first}", *(f"- &a{n} {more.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, depth))]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("kind", ["list", "merge"])
+@pytest.mark.parametrize("load", [load_chunkers, load_space])
+def test_aliases_that_multiply_are_counted_and_not_followed(kind: str, load: Any, tmp_path: Path) -> None:
+    file = tmp_path / "laughs.yaml"
+    head = "recursive:\n  separators:\n" if load is load_space else ""
+    file.write_text(head + indent(laughs(kind), "    "))
+    with pytest.raises(ChunkcoreError, match=r"line \d+: aliases \(\*name\) make 100,000 values or more"):
+        load(file)
+
+
+def test_no_tag_in_a_file_runs_anything(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    file = tmp_path / "tags.yaml"
+    for tag in ("python/object/apply:os.system", "python/object/new:os.system", "python/name:os.system"):
+        for text in (f'- !!{tag} ["touch {made}"]', f'recursive:\n  size: !!{tag} ["touch {made}"]'):
+            file.write_text(text)
+            for load in (load_chunkers, load_space):
+                with pytest.raises(ChunkcoreError):
+                    load(file)
+    assert not made.exists()
+
+
+def test_a_file_of_settings_is_small(tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    file.write_text(json.dumps(["recursive:size=100"] * 60_000))
+    for load in (load_chunkers, load_space):
+        with pytest.raises(ChunkcoreError, match="a file of settings 1,000,000 at most"):
+            load(file)
