@@ -29,6 +29,7 @@ from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.measures import parse_depth
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import Study, write_reports
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=200, help="a chunk")
     parser.add_argument("--strategy", "-s", action="append", help="default: fixed_token of --tokens")
     parser.add_argument("--retriever", "-r", action="append", help="default: dense")
-    parser.add_argument("-k", type=int, action="append", help="default: 5 and 10")
+    parser.add_argument("-k", type=parse_depth, action="append", help="default: 5, 10 and min, as of compare")
     parser.add_argument("--files", action="store_true", help="read documents and excerpts from files, and end")
     parser.add_argument("--ray", type=int, help="embed and search with so many Ray workers; memory is the driver's")
     options = parser.parse_args(arguments)
@@ -172,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{len(read.documents):,} documents, {len(read.queries):,} questions, {len(read.problems)} problems")
         return
     size = sum(len(document.text) for document in benchmark.documents)
+    ks = tuple(options.k or (5, 10, "min"))
     specs = options.strategy or [f"fixed_token:size={options.tokens}"]
     with tempfile.TemporaryDirectory() as folder:
         cache = EmbeddingCache(Path(folder, "cache.sqlite"))
@@ -179,13 +181,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             benchmark,
             [parse_chunker(spec) for spec in specs],
             WordHashes(vocabulary),
-            ks=tuple(options.k or (5, 10)),
+            ks=ks,
             cache=cache,
             retrievers=[by_ray(options.ray, folder)] if options.ray else options.retriever or ["dense"],
             progress=stage.progress,
         )
         with stage("compare"):
-            comparison = compare(reports, f"Recall@{(options.k or (5, 10))[0]}")
+            comparison = compare(reports, f"Recall@{ks[0]}")
         with stage("write the report"):
             study = Study(comparison, benchmark, {}, date(2000, 1, 1).isoformat())
             write_reports(Path(folder, "report"), study)
