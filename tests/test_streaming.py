@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,12 @@ from hypothesis import strategies as st
 import chunkcore.streaming.stream
 from chunkcore.chunkers import Chunker, parse_chunker
 from chunkcore.cli import main
+from chunkcore.cli.rate import rate
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.loading import load_documents
 from chunkcore.evaluation.loading.walking import FolderWalk
-from chunkcore.streaming import ResumableOutput, Stream, StreamOptions, cut_place, output, parts, total_bytes
+from chunkcore.streaming import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, parts, total_bytes
 from tests.strategies import hard_text
 
 CHUNKER = parse_chunker("recursive:size=8,counter=words")
@@ -370,6 +372,17 @@ def test_another_strategy_s_output_is_not_gone_on_with(corpus, tmp_path):
     assert Path(f"{out}.journal").read_text() == "my own notes\n"
 
 
+def test_a_file_that_only_has_such_a_name_is_not_written_over(corpus, tmp_path, capfd):
+    own = tmp_path / "out.partial"
+    own.write_text("my own text")
+    with pytest.raises(OptionError, match=r"out\.partial is there, and no journal tells whose it is"):
+        run(corpus, tmp_path / "out")
+    assert own.read_text() == "my own text"
+    assert main(["chunk", str(own), "-o", str(tmp_path / "out"), "--fresh"]) == 2
+    assert "out.partial, which is written beside --output, is one of the files to cut" in capfd.readouterr().err
+    assert own.read_text() == "my own text"
+
+
 def test_a_damaged_journal_and_a_shortened_output_are_told(corpus, tmp_path):
     out = tmp_path / "out"
     run(corpus, out, steps=6)
@@ -402,6 +415,67 @@ def test_two_runs_do_not_write_one_output(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+# ---- how far it is
+
+
+class Terminal(io.StringIO):
+    def __init__(self, *, is_one: bool) -> None:
+        super().__init__()
+        self.isatty = lambda: is_one  # type: ignore[method-assign]
+
+
+def test_a_log_has_a_line_now_and_then_with_rate_and_what_is_left():
+    now = 0.0
+    log = Terminal(is_one=False)
+    tally = Tally()
+    with rate(log, lambda: 40_000_000, clock=lambda: now) as progress:
+        for number in range(1, 11):
+            tally.read, tally.documents, tally.chunks = number * 2_000_000, number, 5_000 * number
+            now = 3.0 * number
+            wait_for(lambda: progress._total)  # it is asked beside the work
+            progress(tally)
+        progress.end(tally)
+    told = log.getvalue().splitlines()
+    assert told == [
+        "4 documents, 20,000 chunks, 8.0 MB read, 0.7 MB/s, 20% of 40 MB, about 0:48 left",
+        "8 documents, 40,000 chunks, 16.0 MB read, 0.7 MB/s, 40% of 40 MB, about 0:36 left",
+        "10 documents, 50,000 chunks, 20.0 MB read, in 0:30 (0.7 MB/s)",
+    ]
+
+
+def test_what_takes_no_time_says_nothing_in_a_log_and_sums_up_in_a_terminal():
+    for is_one in (False, True):
+        stream = Terminal(is_one=is_one)
+        with rate(stream, lambda: None) as progress:
+            progress(Tally(documents=1, chunks=2, read=3_000))
+            progress.end(Tally(documents=1, chunks=2, read=3_000, skipped=1))
+        assert ("1 document, 1 skipped, 2 chunks, 0.0 MB read, in 0:00" in stream.getvalue()) == is_one
+    with rate(stream, lambda: None, quiet=True) as nothing:
+        assert nothing is None
+
+
+# ---- memory
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    chunker = parse_chunker("fixed_token:size=500,counter=characters")
+
+    def peak(copies: int) -> int:
+        path = written(tmp_path, {"a.txt": PARAGRAPHS * copies}) / "a.txt"
+        stream = Stream([path], chunker, StreamOptions(part_size=100_000))
+        tracemalloc.start()
+        try:
+            for _ in stream:
+                pass
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(50)
+    small, large = peak(100), peak(500)
+    assert large < 1.2 * small + 100_000
+
+
 # ---- as processes
 
 DRIVER = """
@@ -412,6 +486,7 @@ import chunkcore.streaming.stream as stream
 stream._BATCH_PIECES = 3
 if __name__ == "__main__":
     from chunkcore.cli import main
+from chunkcore.cli.rate import rate
     sys.exit(main(sys.argv[1:]))
 """
 

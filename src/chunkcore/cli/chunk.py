@@ -130,6 +130,7 @@ def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
     from chunkcore.report.files import write_parts
     from chunkcore.streaming import total_bytes
 
+    quiet = quiet or (str(output) == "-" and sys.stdout.isatty())  # the lines themselves tell how far it is
     with rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
         if str(output) != "-" and stream.is_repeatable and (output.is_file() or not output.exists()):
             _resumable(stream, output, progress, fresh=fresh)
@@ -224,9 +225,12 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
         OptionError: the output is one of the files, or lies in one of the folders, as a document of it would.
     """
     from chunkcore.errors import OptionError
+    from chunkcore.streaming import beside
 
-    if str(output) != "-" and output.is_file() and any(_reads(path, output) for path in files):
-        raise OptionError(f"--output {output} is one of the files to cut, and would be replaced: name another file")
+    for each in (output, *beside(output)) if output.name else ():
+        if str(output) != "-" and each.is_file() and any(_reads(path, each) for path in files):
+            told = f"--output {output}" if each == output else f"{each}, which is written beside --output,"
+            raise OptionError(f"{told} is one of the files to cut, and would be replaced: name another file")
     for path in files:
         if str(output) != "-" and _would_read(path, output.resolve()):
             raise OptionError(

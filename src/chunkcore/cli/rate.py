@@ -21,10 +21,13 @@ _MB = 1_000_000
 class Rate:
     """What `rate` yields: called with the tally after each step, and once more at the end."""
 
-    def __init__(self, stream: TextIO, total: Callable[[], int | None], shown: Any = None) -> None:
+    def __init__(
+        self, stream: TextIO, total: Callable[[], int | None], clock: Callable[[], float], shown: Any = None
+    ) -> None:
         self._stream = stream
         self._shown = shown
-        self._began = self._written = time.monotonic()
+        self._clock = clock
+        self._began = self._written = clock()
         self._before: int | None = None  # bytes that an earlier run had read
         self._total: int | None = None
         # Counting a million files takes a while, in which chunks are already cut.
@@ -35,7 +38,7 @@ class Rate:
         self._before = tally.read
 
     def __call__(self, tally: Tally) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if self._shown is not None:
             if now - self._written >= 0.1:
                 self._written = now
@@ -46,7 +49,7 @@ class Rate:
 
     def end(self, tally: Tally) -> None:
         """Sum up, where that is of interest."""
-        took = time.monotonic() - self._began
+        took = self._clock() - self._began
         if self._shown is not None or took >= _SHORT:
             self._say(f"{told(tally)}, in {_clock(took)} ({self._speed(tally) / _MB:,.1f} MB/s)")
 
@@ -54,7 +57,7 @@ class Rate:
         self._total = total()
 
     def _speed(self, tally: Tally) -> float:
-        return (tally.read - (self._before or 0)) / max(1e-9, time.monotonic() - self._began)
+        return (tally.read - (self._before or 0)) / max(1e-9, self._clock() - self._began)
 
     def _line(self, tally: Tally) -> str:
         speed = self._speed(tally)
@@ -70,8 +73,21 @@ class Rate:
 
 
 @contextmanager
-def rate(stream: TextIO, total: Callable[[], int | None], *, quiet: bool = False) -> Iterator[Rate | None]:
-    """Show what is told while the block runs; nothing where that is wanted."""
+def rate(
+    stream: TextIO,
+    total: Callable[[], int | None],
+    *,
+    quiet: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Rate | None]:
+    """Show what is told while the block runs; nothing where that is wanted.
+
+    Args:
+        stream: where; standard error.
+        total: how many bytes there are to read, or None where nobody can know; asked in a thread of its own.
+        quiet: show nothing, and yield None.
+        clock: in seconds.
+    """
     if quiet:
         yield None
     elif stream.isatty():
@@ -79,9 +95,9 @@ def rate(stream: TextIO, total: Callable[[], int | None], *, quiet: bool = False
         from rich.status import Status
 
         with Status("", console=Console(file=stream)) as status:
-            yield Rate(stream, total, status)
+            yield Rate(stream, total, clock, status)
     else:
-        yield Rate(stream, total)
+        yield Rate(stream, total, clock)
 
 
 def told(tally: Tally) -> str:

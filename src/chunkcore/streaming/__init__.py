@@ -8,7 +8,7 @@ keeps what is done, so that a run that was killed goes on.
 from __future__ import annotations
 
 from chunkcore.streaming.cutting import line_parts
-from chunkcore.streaming.output import ResumableOutput
+from chunkcore.streaming.output import ResumableOutput, beside
 from chunkcore.streaming.parts import cut_place, parts
 from chunkcore.streaming.sources import Piece, Sources
 from chunkcore.streaming.stream import Stream, StreamOptions, Tally, stream_documents, total_bytes
@@ -20,6 +20,7 @@ __all__ = [
     "Stream",
     "StreamOptions",
     "Tally",
+    "beside",
     "cut_place",
     "line_parts",
     "parts",

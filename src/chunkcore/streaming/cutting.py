@@ -21,6 +21,7 @@ from chunkcore.streaming.sources import Piece
 
 __all__ = ["Cut", "Cutter", "line_parts", "piece_documents"]
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # What is wrong with a document, and not with the options, a model or the machine.
 _OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
@@ -189,7 +190,7 @@ def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[
 
 
 def _json(data: dict[str, Any]) -> str:
-    text = json.dumps(data, ensure_ascii=False)
+    text = _encode(data)
     if not text.isascii() and _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
         return json.dumps(data, ensure_ascii=True)
     return text

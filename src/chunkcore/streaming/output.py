@@ -20,7 +20,7 @@ try:
 except ImportError:  # Windows: two runs at one output are not told there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ResumableOutput"]
+__all__ = ["ResumableOutput", "beside", "error_lines"]
 
 _FORMAT = "chunkcore chunk 1"
 PAUSE = 5.0  # seconds between two lines of the journal: what a kill can cost
@@ -55,9 +55,7 @@ class ResumableOutput:
 
     def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
         self.path = Path(os.path.realpath(path))  # a link stays, and the file that it leads to is written
-        self.partial = self.path.with_name(f"{self.path.name}.partial")
-        self.journal = self.path.with_name(f"{self.path.name}.journal")
-        self.errors = self.path.with_name(f"{self.path.name}.errors.jsonl")
+        self.partial, self.journal, self.errors = beside(self.path)
         self.tallies: list[Tally] = []  # what an earlier run had done, at several times
         self._has_kept = False
         self._identity = dict(identity)
@@ -77,6 +75,8 @@ class ResumableOutput:
         lines = [] if fresh else self._lines()
         self._files[self.partial] = _opened(self.partial)
         size = os.fstat(self._files[self.partial].fileno()).st_size
+        if size and not fresh and not self._journal.tell():
+            raise OptionError(f"{self.partial} is there, and no journal tells whose it is: {_ADVICE}")
         kept = [line for line in lines if line.output <= size]
         if lines and not kept:
             raise DataError(f"{self.partial} is shorter than {self.journal.name} says it was: {_ADVICE}")
@@ -189,6 +189,15 @@ class ResumableOutput:
 
 
 _ADVICE = "begin anew with --fresh, or name another output"
+
+
+def beside(path: Path) -> list[Path]:
+    """What is written beside an output while it is made: itself, its journal, and what is left out.
+
+    >>> [each.name for each in beside(Path("out.jsonl"))]
+    ['out.jsonl.partial', 'out.jsonl.journal', 'out.jsonl.errors.jsonl']
+    """
+    return [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "journal", "errors.jsonl")]
 
 
 def error_lines(failures: Iterable[Failure]) -> bytes:
