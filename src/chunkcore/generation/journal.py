@@ -84,6 +84,7 @@ class Journal:
         self._unwritten: list[tuple[str, Failure]] = []
         self._asked: dict[str, int] = {}  # by key, the tokens of the question
         self._spent = Usage()
+        self._end = 0  # of the last whole line
         self._file = None if self.path is None else _opened(self.path)
         if self._file is not None:
             try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
@@ -170,7 +170,7 @@ class OpenAILLM(MeteredLLM):
                     base_url=self.base_url,
                     timeout=self._settings["timeout"],
                     max_retries=int(self._settings["tries"] or 1) - 1,
-                    http_client=bounded_client(openai, self._settings["timeout"]),
+                    http_client=bounded_client(openai, cast("float", self._settings["timeout"])),
                 )
                 if urlsplit(self.base_url).hostname != _OPENAI:
                     # The package reads them from the environment, and would tell them to any endpoint.
