@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 import chunkcore
 from docs.making.site import exported, led, names_of, sections
@@ -49,6 +50,17 @@ def test_links_lead_to_where_things_are_on_the_site(here: str, markdown: str, ex
     assert led(markdown, here) == expected
 
 
+def as_on_github(page: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return f"<article>{MarkdownIt('commonmark').enable('table').render(text)}</article>"
+
+
+def shape(html: str) -> dict[str, int]:
+    """How many items of lists, rows of tables, pictures and headings a page has."""
+    (article,) = re.findall(r"<article.*?</article>", html, flags=re.DOTALL)
+    return {tag: len(re.findall(rf"<{tag}[ >]", article)) for tag in ("li", "tr", "img", "blockquote", "h2", "h3")}
+
+
 @pytest.mark.slow
 def test_the_site_is_built_whole_and_fetches_nothing(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
@@ -69,6 +81,8 @@ def test_the_site_is_built_whole_and_fetches_nothing(tmp_path: Path) -> None:
     assert {page.removeprefix("docs/")[:-3] for page in pages() if page.startswith("docs/")} <= {
         name[:-5] for name in found
     }
+    for page in (page for page in pages() if page.startswith("docs/")):
+        assert shape(found[f"{page.removeprefix('docs/')[:-3]}.html"]) == shape(as_on_github(page)), page
     reference = "".join(text for name, text in found.items() if name.startswith("reference/"))
     assert [name for name in chunkcore.__all__ if f'id="chunkcore.{name}"' not in reference] == []
     assert "&gt;&gt;&gt; " not in re.sub(r"<pre>.*?</pre>", "", reference, flags=re.DOTALL), "a doctest that is no code"

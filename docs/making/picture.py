@@ -122,7 +122,10 @@ def draw_overview(text: str, strips: Sequence[Strip]) -> str:
     ]
     height = top + len(strips) * pitch + 16
     for number, (title, at) in enumerate(_headings(text)):
-        x, y = left + at * scale, top - 12 - 15 * (number % 2)  # two lines in turn: no title is over the next one
+        x, y = (
+            left + at * scale,
+            top - 12 - 15 * ((number + 1) % 2),
+        )  # on two lines in turn: no title meets the next one's
         parts.append(f'<path class="rule" d="M{x:.1f} {y - 11:g}V{height - 14:g}"/>')
         parts.append(f'<text class="quiet small" x="{x + 4:.1f}" y="{y:g}">{escape(title)}</text>')
     for number, strip in enumerate(strips):

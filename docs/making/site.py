@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-__all__ = ["exported", "led", "names_of", "on_config", "on_files", "on_page_markdown", "sections"]
+__all__ = ["deepened", "exported", "led", "names_of", "on_config", "on_files", "on_page_markdown", "sections"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,7 +60,24 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         page.meta["hide"] = ["navigation"]
     if here == "api.md":
         markdown = re.sub(r"^\| `(\w+)`", r"| [`\1`][chunkcore.\1]", markdown, flags=re.MULTILINE)
-    return led(markdown, here)
+    return led(deepened(markdown), here)
+
+
+def deepened(markdown: str) -> str:
+    r"""What goes on under a list's item stands two spaces in, by CommonMark; MkDocs' Markdown asks for four.
+
+    It also asks for a blank line between what so goes on and the next item.
+
+    >>> deepened("- one\n\n  more\n- two\n")
+    '- one\n\n    more\n\n- two\n'
+    """
+    fences = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else _deepened(part) for part in fences)
+
+
+def _deepened(markdown: str) -> str:
+    deeper = re.sub(r"(?m)^  (?=\S)", "    ", markdown)
+    return re.sub(r"(?m)(\n\n(?:    .*\n)+)(?=- )", r"\1\n", deeper)
 
 
 def led(markdown: str, here: str) -> str:
