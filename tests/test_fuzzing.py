@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import strategies
-from tests.fuzzing import running, targets
+from tests.fuzzing import guided, running, targets
 from tests.fuzzing.__main__ import main
 from tests.fuzzing.chunkers import NAMES, chunkers
 from tests.fuzzing.running import LIMIT, play, property_of, rounds
@@ -132,3 +133,21 @@ def test_rounds_are_what_they_say() -> None:
     outcome = play(next(rounds({"spans_are_sets_of_positions": TARGETS["spans_are_sets_of_positions"]}, 3)))
     assert (outcome.target, outcome.texts, outcome.failure) == ("spans_are_sets_of_positions", running.ROUND, "")
     assert Path(running.__file__).name == "running.py"
+
+
+def test_without_atheris_that_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(guided, "find_spec", lambda name: None)
+    assert guided.main(["--seconds", "1"]) == 3
+    assert "atheris is not installed (pip install atheris" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_coverage_leads_to_more_places(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("atheris", reason="atheris is not installed: make fuzz installs it")
+    assert guided.main(["--seconds", "20", "--only", "markdown"]) == 0
+    said = capsys.readouterr().out
+    found = re.search(r"markdown_blocks_cover_the_text: ([\d,]+) cases, .* reached: ([\d,]+) to ([\d,]+)", said)
+    assert found
+    cases, before, after = (int(each.replace(",", "")) for each in found.groups())
+    assert cases > 0
+    assert after >= before > 100
