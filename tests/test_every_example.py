@@ -113,7 +113,7 @@ def read(words: list[str]) -> None:
 def check_module(words: list[str]) -> None:
     """A module of the repository is there, and its file knows the options."""
     module, *rest = words
-    if not module.startswith(("integration_tests", "docs", "chunkcore")):
+    if not module.startswith(("chunkcore", "docs", "integration_tests", "tests")):
         assert module in ("http.server", "pytest", "spacy"), module
         return
     spec = find_spec(module)

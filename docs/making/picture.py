@@ -234,7 +234,7 @@ def _ticks(rows: Sequence[tuple[int, int]], bands: Sequence[Band]) -> Iterator[s
             )
         for segment in band.chunks[0].segments[1:]:
             row, x = _place(rows, min(span.start for span in segment))
-            yield f'<path class="e{band.colour} dotted" d="M{x:g} {TOP + row * ROW - 1:g}v{BAND + 2:g}"/>'
+            yield f'<path class="e{band.colour} dotted" d="M{x - 2:g} {TOP + row * ROW - 1:g}v{BAND + 2:g}"/>'
 
 
 def _place(rows: Sequence[tuple[int, int]], at: int) -> tuple[int, float]:
@@ -304,8 +304,8 @@ text {{ font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans M
 .quiet {{ font-family: system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif }}
 .small {{ font-size: 11px }}
 .number {{ font: 600 11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; text-anchor: middle }}
-.dotted {{ stroke-dasharray: 2 2; stroke-width: 1.5 }}
 path {{ stroke-width: 2; fill: none }}
+.dotted {{ stroke-dasharray: 3 2; stroke-width: 3 }}
 .paper, .rule {{ stroke-width: 1 }}
 {_style(LIGHT)}
 @media (prefers-color-scheme: dark) {{

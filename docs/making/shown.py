@@ -156,7 +156,7 @@ SHOWN = {
         "llm_semantic:piece_size=30",
         "the Chroma report (2024)",
         "The model named the pieces after which to split.",
-        ('{"split_after": [3, 6, 10, 14]}',),
+        ('{"split_after": [2, 5, 9, 13]}',),
     ),
     "lumber": Shown(
         "lumber:window=120",
