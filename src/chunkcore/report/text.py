@@ -21,7 +21,9 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _REORDERING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\U000e0000-\U000e007f]")
 _SPACE = re.compile(r"[ \t\r\n]+")
 # A spreadsheet takes a cell that begins so for a formula. Full-width forms are folded to these by some of them.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_SIGN = "[\\s\u200b-\u200f\u2060\ufeff]{0,99}[=+\\-@\uff1d\uff0b\uff0d\uff20]"
+# Where it parts cells by semicolons or tabs, our quotes mean nothing to it, and a cell begins after each of them.
+_FORMULA = re.compile(f"^(?=[\t\r\n]|{_SIGN})|(?<=[;\t\r\n])(?={_SIGN})")
 # Only what means something inside a line; an underscore between letters does not.
 _MARKDOWN = re.compile(r"([\\`*\[\]|~$]|(?<!\w)_|_(?!\w))")
 
@@ -64,13 +66,12 @@ def markdown_cell(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """`text` with an apostrophe before it where a spreadsheet would take it for a formula.
+    """`text` with an apostrophe wherever a spreadsheet would take what follows for a formula.
 
-    >>> csv_cell("=HYPERLINK(1)"), csv_cell("a = b")
-    ("'=HYPERLINK(1)", 'a = b')
+    >>> csv_cell("=HYPERLINK(1)"), csv_cell("a = b"), csv_cell("a;=1")
+    ("'=HYPERLINK(1)", 'a = b', "a;'=1")
     """
-    text = page_text(text)
-    return f"'{text}" if text.lstrip(" \ufeff\u200b\u00a0").startswith(_FORMULA) else text
+    return _FORMULA.sub("'", page_text(text))
 
 
 def script_json(value: Any) -> str:

@@ -1,0 +1,187 @@
+"""What commands print: no text of somebody else's steers the terminal, and no cell begins a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import chunkcore.models
+from chunkcore.cli import main
+from chunkcore.cli.progress import reporting
+from chunkcore.report.markdown import markdown_report
+from chunkcore.report.records import question_csv, score_csv
+from chunkcore.report.text import csv_cell
+from tests.fakes import FakeEmbedder
+from tests.report_data import study
+
+# Colours, a title, a link, a cursor's place, the same by C1 controls, an override, a return that overwrites, a bell.
+STEER = "a\x1b[31m\x1b]0;b\x07\x1b]8;;https:127\x1b\\c\x1b]8;;\x07\x1b[2J\x9b31m\x9d0;d\x9c\u202ee\u2066f\rg\x08\x7f"
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / f"docs {STEER}"
+    folder.mkdir()
+    text = "\n\n".join(f"The fox naps for the time {n} under the lid {STEER}.\n\nThe dog runs." for n in range(9))
+    (folder / f"fox {STEER}.md").write_text(text, "utf-8")
+    (folder / f"picture {STEER}.png").write_bytes(b"\x89PNG\x00\xff")
+    return folder
+
+
+@pytest.fixture
+def questions(docs: Path, tmp_path: Path) -> Path:
+    rows = [
+        {
+            "id": f"q{n} {STEER}",
+            "question": f"Which {STEER} {n}?",
+            "evidence": [f"for the time {n} under the lid {STEER}"],
+        }
+        for n in range(3)
+    ]
+    rows += [{"id": f"lost {STEER}", "question": f"Where {STEER}?", "evidence": [f"nowhere {STEER} at all"]}]
+    rows += [{"id": f"none {STEER}", "question": f"Who {STEER}?", "evidence": []}]
+    path = tmp_path / f"questions {STEER}.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+
+
+def spec(option: str) -> str:
+    return f"recursive:size=50,separators=[{json.dumps(STEER)}],{option}"
+
+
+COMMANDS = {
+    "chunk": ["chunk", "{docs}", "-o", "{out}/chunks.jsonl"],
+    "chunk dry": ["chunk", "{docs}", "--dry-run"],
+    "no such file": ["chunk", "{docs}/none"],
+    "no such strategy": ["chunk", "{docs}", "--strategy", STEER],
+    "no such option": ["chunk", "{docs}", "--strategy", f"recursive:{STEER}=1"],
+    "no such value": ["chunk", "{docs}", "--strategy", f"recursive:size={STEER}"],
+    "a pattern": ["chunk", "{docs}", "--strategy", f'recursive:regex=true,separators=["({STEER}"]'.replace("\\", "")],
+    "no such command": [STEER],
+    "no such flag": ["chunk", f"--{STEER}"],
+    "a number": ["compare", "--seed", STEER],
+    "compare": ["compare", "{given}", "-s", spec("overlap=0"), "-s", spec("overlap=9"), "-o", "{out}/report"],
+    "compare dry": ["compare", "{given}", "-s", spec("overlap=0"), "--dry-run"],
+    "save runs": ["compare", "{given}", "-s", spec("overlap=0"), "--save-runs", "{out}/runs", "-o", "{out}/report"],
+    "no such measure": ["compare", "{given}", "--measure", STEER, "-o", "{out}/report"],
+    "sweep": ["sweep", "{given}", "-s", f"recursive:size={{20,50}},separators=[{json.dumps(STEER)}]", "-o", "{out}/s"],
+    "validate": ["validate", "{given}", "--embedder", "none"],
+    "validate json": ["validate", "{given}", "--embedder", "none", "--json"],
+    "verify": ["datasets", "verify", "{docs}", "--questions", "{questions}"],
+    "no such data set": ["datasets", "path", STEER],
+    "stitch": ["stitch", "{given}", "-o", "{out}/stitched"],
+    "score": ["score", "{given}", "{docs}/none.jsonl", "-o", "{out}/scored"],
+    "a model": ["compare", "{given}", "--embedder", STEER, "-o", "{out}/report"],
+    "no model": ["generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}", "-o", "{out}/g.jsonl"],
+}
+
+DONE = ("chunk", "chunk dry", "compare", "compare dry", "sweep", "stitch", "a model")
+CODES = {**dict.fromkeys(DONE, 0), **dict.fromkeys(("validate", "validate json", "verify"), 1)}
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+@pytest.mark.filterwarnings("always")
+def test_no_command_prints_what_steers(
+    name: str, docs: Path, questions: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments: list[str] = []
+    for each in COMMANDS[name]:
+        if each == "{given}":
+            arguments += ["--docs", str(docs), "--questions", str(questions)]
+        else:
+            arguments.append(
+                each.replace("{docs}", str(docs))
+                .replace("{questions}", str(questions))
+                .replace("{out}", str(tmp_path / "out"))
+            )
+    if name in ("compare", "save runs", "sweep"):
+        arguments += ["--no-cache", "--resamples", "100"]
+    code = main(arguments)
+    out, err = capfd.readouterr()
+    assert code == CODES.get(name, 2), err
+    assert "Traceback" not in err
+    assert [line for line in (out + err).split("\n") if CONTROLS.search(line)] == []
+    assert out + err
+
+
+def test_progress_steers_neither_a_log_nor_a_terminal() -> None:
+    log = io.StringIO()
+    with reporting(log) as progress:
+        progress(f"[bold]{STEER}[/nothing]", 1, 2)
+    assert not CONTROLS.search(log.getvalue())
+
+    reader, writer = pty.openpty()
+    with os.fdopen(writer, "w", encoding="utf-8") as terminal:
+        with reporting(terminal) as progress:
+            progress(f"[bold]{STEER}[/nothing]", 1, 2)
+        shown = os.read(reader, 100_000).decode("utf-8", "replace")
+    os.close(reader)
+    assert "[bold]a␛[31m" in shown
+    assert not re.search("\x1b\\[31m|\x1b\\]|[\x80-\x9f]|\u202e", shown)
+
+
+def test_a_warning_and_an_error_of_a_real_process_steer_nothing(docs: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "chunkcore", "chunk", str(docs), str(tmp_path / f"none {STEER}")]
+    ran = subprocess.run(command, capture_output=True, timeout=120)
+    assert ran.returncode == 2
+    assert ran.stderr
+    assert not CONTROLS.search(ran.stderr.decode("utf-8"))
+
+
+# ---- tables that other programs open
+
+FORMULAS = (
+    "=1+1",
+    "+1",
+    "-1",
+    "@A1",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " \u3000=1",
+    "\u2009+1",
+    "\u200e=1",
+    "\u2060@a",
+    "\uff1d1",
+)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_begins_a_formula_whatever_stands_before_it(text: str) -> None:
+    assert csv_cell(text).startswith("'")
+
+
+def test_no_cell_begins_a_formula_where_semicolons_or_tabs_part_cells() -> None:
+    bad = "a;=1\t=1"
+    made = study(names=(f"{bad} 1", f"{bad} 2"), texts=(bad,), collections=(bad, "b"))
+    for text in (score_csv(made), question_csv(made)):
+        assert "a;'=1" in text
+        for separator in ",;\t":
+            for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+                assert not any(re.match(r"\s*[=+@]|-[^0-9]", cell.lstrip('"')) for cell in row), row
+
+
+def test_a_markdown_table_keeps_its_cells_and_its_reader_runs_nothing() -> None:
+    bad = "a|b\n| c <img src=x onerror=run()> [d](javascript:run()) ![e](http://127.0.0.1) `f` \x1b[31m"
+    text = markdown_report(study(names=(f"{bad} 1", f"{bad} 2"), texts=(bad,), collections=(bad, "b")))
+    assert "<img" not in text
+    assert "\x1b" not in text
+    assert not re.search(r"(?<!\\)\]\(", text)
+    tables = [line for line in text.split("\n") if line.startswith("|")]
+    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in tables]
+    assert all(width == widths[number - 1] for number, width in enumerate(widths) if "---" in tables[number])
