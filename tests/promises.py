@@ -9,12 +9,12 @@ from chunkcore.errors import SizeError
 __all__ = ["check_promises", "check_spans", "chunks_of", "lost"]
 
 
-def check_promises(chunker: Chunker, text: str) -> list[Chunk] | None:
-    """Hold a strategy to its promises for a text; the chunks, or None where one grapheme is over the maximum."""
-    chunks = chunks_of(chunker, text)
+def check_promises(chunker: Chunker, text: str, name: str = "d") -> list[Chunk] | None:
+    """Hold a strategy to its promises for a document; the chunks, or None where one grapheme is over the maximum."""
+    chunks = chunks_of(chunker, text, name)
     if chunks is None:
         return None
-    check_spans(chunker, text, chunks)
+    check_spans(chunker, text, chunks, name)
     if not _drops_markup(chunker):
         # "drop" loses what it drops, on purpose; the tests only drop white space.
         assert lost(text, chunks) == ""
@@ -23,24 +23,24 @@ def check_promises(chunker: Chunker, text: str) -> list[Chunk] | None:
     return chunks
 
 
-def chunks_of(chunker: Chunker, text: str) -> list[Chunk] | None:
+def chunks_of(chunker: Chunker, text: str, name: str = "d") -> list[Chunk] | None:
     """The chunks; None where one grapheme is over a maximum that is promised."""
     try:
-        return chunker.chunk(Document("d", text))
+        return chunker.chunk(Document(name, text))
     except SizeError:
         if chunker.hard_maximum is None and getattr(chunker, "max_segment", None) is None:
             raise
         return None
 
 
-def check_spans(chunker: Chunker, text: str, chunks: list[Chunk]) -> None:
+def check_spans(chunker: Chunker, text: str, chunks: list[Chunk], name: str = "d") -> None:
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     for chunk in chunks:
         assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
         if not chunk.derived:
             assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
         assert chunk.token_count == chunker.token_counter.count(chunk.text)
-        assert chunk.document_id == "d"
+        assert chunk.document_id == name
     starts = [chunk.start for chunk in chunks]
     assert starts == sorted(starts)
     mirrors_overlap = getattr(chunker, "overlap", 0) and chunker.name == "recursive" and chunker.hard_maximum is None

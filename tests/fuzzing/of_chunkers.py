@@ -18,11 +18,13 @@ from tests.promises import check_promises, chunks_of
 # Strategies that take a language model or a clustering through each text take ten times as long as the others.
 SLOW = ("agentic", "contextual", "dbscan", "llm_semantic", "lumber", "propositions")
 
+_names = st.sampled_from(["d", "a.md", "b.html", "c.py", "d.rs", "e.tsx", "f.go", "Ünïcode/文書.txt"])
 
-@target(share=10, texts=6, chunker=chunkers(without=SLOW), text=texts())
-def chunks_keep_their_promises(chunker: Chunker, text: str) -> None:
-    """Exact, in bounds, in order, nothing lost, none over the maximum."""
-    check_promises(chunker, text)
+
+@target(share=10, texts=6, chunker=chunkers(without=SLOW), text=texts(), name=_names)
+def chunks_keep_their_promises(chunker: Chunker, text: str, name: str) -> None:
+    """Exact, in bounds, in order, nothing lost, none over the maximum; whatever the document's name says that it is."""
+    check_promises(chunker, text, name)
 
 
 @target(share=0.6, texts=3, chunker=chunkers(SLOW), text=texts(80))
