@@ -14,7 +14,7 @@ from chunkcore.evaluation.approximation import SearchRecall
 from chunkcore.index.multi_vector import first_of_each
 from chunkcore.index.search import Best, Indices, Rows, cosines, top_k, unit
 from chunkcore.index.vector_file import SelectedRows
-from chunkcore.lazy import blocks
+from chunkcore.lazy import BLOCK
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.retrieval.base import Search, register_search
 from chunkcore.retrieval.pool import Pool
@@ -93,11 +93,9 @@ class _ByGraph:
             expansion_add=options.build,
             expansion_search=options.depth,
         )
-        rows = np.arange(len(vectors))
-        for some in blocks(range(len(vectors))):
-            if some:
-                keys = rows[some.start : some.stop]
-                self._graph.add(keys, unit(vectors[some.start : some.stop]), threads=options.threads)
+        for start in range(0, len(vectors), BLOCK):
+            block = unit(vectors[start : start + BLOCK])
+            self._graph.add(np.arange(start, start + len(block)), block, threads=options.threads)
 
     def search(self, queries: Sequence[str], k: int) -> Ranked:
         asked = self._pool.query_vectors(queries)

@@ -79,14 +79,14 @@ class _Kept(NamedTuple):
     """A shard's vectors in a file."""
 
     start: int
-    count: int
+    size: int
     dimensions: int
     path: str
 
     def load(self) -> VectorFile:
         rows = VectorFile(self.path, self.dimensions)
-        if len(rows) != self.count:
-            raise DataError(f"{self.path} holds {len(rows)} vectors, {self.count} were written: it has been changed")
+        if len(rows) != self.size:
+            raise DataError(f"{self.path} holds {len(rows)} vectors, {self.size} were written: it has been changed")
         return rows
 
 
