@@ -21,6 +21,7 @@ RUN: dict[str, set[str]] = {
     "docs/llm.md": set(),
     "docs/protocols.md": {"any model"},
     "docs/retrievers.md": {"bm25s"},
+    "docs/scale.md": {"ray"},
     "docs/segmentation.md": set(),
     "docs/statistics.md": {"bm25s", "reports"},
     "docs/tuning.md": {"any model", "optuna"},
