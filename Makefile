@@ -30,10 +30,11 @@ test-integration: $(VENV)/ready
 	$(BIN)/pip install --quiet --no-deps "faiss-haystack>=3.0"
 	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest $(TESTS)
 
-# Ray, Spark, Daft and DuckDB hold other versions of some packages than the tests do: an environment of their own.
+# Ray, Spark, Daft and DuckDB hold other versions of some packages than the tests do: an environment of their own, and
+# a process for each.
 ENGINES := $(VENV)/engines
 test-engines: $(ENGINES)/ready
-	$(ENGINES)/bin/python -m pytest integration_tests/engines
+	@for file in integration_tests/engines/test_*.py; do $(ENGINES)/bin/python -m pytest $$file || exit 1; done
 
 $(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
 	@test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)

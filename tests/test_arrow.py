@@ -465,6 +465,7 @@ def test_a_model_that_is_not_on_this_machine_is_no_document_s_error() -> None:
     for chunker in (
         ArrowChunker(SMALL, embedder="/no/such/folder", dimensions=8),
         ArrowChunker("cluster_semantic:embedder=/no/such/folder"),
+        ArrowChunker("recursive:counter=hf:/no/such/folder"),
     ):
         with pytest.raises(OptionError, match="/no/such/folder"):
             chunker(batch({"id": "a", "text": "Tea."}))

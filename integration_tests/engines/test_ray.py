@@ -39,7 +39,6 @@ def made(dataset: Any) -> Any:
 def test_two_actors_make_the_bytes_of_one_process(tmp_path: Path, blocks: int, batch_size: int) -> None:
     dataset = ray.data.read_parquet(str(write_documents(tmp_path / "documents"))).repartition(blocks)
     found = made(ray_chunks(dataset, CHUNKER, actors=2, batch_size=batch_size, num_cpus=0.5))
-    assert found["error"].drop_null().to_pylist()
     assert canonical(found) == expected()
 
 

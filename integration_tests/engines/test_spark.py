@@ -44,7 +44,6 @@ def session() -> Iterator[Any]:
 def test_two_workers_make_the_bytes_of_one_process(session: Any, tmp_path: Path, partitions: int) -> None:
     frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).repartition(partitions)
     found = spark_chunks(frame, CHUNKER).toArrow()
-    assert found["error"].drop_null().to_pylist()
     assert canonical(found) == expected()
 
 

@@ -174,8 +174,7 @@ class ArrowChunker:
                 f"expected a pyarrow.RecordBatch or a pyarrow.Table, got {type(batch).__name__}; in Ray Data give "
                 "batch_format='pyarrow'"
             )
-        # What is wrong with the configuration on this machine is no document's error: it is raised here.
-        _ = self._vectorizer, self._strategy.fingerprint
+        _ = self._loaded
         columns = Columns(
             id=self.id_column, text=self.text_column, metadata=self.metadata_column, longest=self.max_characters
         )
@@ -206,6 +205,11 @@ class ArrowChunker:
     def _strategy(self) -> Chunker:
         assert isinstance(self.chunker, Chunker)
         return self.chunker
+
+    @cached_property
+    def _loaded(self) -> None:
+        """Load what the configuration names: that it is not to be had on this machine is no document's error."""
+        _ = self._vectorizer, self._strategy.fingerprint, self._strategy.token_counter.count("a")
 
     @cached_property
     def _vectorizer(self) -> Vectorizer | None:
