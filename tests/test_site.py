@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import chunkcore
-from docs.making.site import exported, led, names_of, sections
+from docs.making.site import adapters, exported, led, names_of, sections
 from tests.pages import ROOT, pages
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -24,6 +24,13 @@ def test_every_public_name_is_in_the_reference_once() -> None:
 
 
 def test_an_adapter_s_names_are_read_without_its_framework() -> None:
+    assert [title for title, _ in adapters()][:4] == [
+        "chunkadapters.langchain",
+        "chunkadapters.llamaindex",
+        "chunkadapters.haystack",
+        "chunkadapters.arrow",
+    ]
+    assert all(exported(title) for title, _ in adapters())
     assert {"ChunkcoreTextSplitter", "evaluate_retriever"} <= set(exported("chunkadapters.langchain"))
     assert "ChunkcoreDocumentSplitter" in exported("chunkadapters.haystack")
 

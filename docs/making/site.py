@@ -13,13 +13,23 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-__all__ = ["deepened", "exported", "led", "names_of", "on_config", "on_files", "on_page_markdown", "sections"]
+__all__ = [
+    "adapters",
+    "deepened",
+    "exported",
+    "led",
+    "names_of",
+    "on_config",
+    "on_files",
+    "on_page_markdown",
+    "sections",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 # Pages that stand elsewhere, by where they are on the site.
 ELSEWHERE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
-ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow")
+FRAMEWORKS = ("langchain", "llamaindex", "haystack")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -117,24 +127,21 @@ def names_of(section: str) -> list[str]:
 
 
 def adapters() -> list[tuple[str, str]]:
-    """The modules of `chunkadapters` that are there, and where their reference is."""
-    return [(f"chunkadapters.{name}", f"reference/{name}.md") for name in ADAPTERS if _source(name) is not None]
+    """The modules of `chunkadapters`, the frameworks' first, and where their reference is."""
+    modules = {path.stem for path in (ROOT / "src" / "chunkadapters").iterdir() if path.suffix in ("", ".py")}
+    others = sorted(name for name in modules - {*FRAMEWORKS} if not name.startswith("_"))
+    return [(f"chunkadapters.{name}", f"reference/{name}.md") for name in (*FRAMEWORKS, *others)]
 
 
 def exported(module: str) -> list[str]:
-    """A module's `__all__`, without importing it."""
-    source = _source(module.rpartition(".")[2])
-    assert source is not None
+    """The `__all__` of a module of `chunkadapters`, without importing it."""
+    place = ROOT / "src" / module.replace(".", "/")
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)
             return names
     raise LookupError(f"{module} has no __all__")
-
-
-def _source(adapter: str) -> Path | None:
-    folder = ROOT / "src" / "chunkadapters"
-    return next((path for path in (folder / adapter / "__init__.py", folder / f"{adapter}.py") if path.exists()), None)
 
 
 def _reference(title: str, module: str, names: list[str]) -> str:
