@@ -82,6 +82,41 @@ def test_so_do_many_of_them_many_times(tmp_path):
     begin_together(tmp_path, 8, 1000)
 
 
+@needs_fork
+def test_a_forked_process_keeps_its_own_hold_of_the_file(tmp_path):
+    """Else the last other process to close the file removes the log that the forked one goes on writing to."""
+    path = tmp_path / "cache.sqlite"
+    first = EmbeddingCache(path)
+    first.store("m", [text_key("a")], ONE)
+    begun, closed = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        first.store("m", [text_key("b")], ONE)
+        os.write(begun[1], b"!")
+        os.read(closed[0], 1)
+        first.store("m", [text_key("c")], ONE)
+        first.close()
+        os._exit(0)
+    os.read(begun[0], 1)
+    assert first.fetch("m", [text_key("b")])[0].all()  # on this side, too, it is opened again
+    first.close()
+    os.write(closed[1], b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    with EmbeddingCache(path) as again:
+        assert again.fetch("m", [text_key(each) for each in "abc"])[0].tolist() == [True] * 3
+
+
+@needs_fork
+def test_what_is_in_memory_alone_survives_a_fork_here_and_stays_behind_there():
+    cache = EmbeddingCache()
+    cache.store("m", [text_key("a")], ONE)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(cache.fetch("m", [text_key("a")])[0].any()))
+    assert os.waitpid(child, 0)[1] == 0
+    assert cache.fetch("m", [text_key("a")])[0].all()
+
+
 def test_opening_a_file_twice_keeps_it_from_being_taken_apart_by_another_process(tmp_path):
     """POSIX takes a process's locks on a file away when it closes the file anywhere, be it only after a look at it.
 

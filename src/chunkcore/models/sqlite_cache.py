@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -73,11 +74,12 @@ class SqliteCache:
         self._disk: sqlite3.Connection | None = None
         self._memory: sqlite3.Connection | None = None
         self._open()
+        _alive.add(self)
 
     def __len__(self) -> int:
         """How much is kept, of all models."""
         with self._lock:
-            self._reopen_after_fork()
+            self._reopen()
             disk = self._on_disk(self._count) or 0
             return disk + (self._count(self._memory) if self._memory is not None else 0)
 
@@ -104,7 +106,7 @@ class SqliteCache:
     ) -> dict[bytes, T]:
         """What `select` finds of the keys on disk, and of the others in memory."""
         with self._lock:
-            self._reopen_after_fork()
+            self._reopen()
             rows = self._on_disk(lambda disk: select(disk, keys)) or {}
             missing = [key for key in keys if key not in rows]
             if missing and self._memory is not None:
@@ -114,7 +116,7 @@ class SqliteCache:
     def _keep(self, insert: Callable[[sqlite3.Connection], bool]) -> None:
         """Do what `insert` does on disk, or in memory where that cannot be."""
         with self._lock:
-            self._reopen_after_fork()
+            self._reopen()
             if self._on_disk(insert, writes=True) is None:
                 if self._memory is None:
                     self._memory = self._connect(_MEMORY)
@@ -126,11 +128,16 @@ class SqliteCache:
 
     def _open(self) -> None:
         self._process = os.getpid()
-        self._writable = True
-        self._disk = None
         self._memory = None
         if self.path is None:
             self._memory = self._connect(_MEMORY)
+        self._open_disk()
+
+    def _open_disk(self) -> None:
+        self._let_go = False
+        self._writable = True
+        self._disk = None
+        if self.path is None:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,12 +152,31 @@ class SqliteCache:
                 "file, or delete this one if it is a cache that was damaged"
             ) from error
 
-    def _reopen_after_fork(self) -> None:
-        # SQLite's connections must not be used, or even closed, on the other side of a fork.
+    def _reopen(self) -> None:
         if self._process != os.getpid():
             if self._process != -1:
+                # SQLite's connections must not be used, or even closed, on the other side of a fork.
                 _abandoned.extend([self._disk, self._memory])
             self._open()
+        elif self._let_go:
+            self._open_disk()
+
+    def before_fork(self) -> None:
+        """Let go of the file until the cache is used again, and let nobody use it before `after_fork`.
+
+        SQLite remembers in the process which files it has locked. A child that is forked meanwhile inherits that
+        memory, but none of the locks: it would take none, and what it writes could be removed by another process.
+        """
+        self._lock.acquire()
+        if self._disk is not None:
+            with suppress(sqlite3.Error):
+                self._disk.close()
+            self._disk = None
+            self._let_go = True
+
+    def after_fork(self) -> None:
+        """On both sides: the cache may be used."""
+        self._lock.release()
 
     def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
         try:
@@ -297,6 +323,27 @@ class SqliteCache:
 
 
 _abandoned: list[Any] = []
+_alive: weakref.WeakSet[SqliteCache] = weakref.WeakSet()
+_forking: list[SqliteCache] = []
+_one_fork = threading.Lock()
+
+
+def _before_fork() -> None:
+    _one_fork.acquire()
+    _forking[:] = _alive
+    for cache in _forking:
+        cache.before_fork()
+
+
+def _after_fork() -> None:
+    for cache in _forking:
+        cache.after_fork()
+    _forking.clear()
+    _one_fork.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _is_damage(error: Exception) -> bool:
