@@ -67,12 +67,14 @@ def regular_files(root: Path) -> Iterator[Path]:
 
     Hidden ones are passed over, and links to folders, which may lead around in a circle.
     """
-    if root.is_file():
-        yield root
-    elif root.is_dir():
-        for each in sorted(root.iterdir()):
-            if not each.name.startswith(".") and not (each.is_symlink() and each.is_dir()):
-                yield from regular_files(each)
+    waiting = [root]
+    while waiting:
+        place = waiting.pop()
+        if place.is_file():
+            yield place
+        elif place.is_dir():
+            inside = [each for each in place.iterdir() if not each.name.startswith(".")]
+            waiting += sorted((each for each in inside if not (each.is_symlink() and each.is_dir())), reverse=True)
 
 
 def begins_with(root: Path, mark: bytes) -> bool:

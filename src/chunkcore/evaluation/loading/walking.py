@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -57,13 +58,23 @@ class FolderWalk:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{folder}{entry.name}/")
-                    elif entry.is_file():
+                    elif _is_file(entry):
                         files.add(entry.name)
         except OSError as error:
             self._on_error(self.root / folder, error)
         written = set(written_names(files))
         self.written.extend(self.root / folder / name for name in sorted(written))
         return iter(sorted([*folders, *(folder + name for name in files - written)], key=as_utf8))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a file or leads to one; a link to itself leads nowhere."""
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return False
 
 
 def as_utf8(name: str) -> str:

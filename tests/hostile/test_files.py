@@ -1,0 +1,169 @@
+"""Archives, folders, names and links that try to lead elsewhere, or never to end."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chunkcore.cli import main
+from chunkcore.cli.saving import save_runs
+from chunkcore.datasets.archive import unzip
+from chunkcore.datasets.public import PublicDataset, fetch_dataset
+from chunkcore.document import Document, Span
+from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.loading.documents import load_documents
+from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.scoring import evaluate
+
+
+def entry(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:
+    made = zipfile.ZipInfo("x")
+    made.filename, made.external_attr = name, (kind | 0o777) << 16
+    return made
+
+
+def packed(*members: tuple[zipfile.ZipInfo, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for info, data in members:
+            archive.writestr(info, data)
+    return buffer.getvalue()
+
+
+OUTSIDE = (
+    "../out",
+    "a/../../out",
+    "/out",
+    "//out",
+    "..\\out",
+    "a\\..\\..\\out",
+    "C:\\out",
+    "C:out",
+    "\\\\host\\out",
+    "..",
+)
+KINDS = (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK)
+
+
+@pytest.mark.parametrize("member", [*(entry(name) for name in OUTSIDE), *(entry("a", kind) for kind in KINDS)])
+def test_an_archive_writes_files_into_its_folder_and_nothing_else(member: zipfile.ZipInfo, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(packed((member, b"/etc/passwd")))
+    (tmp_path / "in").mkdir()
+    with pytest.raises(DataError, match=r"lead out of its folder|is no plain file"):
+        unzip(tmp_path / "a.zip", tmp_path / "in")
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["a.zip", "in"]
+
+
+def test_an_archive_with_very_many_files_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chunkcore.datasets.archive._FILES", 10)
+    (tmp_path / "a.zip").write_bytes(packed(*((entry(str(n)), b"") for n in range(11))))
+    (tmp_path / "in").mkdir()
+    with pytest.raises(DataError, match="has 11 files, over 10"):
+        unzip(tmp_path / "a.zip", tmp_path / "in")
+
+
+def test_an_archive_in_an_archive_stays_packed(tmp_path: Path) -> None:
+    inner = packed((entry("bomb"), bytes(1024**2)))
+    (tmp_path / "a.zip").write_bytes(packed((entry("b.zip"), inner)))
+    (tmp_path / "in").mkdir()
+    unzip(tmp_path / "a.zip", tmp_path / "in")
+    assert (tmp_path / "in" / "b.zip").read_bytes() == inner
+
+
+@pytest.mark.parametrize("name", ["../out", "/out", "a/b", "..", ""])
+def test_a_collection_is_fetched_by_a_name_that_is_listed(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ChunkcoreError, match="no collection called"):
+        fetch_dataset(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/a", "file:///etc/passwd", "ftp://127.0.0.1/a", "//127.0.0.1/a", "a"])
+def test_nothing_is_fetched_but_over_tls(url: str, tmp_path: Path) -> None:
+    known = {"x": PublicDataset(name="x", layout="squad", files=((url, f"sha256:{'0' * 64}"),))}
+    with pytest.raises(DataError, match="is no https address"):
+        fetch_dataset("x", tmp_path, known=known)
+
+
+NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
+
+
+def test_a_systems_name_is_never_a_path(tmp_path: Path) -> None:
+    benchmark = Benchmark(
+        "../b", [Document("../../d", "One fox.")], [Query("q", "?", (Evidence("../../d", Span(0, 3)),))]
+    )
+    piece = Retrieved("../../d", (Span(0, 3),), id="../c")
+    runs = [Run(name, {"q": [piece]}, [piece]) for name in NAMES]
+    folder = tmp_path / "deep" / "runs"
+    written = save_runs([evaluate(benchmark, run, ["Recall@1"]) for run in runs], benchmark, folder)
+    assert len(written) == 3 * len(NAMES)
+    assert {each.resolve().parent for each in written} == {folder.resolve()}
+    assert {each for each in tmp_path.rglob("*") if each.is_file()} == set(written)
+
+
+def test_folders_that_lead_around_and_files_that_never_end_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "fox.txt").write_text("The fox naps.")
+    (tmp_path / "a" / "round").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "a" / "self").symlink_to("self")
+    (tmp_path / "a" / "gone").symlink_to("nowhere")
+    (tmp_path / "a" / "zero").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "a" / "pipe")
+    assert [document.id for document in load_documents(tmp_path)] == ["a/fox.txt"]
+    output = tmp_path / "chunks.jsonl"
+    assert main(["chunk", str(tmp_path / "a"), "-o", str(output)]) == 0
+    assert output.read_text().count("\n") == 1
+
+
+@pytest.fixture
+def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In a folder with a file that 1,500 folders are around."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(1500):
+        Path("d").mkdir()
+        os.chdir("d")
+    Path("fox.txt").write_text("The fox naps.")
+    os.chdir(tmp_path)
+    yield
+    os.chdir(tmp_path / "/".join(["d"] * 1500))
+    Path("fox.txt").unlink()
+    for _ in range(1500):  # shutil.rmtree would call itself for each
+        os.chdir("..")
+        Path("d").rmdir()
+
+
+def test_folders_in_folders_by_the_thousand(tmp_path: Path, deep: None) -> None:
+    found = load_documents(Path())
+    assert [document.text for document in found] == ["The fox naps."]
+    with pytest.raises(ChunkcoreError):
+        load_benchmark(Path())
+    assert main(["chunk", "d", "-o", str(tmp_path / "chunks.jsonl")]) == 0
+
+
+def test_numbers_of_documents_are_not_believed(tmp_path: Path) -> None:
+    """Spans of a file of chunks, however large, take no memory before they are checked."""
+    benchmark = Benchmark("b", [Document("d", "One fox.")], [Query("q", "?", (Evidence("d", Span(0, 3)),))])
+    from chunkcore.evaluation.pool_files import read_pool
+
+    for spans in (
+        "[[0, 99999999999999999999]]",
+        "[[-1, 2]]",
+        "[[3, 2]]",
+        "[[0, 1e300]]",
+        "[[0]]",
+        '[["0", "1"]]',
+        "[0]",
+    ):
+        file = tmp_path / "c.jsonl"
+        file.write_text(f'{{"id": "c", "document_id": "d", "spans": {spans}}}\n')
+        with pytest.raises(DataError, match="line 1"):
+            read_pool(file, benchmark)
+    assert np.iinfo(np.int64).max < 99999999999999999999
