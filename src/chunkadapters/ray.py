@@ -46,12 +46,17 @@ class RayMap:
         held = ray.put(function)
         task = ray.remote(**self.options)(_call) if self.options else ray.remote(_call)
         waiting: list[Any] = []
-        for item in items:
-            if len(waiting) == self.in_flight:
+        try:
+            for item in items:
+                if len(waiting) == self.in_flight:
+                    yield ray.get(_first_done(ray, waiting))
+                waiting.append(task.remote(held, item))
+            while waiting:
                 yield ray.get(_first_done(ray, waiting))
-            waiting.append(task.remote(held, item))
-        while waiting:
-            yield ray.get(_first_done(ray, waiting))
+        finally:
+            # After an error, or where no more answers are asked for.
+            for each in waiting:
+                ray.cancel(each)
 
 
 def _first_done(ray: Any, waiting: list[Any]) -> Any:

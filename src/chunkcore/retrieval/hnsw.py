@@ -38,7 +38,7 @@ class HNSW(Search):
     Attributes:
         m: neighbours that a vector is linked to; the paper's M.
         build: how many candidates are looked at for them; the paper's efConstruction.
-        depth: how many candidates are looked at in a search, at least as many as are wanted; the paper's ef.
+        depth: how many candidates are looked at in a search, at least twice as many as are wanted; the paper's ef.
         precision: of the numbers in the graph.
         checked: questions that are also asked exactly.
         threads: that build the graph. With one the graph is the same in every run; with more it is built faster, and
