@@ -5,7 +5,7 @@
 Imports nothing of this project's checkout. Each extra has one promise below. Where the packages of an extra are there,
 its promise must hold; where they are not, it must end in a `MissingExtraError` that names the extra. Warnings are
 errors, but for those of other people's packages that are listed here. Sizes are in words, since the files of
-tiktoken's encodings would have to be fetched.
+tiktoken's encodings would have to be fetched; `tune` needs them.
 """
 
 from __future__ import annotations
@@ -215,7 +215,11 @@ def lexical() -> None:
     from chunkcore import load_dataset, parse_chunker, run_chunkers
 
     (run,) = run_chunkers(
-        load_dataset("lochmere"), [parse_chunker("sentence:size=100,counter=words")], Toy(), retrievers=["bm25"]
+        load_dataset("lochmere"),
+        [parse_chunker("sentence:size=100,counter=words")],
+        Toy(),
+        counter="words",
+        retrievers=["bm25"],
     )
     assert run
 
@@ -225,7 +229,11 @@ def ann() -> None:
     from chunkcore import load_dataset, parse_chunker, run_chunkers
 
     assert run_chunkers(
-        load_dataset("lochmere"), [parse_chunker("sentence:size=100,counter=words")], Toy(), retrievers=["hnsw"]
+        load_dataset("lochmere"),
+        [parse_chunker("sentence:size=100,counter=words")],
+        Toy(),
+        counter="words",
+        retrievers=["hnsw"],
     )
 
 

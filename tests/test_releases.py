@@ -1,0 +1,58 @@
+"""What a release says of itself agrees with what it is (docs/releases.md)."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+import yaml
+
+from integration_tests.packages.artifacts import DEVELOPERS
+from integration_tests.packages.smoke import EXTRAS
+from integration_tests.packages.versions import lowest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+BY_HAND = ("all", *DEVELOPERS)
+
+
+def extras() -> set[str]:
+    (table,) = re.findall(r"^\[project.optional-dependencies\]\n(.*?)^\[", PROJECT, flags=re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"^([\w-]+) = \[", table, flags=re.MULTILINE)) - set(BY_HAND)
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert re.findall(r'^version = "(.+)"$', PROJECT, flags=re.MULTILINE) == [citation["version"]]
+    assert citation["license"] == "Apache-2.0"
+
+
+def test_the_changelog_tells_what_comes_next_first() -> None:
+    titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert titles[0] == "Unreleased"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", title) for title in titles[1:])
+
+
+def test_every_extra_has_a_promise_that_make_test_packages_checks() -> None:
+    assert set(EXTRAS) == extras()
+
+
+def test_the_readme_names_every_extra() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.split("| extra | brings |")[1].split("\n\n")[0]
+    assert set(re.findall(r"`([\w-]+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:]))) >= extras()
+
+
+def test_what_is_needed_states_the_lowest_version_that_is_tested() -> None:
+    stated = lowest(requires("chunkadapters") or [], ["langchain", "haystack", "structure"])
+    assert {each.split("==")[0] for each in stated} >= {"numpy", "tiktoken", "langchain-core", "haystack-ai"}
+
+
+def test_a_requirement_without_a_lowest_version_is_told() -> None:
+    with pytest.raises(ValueError, match=r"numpy.*expected NAME>=VERSION"):
+        lowest(["numpy"], [])
+    with pytest.raises(ValueError, match="numpy<2"):
+        lowest(["numpy<2"], [])
+    assert lowest(['numpy; extra == "other"'], []) == []
