@@ -106,7 +106,7 @@ def reports() -> dict[str, Report]:
         load_dataset("lochmere"),
         [parse_chunker("recursive:size=200")],
         ks=[5, "1000tok"],
-        retrievers=["dense", "bm25", "hybrid"],
+        retrievers=["dense", "bm25", "hybrid", *(["hnsw"] if find_spec("usearch") else [])],
         cache=EmbeddingCache(default_cache(), private=True),
     )
     return {report.name.split(" · ")[1]: report for report in found}
@@ -123,6 +123,15 @@ def test_docs_figures_of_the_shipped_collection(reports: dict[str, Report]) -> N
 def test_fusing_finds_at_least_what_the_worse_one_finds(reports: dict[str, Report]) -> None:
     worse = min(reports["dense"].mean("Recall@1000tok"), reports["bm25"].mean("Recall@1000tok"))
     assert reports["hybrid"].mean("Recall@1000tok") > worse
+
+
+def test_an_approximate_search_of_real_vectors_finds_nearly_all_and_says_so(reports: dict[str, Report]) -> None:
+    if "hnsw" not in reports:
+        pytest.skip("usearch (the extra ann) is not installed")
+    found = reports["hnsw"].search_recall
+    assert found is not None
+    assert (found.queries, found.share > 0.97) == (90, True)
+    assert reports["hnsw"].mean("Recall@5") == pytest.approx(reports["dense"].mean("Recall@5"), abs=0.02)
 
 
 def test_trec_evals_own_reader_keeps_the_order(reports: dict[str, Report], tmp_path: Path) -> None:
