@@ -71,7 +71,7 @@ class OpenAILLM(MeteredLLM):
         if not isinstance(model, str) or not model.strip():
             raise OptionError(f"an endpoint's model has a name, got {model!r}")
         if key and not _KEY_NAME.fullmatch(key):
-            raise OptionError(f"key names an environment variable that ends in _API_KEY, not the key itself: {key!r}")
+            raise OptionError("key names an environment variable that ends in _API_KEY, and is not the key itself")
         if temperature is not None and not 0 <= temperature < float("inf"):
             raise OptionError(f"temperature is at least 0, or none for the endpoint's own, got {temperature}")
         if max_tokens is not None and max_tokens < 1:
@@ -220,14 +220,19 @@ def _checked_url(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except (ValueError, AttributeError) as error:
-        raise OptionError(f"base_url is no URL: {url!r} ({error})") from error
+        raise OptionError(f"base_url is no URL: {_without_key(url)!r} ({type(error).__name__})") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise OptionError(f"base_url begins with http:// or https:// and a host, got {url!r}")
+        raise OptionError(f"base_url begins with http:// or https:// and a host, got {_without_key(url)!r}")
     if parts.username is not None or parts.password is not None:
         raise OptionError("base_url holds a name or password; put the key into an environment variable instead")
     if parts.query or parts.fragment:
-        raise OptionError(f"base_url has neither ? nor #, got {url!r}")
+        raise OptionError(f"base_url has neither ? nor # after {_without_key(url)!r}; a key is named, see `key`")
     return url.rstrip("/")
+
+
+def _without_key(url: object) -> str:
+    """An address that was refused, without what may be a key in it."""
+    return re.sub(r"(?<=//)[^/]*@", "[key]@", re.split(r"[?#]", str(url))[0])
 
 
 def _package() -> Any:

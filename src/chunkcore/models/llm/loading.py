@@ -72,13 +72,13 @@ def _parsed(spec: str) -> tuple[OpenAILLM, Path | None]:
     address, _, fragment = rest.partition("#")
     model, at, url = address.rpartition("@")
     if kind != "openai" or not at:
-        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {spec!r}")
+        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {_without_options(spec)!r}")
     options: dict[str, Any] = {}
     for name, text in _settings(fragment, spec):
         if name not in _READERS:
             raise OptionError(f"a language model has no option {name!r}: expected some of {', '.join(_READERS)}")
         if name in options:
-            raise OptionError(f"the option {name} is given twice in {spec!r}; keep one")
+            raise OptionError(f"the option {name} is given twice after {_without_options(spec)!r}; keep one")
         options[name] = _value(name, text)
     cache = options.pop("cache", None)
     return OpenAILLM(model, url, **options), cache
@@ -88,7 +88,12 @@ def _settings(fragment: str, spec: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(fragment, keep_blank_values=True, strict_parsing=bool(fragment))
     except ValueError as error:
-        raise OptionError(f"expected option=value&option=value after # in {spec!r} ({error})") from error
+        raise OptionError(f"expected option=value&option=value after {_without_options(spec)!r} and #") from error
+
+
+def _without_options(spec: str) -> str:
+    """What errors repeat of a model: where an option is misspelt, a key may stand."""
+    return spec.partition("#")[0].partition("?")[0]
 
 
 def _number(text: str) -> float | None:

@@ -1,0 +1,111 @@
+"""A key that is given in any place stands in none that is written, shown or kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chunkcore.chunkers import build_chunker, format_chunker
+from chunkcore.cli import main
+from chunkcore.errors import ChunkcoreError
+from chunkcore.models.llm import get_llm
+from chunkcore.models.llm.endpoint import OpenAILLM
+from tests.fake_llm_server import FakeServer, running
+
+SECRET = "sk-sentinel-0123456789abcdef"
+
+pytest.importorskip("openai", reason="the extra llm is not installed")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with running() as found:
+        yield found
+
+
+# Where a key may be put by mistake.
+MISTAKES = (
+    f"openai:m@http://127.0.0.1:1/v1#key={SECRET}",
+    f"openai:m@http://127.0.0.1:1/v1#{SECRET}",
+    f"openai:m@http://127.0.0.1:1/v1#key=A_API_KEY&key={SECRET}",
+    f"openai:m@http://127.0.0.1:1/v1?api-key={SECRET}",
+    f"openai:m@http://{SECRET}@127.0.0.1:1/v1",
+    f"openai:m@http://me:{SECRET}@127.0.0.1:1/v1",
+    f"openai:m@//me:{SECRET}@127.0.0.1/v1?{SECRET}",
+    f"anthropic:m@http://127.0.0.1/v1?key={SECRET}#key={SECRET}",
+)
+
+
+@pytest.mark.parametrize("spec", MISTAKES)
+def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(
+    spec: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ChunkcoreError) as told:
+        get_llm(spec)
+    assert SECRET not in str(told.value)
+    (tmp_path / "d.txt").write_text("The fox naps.")
+    output = str(tmp_path / "g.jsonl")
+    assert main(["generate", "--docs", str(tmp_path / "d.txt"), "--llm", spec, "-o", output]) == 2
+    assert SECRET not in capfd.readouterr().err
+    assert not [each for each in tmp_path.rglob("*") if each.is_file() and SECRET.encode() in each.read_bytes()]
+
+
+def test_a_key_itself_is_no_name_of_one() -> None:
+    for url, key in (("http://127.0.0.1:1/v1", SECRET), (f"http://a:{SECRET}@b:c/[", None), (f"x?{SECRET}", None)):
+        with pytest.raises(ChunkcoreError) as told:
+            OpenAILLM("m", url, key=key)
+        assert SECRET not in str(told.value)
+
+
+def test_a_strategy_that_asks_with_a_key_tells_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SENTINEL_API_KEY", SECRET)
+    llm = get_llm("openai:m@http://127.0.0.1:1/v1#key=SENTINEL_API_KEY")
+    for name in ("lumber", "contextual", "propositions"):
+        chunker = build_chunker(name, {"llm": llm})
+        shown = [repr(chunker), format_chunker(chunker), json.dumps(chunker.to_dict()), chunker.fingerprint]
+        assert SECRET not in " ".join(shown) + repr(pickle.dumps(chunker))
+        assert "SENTINEL_API_KEY" in format_chunker(chunker)
+
+
+PROGRAM = """
+import logging, sys
+logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
+from chunkcore.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+COMMANDS = [
+    ["chunk", "{docs}", "--strategy", "lumber:llm={llm}", "-o", "{out}/chunks.jsonl"],
+    ["chunk", "{docs}", "--strategy", "lumber:llm={bad}", "-o", "{out}/chunks.jsonl"],
+    ["generate", "--docs", "{docs}", "--llm", "{llm}", "-o", "{out}/questions.jsonl", "--questions", "2"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=["done", "refused", "generated"])
+def test_no_log_journal_cache_or_output_of_a_run_holds_the_key(
+    command: list[str], server: FakeServer, tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "fox.txt").write_text("The fox naps under the lid.\n\nThe dog runs. " * 60)
+    tail = f"@{server.url}#key=SENTINEL_API_KEY&tries=1"
+    values = {"docs": docs, "out": tmp_path / "out", "llm": f"openai:ok{tail}", "bad": f"openai:http_401{tail}"}
+    home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_LOG": "debug"}
+    asked = len(server.log)
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *(part.format(**values) for part in command)],
+        env={**os.environ, **home, "SENTINEL_API_KEY": SECRET},
+        capture_output=True,
+        timeout=120,
+    )
+    assert server.log[asked]["headers"]["authorization"] == f"Bearer {SECRET}", ran.stderr[-2000:]
+    assert SECRET.encode() not in ran.stdout + ran.stderr
+    files = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert len(files) > 1 or "http_401" in str(command) or ran.returncode
+    assert [each for each in files if SECRET.encode() in each.read_bytes()] == []
