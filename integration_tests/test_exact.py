@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.metadata import version
 from itertools import product
 from typing import Any
 
@@ -324,6 +325,7 @@ def haystack_texts(splitter: Any, text: str) -> list[str]:
     return [each.content for each in splitter.run(documents=[HaystackDocument(content=text)])["documents"]]
 
 
+HAYSTACK_VERSION = tuple(map(int, version("haystack-ai").split(".")[:2]))
 HAYSTACK: list[Callable[[], Any]] = [
     lambda: DocumentSplitter(split_by="word", split_length=50, split_overlap=0),
     lambda: DocumentSplitter(split_by="word", split_length=30, split_overlap=10, split_threshold=15),
@@ -333,7 +335,12 @@ HAYSTACK: list[Callable[[], Any]] = [
     lambda: DocumentSplitter(split_by="page", split_length=1),
     lambda: DocumentSplitter(split_by="sentence", split_length=5, split_overlap=1),
     lambda: DocumentSplitter(split_by="word", split_length=40, split_overlap=15, respect_sentence_boundary=True),
-    lambda: DocumentSplitter(split_by="token", split_length=40, split_overlap=10, split_threshold=20),
+    lambda: DocumentSplitter(
+        split_by="word" if HAYSTACK_VERSION < (3, 2) else "token",  # before, it knew no tokens
+        split_length=40,
+        split_overlap=10,
+        split_threshold=20,
+    ),
     lambda: RecursiveDocumentSplitter(split_length=40),
     lambda: RecursiveDocumentSplitter(split_length=40, split_overlap=10),
     lambda: RecursiveDocumentSplitter(split_length=200, split_overlap=50, split_unit="char"),

@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
@@ -223,6 +224,8 @@ def test_the_cores_strategies_keep_their_promises_through_the_component(name, te
 
 # The splitter: overlap, pages, metadata, ids
 
+HAYSTACK_VERSION = tuple(map(int, version("haystack-ai").split(".")[:2]))
+
 
 def own_splitter_as_windows(words: int, overlap: int) -> tuple[DocumentSplitter, ChunkcoreDocumentSplitter]:
     """Haystack's word splitter, and one of ours that cuts words of four letters and a space alike."""
@@ -232,6 +235,10 @@ def own_splitter_as_windows(words: int, overlap: int) -> tuple[DocumentSplitter,
     )
 
 
+@pytest.mark.skipif(
+    HAYSTACK_VERSION < (3, 4),
+    reason="before 3.4, Haystack counts a page break that begins a chunk to the page before",
+)
 @pytest.mark.parametrize(("words", "overlap"), [(4, 0), (4, 1), (5, 4)])
 def test_overlap_and_pages_are_told_exactly_as_haystacks_own_splitter_tells_them(words, overlap):
     parts = [f"w{i:03d} " for i in range(37)]
