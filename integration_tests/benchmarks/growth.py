@@ -23,11 +23,13 @@ import threading
 import time
 from collections.abc import Iterator
 from hashlib import blake2b
+from io import BytesIO
 from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from chunkcore import load_dataset
+from chunkcore import load_dataset, parse_chunker
+from chunkcore.streaming import parts
 
 MB = 1_000_000
 SIZES = (1, 10, 100, 1000)
@@ -187,13 +189,57 @@ def measure(size: int, folder: Path, ray: str | None, kinds: list[str]) -> None:
         line("documents, Ray, two actors", size, took, f"{ds.dataset(folder / 'chunks').count_rows():,} chunks")
 
 
+def seams(size: int, part_size: int) -> None:
+    """How many chunks of a whole text are not among those of its parts, by strategy."""
+    text = "\n\n".join(documents(size * MB))
+    pieces = [part.decode() for part in parts(BytesIO(text.encode()), part_size)]
+    print("| strategy | seams | chunks of the whole | other chunks a seam |\n|---|--:|--:|--:|", flush=True)
+    for spec in (
+        STRATEGY,
+        "recursive:size=200,overlap=50",
+        "fixed_token:size=200",
+        "sentence:size=200",
+        "markdown:size=200",
+    ):
+        chunker = parse_chunker(spec)
+        whole = [spans[0] for spans in chunker.spans(text)]
+        found, offset = set(), 0
+        for piece in pieces:
+            found |= {(offset + spans[0].start, offset + spans[0].end) for spans in chunker.spans(piece)}
+            offset += len(piece)
+        others = sum((span.start, span.end) not in found for span in whole)
+        print(f"| `{spec}` | {len(pieces) - 1} | {len(whole):,} | {others / (len(pieces) - 1):.1f} |", flush=True)
+
+
+def files(numbers: list[int]) -> None:
+    """Folders of small files: what each takes beside its text."""
+    print("| files | time | processor time | memory |\n|--:|--:|--:|--:|", flush=True)
+    for number in numbers:
+        with tempfile.TemporaryDirectory() as folder:
+            for each in range(number):
+                path = Path(folder, "docs", f"{each // 1000:04}", f"{each:07}.txt")
+                if not each % 1000:
+                    path.parent.mkdir(parents=True)
+                path.write_text(f"Document {each}. " + "The fox naps under the lid. " * 10)
+            took = run(chunk_command(Path(folder, "docs"), Path(folder, "out.jsonl"), 1))
+            print(f"| {number:,} | {took.seconds:.1f} s | {took.processor:.1f} s | {took.memory:.0f} MB |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smallest", type=int, default=1, help="MB")
     parser.add_argument("--largest", type=int, default=1000, help="MB")
     parser.add_argument("--ray", help="a Python that has Ray")
     parser.add_argument("--kinds", nargs="*", default=["lines1", "lines2", "ray", "file1", "file2"])
+    parser.add_argument("--files", nargs="*", type=int, help="folders of so many small files, and nothing else")
+    parser.add_argument("--seams", action="store_true", help="how parts differ from the whole, and nothing else")
     arguments = parser.parse_args()
+    if arguments.files:
+        files(arguments.files)
+        return
+    if arguments.seams:
+        seams(4, MB // 4)
+        return
     print("| text | how | time | processor time | rate | memory, all processes | the largest of them | chunks |")
     print("|--:|---|--:|--:|--:|--:|--:|--:|", flush=True)
     for size in SIZES:
