@@ -11,6 +11,10 @@ pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
+from llama_index.core import Document
+from llama_index.core.schema import MetadataMode
+
+from chunkadapters import llamaindex
 from chunkcore.chunkers import FixedToken, Recursive
 from chunkcore.chunkers.overlap import SemanticOverlap
 from integration_tests.frameworks import FRAMEWORKS
@@ -25,3 +29,24 @@ def test_a_semantic_overlap_is_an_overlap_to_every_framework(framework, strategy
     assert [each.text for each in made] == ["t", "h", "e"]
     if "_split_overlap" in made[0].metadata:  # Haystack's, which said so by a TypeError
         assert [each.metadata["_split_overlap"] for each in made] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "recursive:size=40,minimum=35",
+        "fixed_token:size=40,minimum=39",
+        "markdown:size=40,minimum=35",
+        "sentence:size=40,minimum=35",
+        "sentence:size=40,overlap=38",
+    ],
+)
+def test_options_that_go_with_the_size_shrink_with_it_where_metadata_take_room(spec):
+    parser = llamaindex.ChunkcoreNodeParser(spec, metadata_aware=True)
+    text = "The quick fox. " * 40
+    nodes = parser([Document(text=text, metadata={"title": "a title of a text"})])
+    assert len(nodes) > 2
+    assert all(text[node.start_char_idx : node.end_char_idx] == node.text for node in nodes)
+    if "minimum" not in spec:  # which is kept to before the size
+        counted = [parser.chunker.token_counter.count(node.get_content(MetadataMode.EMBED)) for node in nodes]
+        assert max(counted) <= 41  # two line ends stand between

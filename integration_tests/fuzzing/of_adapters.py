@@ -9,11 +9,12 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goe
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from llama_index.core import Document as LlamaIndexDocument
 
 from chunkadapters import haystack, langchain, llamaindex
 from chunkcore import Document, Span
 from chunkcore.chunkers import Chunker
-from chunkcore.errors import SizeError
+from chunkcore.errors import OptionError, SizeError
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from integration_tests.frameworks import FRAMEWORKS
 from tests.fuzzing.chunkers import chunkers
@@ -73,6 +74,28 @@ def what_a_retriever_returns_is_located_where_it_stands(name: str, chunker: Chun
     run = framework.hooks.run_retriever(framework.answer([each.own for each in made]), benchmark)
     found = run.results["q"]
     assert [(each.document_id, each.spans, each.how) for each in found] == [("d", made.spans, "spans") for made in core]
+
+
+@target(
+    share=0.3,
+    texts=3,
+    chunker=chunkers(("auto", "code", "fixed_token", "html", "markdown", "recursive", "sentence")),
+    title=texts(8),
+    text=texts(60),
+)
+def nodes_leave_room_for_their_metadata(chunker: Chunker, title: str, text: str) -> None:
+    """Smaller chunks, of which none is lost, or an error that says what the metadata count."""
+    parser = llamaindex.ChunkcoreNodeParser(chunker, metadata_aware=True)
+    try:
+        nodes = parser([LlamaIndexDocument(text=text, metadata={"title": title})])
+    except SizeError:
+        return
+    except OptionError as error:
+        if "which leaves nothing of size=" in str(error):
+            return
+        raise
+    for node in nodes:
+        assert "spans" in node.metadata or text[node.start_char_idx : node.end_char_idx] == node.text
 
 
 @target(share=0.2, chunker=chunkers(_PLAIN), text=texts(60).filter(bool))

@@ -14,6 +14,9 @@ from chunkcore.errors import OptionError
 
 __all__ = ["chunk_beside_metadata", "size_option"]
 
+# Options that may not be over the size, which shrink with it where they would be.
+_WITHIN_THE_SIZE = ("overlap", "minimum", "min_size", "piece_size", "passage_size", "passage_minimum", "max_segment")
+
 
 def size_option(chunker: Chunker) -> str:
     """The name of the option that says how large chunks are.
@@ -60,7 +63,11 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
             "keep some metadata from the models by excluded_embed_metadata_keys and excluded_llm_metadata_keys"
         )
     options: dict[str, Any] = {name: size}
-    overlap = getattr(chunker, "overlap", None)
-    if isinstance(overlap, int) and not isinstance(overlap, bool):
-        options["overlap"] = min(overlap, size)
+    for other in _WITHIN_THE_SIZE:
+        value = getattr(chunker, other, None)
+        if isinstance(value, int) and not isinstance(value, bool):
+            options[other] = min(value, size)
+    overlap = options.get("overlap", 0)
+    if overlap == size and chunker.overlap < size + taken:  # type: ignore[attr-defined]
+        options["overlap"] = size - 1  # some strategies want it under the size, and it was
     return replace(chunker, **options) if taken else chunker
