@@ -23,6 +23,8 @@ from chunkcore.evaluation.pool_files import read_pool, write_pool
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.run_files import read_run, write_run
+from chunkcore.report import Study
+from chunkcore.report.notes import warnings as notes_of
 from tests.fakes import FakeEmbedder
 
 TEXT = "Tea is hot. The sea is deep. Fees are low."
@@ -101,6 +103,14 @@ def test_a_report_knows_its_texts_when_it_is_read_again() -> None:
     old = report("a", TEXT).to_dict()
     del old["documents_digest"]
     assert Report.from_dict(old).documents_digest == ""
+
+
+def test_the_page_says_that_texts_differ() -> None:
+    with pytest.warns(ChangedDocumentsWarning):
+        mixed = compare([report("a", TEXT), report("b", LONGER)], "Recall@5", resamples=100)
+    assert any("different versions of them" in note for note in notes_of(Study(mixed)))
+    same = compare([report("a", TEXT), report("b", TEXT)], "Recall@5", resamples=100)
+    assert not any("versions" in note for note in notes_of(Study(same)))
 
 
 # ---- the commands

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -138,3 +140,46 @@ def test_opening_a_file_twice_keeps_it_from_being_taken_apart_by_another_process
     second.close()
     with EmbeddingCache(path) as again:
         assert again.fetch("m", [text_key(each) for each in "abcd"])[0].tolist() == [True] * 4
+
+
+STORE_FOR_EVER = """
+import itertools, sys, warnings
+import numpy as np
+from chunkcore.models.cache import EmbeddingCache, text_key
+
+warnings.simplefilter("error")
+for number in itertools.count():
+    with EmbeddingCache(sys.argv[1]) as cache:
+        cache.store("m", [text_key(f"{sys.argv[2]} {number}")], np.ones((1, 4), dtype=np.float32))
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_at_any_moment_lose_nothing_that_was_kept(tmp_path):
+    path, chance, kept = tmp_path / "cache.sqlite", random.Random(0), {}
+
+    def started(number: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", STORE_FOR_EVER, str(path), str(number)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    crowd = {number: started(number) for number in range(3)}
+    for number in range(3, 43):
+        time.sleep(chance.random())
+        victim = chance.choice(list(crowd))
+        process = crowd.pop(victim)
+        process.kill()
+        told, errors = process.communicate()
+        assert errors == ""
+        kept[victim] = told.count("\n")
+        crowd[number] = started(number)
+    for process in crowd.values():
+        process.kill()
+        process.communicate()
+    assert sum(kept.values()) > 100
+    with EmbeddingCache(path) as cache:
+        assert all(
+            cache.fetch("m", [text_key(f"{victim} {number}")])[0].all()
+            for victim, count in kept.items()
+            for number in range(count)
+        )

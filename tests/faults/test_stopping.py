@@ -139,7 +139,9 @@ def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go
         "chunkcore: stopped before the end; the report is of the first 1 to be scored; what models answered is kept in "
         f"{cache}: the same command goes on with it"
     )
-    assert "stopped before the end; the report is of the first 1" in (tmp_path / "out" / "report.html").read_text()
+    sentence = "Stopped before the end; the report is of the first 1 to be scored."
+    assert all(sentence in (tmp_path / "out" / f"report.{kind}").read_text() for kind in ("html", "md"))
+    assert f"! {sentence}" in out
 
 
 def test_a_sweep_that_is_stopped_keeps_what_was_embedded(

@@ -168,10 +168,15 @@ def answer(
             scored[: len(runs)], verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters
         )
     settings = {"Answers by": models.answering.name, "Embedder": embedder, "Retriever": retriever}
-    settings |= {"Not whole": stopped} if stopped else {}
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not to be seen
-    result = AnswerStudy(Study(comparison, shown, settings, today), asked, runs, names, depth)
+    result = AnswerStudy(
+        Study(comparison, shown, settings, today, stopped=stopped and f"{stopped.capitalize()}."),
+        asked,
+        runs,
+        names,
+        depth,
+    )
     page = result.write(output)
     console = Console(highlight=False)
     for table in result.tables():

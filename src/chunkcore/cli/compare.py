@@ -236,9 +236,8 @@ def compare(
         )
         described = dict(zip(specs, chunkers, strict=True))
         settings = _settings(benchmark, docs, questions, models, retrievers, described, counter)
-        settings |= {"Not whole": stopped} if stopped else {}
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        study = Study(comparison, benchmark, settings, today)
+        study = Study(comparison, benchmark, settings, today, stopped=stopped and f"{stopped.capitalize()}.")
         files = write_reports(output, study)
         if save_runs_to is not None:
             save_runs(reports, benchmark, save_runs_to)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -50,7 +50,8 @@ class StopSignals:
         if self._stopped:
             os._exit(self.code)
         self._stopped = True
-        os.write(2, _WAITING)  # whatever was being printed
+        with suppress(OSError):  # nobody may be there to read it
+            os.write(2, _WAITING)
         raise KeyboardInterrupt
 
 

@@ -33,7 +33,9 @@ HOW: dict[str, str] = {
 
 def warnings(study: Study) -> list[str]:
     """One sentence each, of the study and then in the order of the reports; empty where there is nothing to warn of."""
-    found = []
+    found = [study.stopped] if study.stopped else []
+    if len({report.documents_digest for report in study.reports} - {""}) > 1:
+        found.append("The systems were scored on different documents, or on different versions of them.")
     if (count := len(study.reports[0].query_ids)) < FEW:
         found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
     found += [text for report in study.reports for text in _about(report)]

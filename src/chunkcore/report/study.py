@@ -32,6 +32,7 @@ class Study:
         settings: how it was made, as names and values to show.
         written: the date, as it should be shown; "" shows none.
         sweep: of the strategies' options, whose plots and choices are shown too.
+        stopped: where the work was stopped before its end, a sentence on what is missing.
     """
 
     comparison: Comparison
@@ -39,6 +40,7 @@ class Study:
     settings: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
     sweep: Sweep | None = None
+    stopped: str = ""
 
     @cached_property
     def reports(self) -> tuple[Report, ...]:
