@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import random
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkadapters.ray import RayMap
 from chunkcore.chunkers import parse_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Chunk, Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.index import top_k
 from chunkcore.index.shards import Shard, merge, top_k_shards
@@ -193,6 +195,34 @@ def test_whoever_asks_embeds_nothing_but_the_questions() -> None:
     benchmark = load_dataset("lochmere")
     run_chunkers(benchmark, [parse_chunker("sentence")], model, retrievers=[Sharded(mapper=sent, size=50)])
     assert set(model.texts) == {query.text for query in benchmark.queries}
+
+
+def test_progress_is_told_shard_by_shard() -> None:
+    told: list[tuple[int, int]] = []
+
+    def progress(step: str, done: int, total: int) -> None:
+        if step == "embed":
+            told.append((done, total))
+
+    (report,) = run_chunkers(
+        load_dataset("lochmere"),
+        [parse_chunker("fixed_token:size=40,counter=words")],
+        FakeEmbedder(),
+        ks=(1,),
+        counter="words",
+        retrievers=[Sharded(size=100)],
+        progress=progress,
+    )
+    count = report.chunks.count
+    assert told == [(done, count) for done in [*range(100, count, 100), count]]
+
+
+def test_without_ray_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"chunkadapters\[ray\]"):
+        list(RayMap()(str, [1]))
+    with pytest.raises(OptionError, match="in_flight is at least 1, got 0"):
+        RayMap(in_flight=0)
 
 
 def test_a_lazy_mapper_holds_the_texts_of_one_shard() -> None:

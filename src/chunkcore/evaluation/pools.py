@@ -150,6 +150,10 @@ class Shared:
             self._queries = asked, self.metered.embed_queries(queries)
         return self._queries[1]
 
+    def note_progress(self, done: int, total: int) -> None:
+        """So many of a strategy's chunks have been embedded elsewhere."""
+        self._report("embed", done, total)
+
     def _watch(self, step: str, before: int = 0, of: int = 0) -> None:
         self.metered.embedder.progress = lambda done, total: self._report(step, before + done, of or total)
 
@@ -199,6 +203,9 @@ class RunPool(Pool):
     @property
     def portable_embedder(self) -> Embedder:
         return self._shared.metered.embedder
+
+    def note_progress(self, done: int, total: int) -> None:
+        self._shared.note_progress(done, total)
 
     def note_embedding(self, seconds: float) -> None:
         self._asked.chunks = True

@@ -83,6 +83,9 @@ class Pool:
         """The embedder as it can be sent to another process."""
         return self.embedder
 
+    def note_progress(self, done: int, total: int) -> None:
+        """A search that has the chunks embedded elsewhere tells here how far that is; a run shows it."""
+
     def note_embedding(self, seconds: float) -> None:
         """A search that has the chunks embedded elsewhere tells here that it did; a run counts it as its cost."""
 

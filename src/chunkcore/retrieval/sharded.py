@@ -99,7 +99,13 @@ class _ByShards:
         starts = range(0, len(pool.chunks), size)
         items = ((start, list(some)) for start, some in zip(starts, blocks(pool.embedded_texts, size)))  # noqa: B905
         made = partial(_embed, embedder=pool.portable_embedder, folder=folder.name)
-        self._kept: list[_Kept] = sorted(mapper(made, items))
+        self._kept: list[_Kept] = []
+        done = 0
+        for kept in mapper(made, items):
+            self._kept.append(kept)
+            done += kept.size
+            pool.note_progress(done, len(pool.chunks))
+        self._kept.sort()
         if [kept.start for kept in self._kept] != list(starts):
             raise DataError(
                 f"{len(starts)} shards were to be embedded and {len(self._kept)} came back: expected each once"
