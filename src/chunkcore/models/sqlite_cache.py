@@ -74,7 +74,8 @@ class SqliteCache:
         self._disk: sqlite3.Connection | None = None
         self._memory: sqlite3.Connection | None = None
         self._open()
-        _alive.add(self)
+        with _one_fork:
+            _alive.add(self)
 
     def __len__(self) -> int:
         """How much is kept, of all models."""
@@ -161,8 +162,8 @@ class SqliteCache:
         elif self._let_go:
             self._open_disk()
 
-    def before_fork(self) -> None:
-        """Let go of the file until the cache is used again, and let nobody use it before `after_fork`.
+    def _pause(self) -> None:
+        """Let go of the file until the cache is used again, and let nobody use it before `_resume`.
 
         SQLite remembers in the process which files it has locked. A child that is forked meanwhile inherits that
         memory, but none of the locks: it would take none, and what it writes could be removed by another process.
@@ -174,8 +175,8 @@ class SqliteCache:
             self._disk = None
             self._let_go = True
 
-    def after_fork(self) -> None:
-        """On both sides: the cache may be used."""
+    def _resume(self) -> None:
+        """The cache may be used again: on both sides of a fork."""
         self._lock.release()
 
     def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
@@ -332,12 +333,12 @@ def _before_fork() -> None:
     _one_fork.acquire()
     _forking[:] = _alive
     for cache in _forking:
-        cache.before_fork()
+        cache._pause()
 
 
 def _after_fork() -> None:
     for cache in _forking:
-        cache.after_fork()
+        cache._resume()
     _forking.clear()
     _one_fork.release()
 
