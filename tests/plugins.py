@@ -43,7 +43,7 @@ class Installed:
             [sys.executable, "-m", "chunkcore", *arguments],
             capture_output=True,
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(self.folder)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])},
             text=True,
             check=False,
         )

@@ -136,8 +136,12 @@ def test_spans_of_one_chunk_have_one_colour() -> None:
 
 
 def test_chunks_that_overlap_share_the_height() -> None:
-    found = bands(drawn(chunk(0, (0, 5)), chunk(1, (4, 8))))
-    assert found == [("b0", 0, 4, 17), ("b0", 4, 1, 8.5), ("b1", 4, 1, 8.5), ("b1", 5, 3, 17)]
+    root = drawn(chunk(0, (0, 5)), chunk(1, (4, 8)))
+    assert bands(root) == [("b0", 0, 4, 17), ("b0", 4, 1, 8.5), ("b1", 4, 1, 8.5), ("b1", 5, 3, 17)]
+    tops = [
+        float(each.get("y", "")) for each in root.iter(f"{SVG}rect") if re.fullmatch(r"b\d", str(each.get("class")))
+    ]
+    assert tops == [picture.TOP, picture.TOP, picture.TOP + 8.5, picture.TOP]
 
 
 def test_a_blank_line_inside_a_chunk_has_a_short_band() -> None:
