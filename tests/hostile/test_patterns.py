@@ -51,7 +51,7 @@ written = st.lists(
 
 
 @given(pattern=written, text=st.text(st.sampled_from(LETTERS), min_size=1, max_size=25))
-@settings(max_examples=400)
+@settings(max_examples=120)
 @pytest.mark.parametrize("flags", [0, re.MULTILINE | re.IGNORECASE, re.ASCII, re.VERBOSE | re.DOTALL])
 def test_the_matches_are_those_of_re(pattern: str, text: str, flags: int) -> None:
     with warnings.catch_warnings():

@@ -81,13 +81,12 @@ from chunkcore.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 COMMANDS = [
-    ["chunk", "{docs}", "--strategy", "lumber:llm={llm}", "-o", "{out}/chunks.jsonl"],
     ["chunk", "{docs}", "--strategy", "lumber:llm={bad}", "-o", "{out}/chunks.jsonl"],
     ["generate", "--docs", "{docs}", "--llm", "{llm}", "-o", "{out}/questions.jsonl", "--questions", "2"],
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=["done", "refused", "generated"])
+@pytest.mark.parametrize("command", COMMANDS, ids=["refused", "generated"])
 def test_no_log_journal_cache_or_output_of_a_run_holds_the_key(
     command: list[str], server: FakeServer, tmp_path: Path
 ) -> None:

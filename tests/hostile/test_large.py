@@ -1,0 +1,96 @@
+"""Texts that are long, deep or odd, over every strategy that needs no model: nothing is lost, and it ends.
+
+Here they have some thousand characters. With ``-m slow`` they have the size that the name tells; how long each
+takes is printed with ``--durations=0``.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from chunkcore.chunkers import Chunker, build_chunker
+from chunkcore.document import Document
+
+CHUNKERS: dict[str, dict[str, object]] = {
+    "recursive": {"maximum": "text"},
+    "recursive by patterns": {"regex": True, "separators": [r"(?<=[.?!])\s+", r"\s+", ""], "maximum": "text"},
+    "fixed_token": {},
+    "sentence": {},
+    "fixed_sentences": {},
+    "markdown": {},
+    "html": {},
+    "code in python": {"language": "python"},
+    "code in cpp": {"language": "cpp"},
+    "code in java": {"language": "java"},
+    "code in typescript": {"language": "typescript"},
+    "auto": {},
+}
+
+# Of each, what repeats, and how often at full size.
+TEXTS: dict[str, tuple[str, int]] = {
+    "a line of letters": ("a", 10_000_000),
+    "a line of words": ("fox naps, ", 1_000_000),
+    "a line of sentences": ("The fox naps. ", 700_000),
+    "a line without spaces": ("犬が走る。", 2_000_000),
+    "spaces": (" ", 10_000_000),
+    "line ends": ("\n", 10_000_000),
+    "headings": ("# The fox\n", 100_000),
+    "headings of every level": ("# A\n\n## B\n\ntext\n\n###### C\n\n", 33_333),
+    "quotes in quotes": ("> ", 100_000),
+    "lists in lists": ("- ", 100_000),
+    "fences": ("```\n", 100_000),
+    "table rows": ("| a | b |\n", 100_000),
+    "links that do not end": ("[a](", 100_000),
+    "emphasis that does not end": ("**a _b ", 100_000),
+    "divisions in divisions": ("<div>", 100_000),
+    "tables in tables": ("<table><tr><td>", 100_000),
+    "formatting in formatting": ("<b><p><i>", 50_000),
+    "tags that do not end": ("<a b='", 100_000),
+    "comments that do not end": ("<!-- ", 100_000),
+    "entities": ("&amp;&#x41;&", 100_000),
+    "brackets in brackets": ("([{", 100_000),
+    "calls in calls": ("f(a, ", 100_000),
+    "blocks in blocks": ("if (a) { ", 100_000),
+    "expressions that do not end": ("f<a=>", 100_000),
+    "strings that do not end": ("\"'`", 100_000),
+    "JSON in JSON": ('{"a": [', 100_000),
+    "unpaired surrogates": ("\ud83d \udc00", 1_000_000),
+    "bidirectional controls": ("\u202ea\u2066b\u2069\u202c ", 500_000),
+    "joined families": ("👩\u200d👩\u200d👧 ", 200_000),
+    "marks on a letter": ("a\u0301\u0302\u0303 ", 300_000),
+    "controls": ("\x00\x1b\x85\u2028", 1_000_000),
+}
+SMALL = 4_000  # characters
+
+
+def chunker_of(name: str) -> Chunker:
+    if name.startswith(("html", "auto")):
+        pytest.importorskip("justhtml", reason="the extra structure is not installed")
+    if name.startswith("code"):
+        pytest.importorskip("tree_sitter", reason="the extra structure is not installed")
+    return build_chunker(name.partition(" ")[0], {"size": 400, **CHUNKERS[name]} if "fixed_sent" not in name else {})
+
+
+def check(name: str, text: str) -> None:
+    covered = bytearray(len(text))
+    for chunk in chunker_of(name).chunk(Document("d", text)):
+        assert chunk.text == "".join(text[span.start : span.end] for span in chunk.spans) or len(chunk.spans) > 1
+        for span in chunk.spans:
+            covered[span.start : span.end] = b"\x01" * len(span)
+    lost = {char for char, seen in zip(text, covered, strict=True) if not seen}
+    assert all(char.isspace() for char in lost)
+
+
+@pytest.mark.parametrize("name", list(CHUNKERS))
+@pytest.mark.parametrize("kind", list(TEXTS))
+def test_nothing_is_lost(name: str, kind: str) -> None:
+    unit, times = TEXTS[kind]
+    check(name, unit * min(times, SMALL // len(unit)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CHUNKERS))
+@pytest.mark.parametrize("kind", list(TEXTS))
+def test_nothing_is_lost_at_full_size(name: str, kind: str) -> None:
+    unit, times = TEXTS[kind]
+    check(name, unit * times)
