@@ -28,7 +28,7 @@ def bounded_client(openai: Any, seconds: float) -> Any:
     that one more time-out can go by; and for a broken connection, because of a `TooLargeError`, where there is more.
     """
 
-    class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc, name-defined]
+    class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc]
         """Reads responses as they come."""
 
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
