@@ -76,6 +76,22 @@ def test_a_plain_chunk_takes_a_few_numbers() -> None:
     assert held < 100 * len(compact)
 
 
+def test_a_chunk_with_headings_holds_no_text() -> None:
+    text = "The hen sits. " * 70
+    story = Document("story.md", text * 200)
+    compact = CompactChunks([story])
+    tracemalloc.start()
+    for number in range(200):
+        span = Span(number * len(text), (number + 1) * len(text))
+        compact.append(
+            Chunk("story.md", number, (span,), span.slice(story.text), 210, metadata={"headings": ("Hens",)})
+        )
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert compact[7].metadata == {"headings": ("Hens",)}
+    assert held < 600 * len(compact), "what stands in the document is not held again"
+
+
 @pytest.fixture
 def benchmark() -> Benchmark:
     draw = np.random.default_rng(0)

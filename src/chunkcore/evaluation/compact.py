@@ -1,10 +1,10 @@
-"""`CompactChunks`: the chunks of a strategy as numbers, 32 bytes each, where a `Chunk` takes a kilobyte."""
+"""`CompactChunks`: the chunks of a strategy as numbers, 40 bytes each, where a `Chunk` takes a kilobyte."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ __all__ = ["CompactChunks"]
 class CompactChunks(Sequence[Chunk]):
     """Chunks of documents that are in memory anyway, each made anew when it is asked for.
 
-    Kept are places and token counts. A chunk that has more to tell than that (several spans, a context, metadata,
-    segments, a text of its own) is held as it is.
+    Kept are places and token counts, and what a strategy tells beside them: context, metadata, segments. A chunk that
+    is no slice of its document (several spans, a text of its own) is held as it is.
 
     Args:
         documents: those that the chunks are of.
@@ -39,6 +39,7 @@ class CompactChunks(Sequence[Chunk]):
         self._end = array("q")
         self._tokens = array("q")
         self._fingerprint: str | None = None
+        self._told: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
         self._whole: dict[int, Chunk] = {}
 
     def append(self, chunk: Chunk) -> None:
@@ -55,8 +56,12 @@ class CompactChunks(Sequence[Chunk]):
             (self._tokens, chunk.token_count),
         ):
             column.append(value)
-        if number < 0 or self._made(len(self._start) - 1) != chunk:
-            self._whole[len(self._start) - 1] = chunk
+        place = len(self._start) - 1
+        if chunk.context or chunk.metadata or chunk.segments:
+            self._told[place] = chunk.context, chunk.metadata, chunk.segments
+        if number < 0 or self._made(place) != chunk:
+            self._told.pop(place, None)
+            self._whole[place] = chunk
 
     @property
     def token_counts(self) -> NDArray[np.int64]:
@@ -83,7 +88,15 @@ class CompactChunks(Sequence[Chunk]):
         """The chunk that its numbers tell."""
         document = self._documents[self._document[number]]
         span = Span(self._start[number], self._end[number])
-        text = span.slice(document.text)
+        context, metadata, segments = self._told.get(number) or ("", {}, ())
         return Chunk(
-            document.id, self._index[number], (span,), text, self._tokens[number], fingerprint=self._fingerprint or ""
+            document.id,
+            self._index[number],
+            (span,),
+            span.slice(document.text),
+            self._tokens[number],
+            context,
+            metadata,
+            self._fingerprint or "",
+            segments,
         )
