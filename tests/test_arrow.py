@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -19,11 +20,12 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not ins
 
 from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema, writing  # noqa: E402
-from chunkcore import Chunk, Document, parse_chunker  # noqa: E402
+from chunkcore import Chunk, Document, FixedToken, Span, parse_chunker  # noqa: E402
 from chunkcore.chunkers import Chunker, build_chunker, strategies  # noqa: E402
 from chunkcore.errors import DataError, ModelError, OptionError, SizeError  # noqa: E402
 from chunkcore.models import loading  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
+from chunkcore.tokens import TokenizedText  # noqa: E402
 from tests.fakes import BROKEN, FakeEmbedder, FakeLLM, RaisingEmbedder, ScriptedLLM  # noqa: E402
 from tests.strategies import hard_text  # noqa: E402
 
@@ -311,6 +313,32 @@ def test_a_bad_document_is_a_row_and_its_neighbours_are_chunks(document: dict[st
     else:
         with pytest.raises(DataError, match="cannot be cut: "):
             strict(batch(good[0], document, schema=schema))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choosy(FixedToken):
+    """Cuts small documents together, and stumbles over some."""
+
+    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        if "poison" in source.text:
+            raise MemoryError("no room")
+        return super()._split(source)
+
+
+def test_of_documents_that_are_cut_together_each_has_its_own_rows() -> None:
+    documents = [{"id": str(number), "text": f"{TEA} {number}"} for number in range(70)]
+    documents[4]["text"] = "Tea! " * 12_000  # enough that the chunker does not cut them all together
+    documents[5]["text"], documents[66]["text"] = "poison " * 9_000, "poison"
+    rows = rows_of(ArrowChunker(Choosy(size=5)), *documents)
+    assert [(row["document_id"], row["error"]) for row in rows if row["error"]] == [
+        (name, "MemoryError: no room") for name in ("5", "66")
+    ]
+    good = [document for document in documents if "poison" not in document["text"]]
+    assert [row for row in rows if not row["error"]] == rows_of(ArrowChunker(Choosy(size=5)), *good)
+    assert {row["document_id"] for row in rows} == {document["id"] for document in documents}
+    for document in good:
+        own = [row["text"] for row in rows if row["document_id"] == document["id"]]
+        assert own == FixedToken(size=5).split_text(document["text"])
 
 
 def test_what_utf_8_cannot_say_is_an_error_of_its_row() -> None:
