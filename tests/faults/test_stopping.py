@@ -238,19 +238,24 @@ def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
 
 
 @needs_openai
-def test_strategies_that_ask_a_model_pay_again_for_no_more_than_was_under_way_at_a_kill(
+def test_strategies_that_ask_a_model_ask_no_more_once_stopped_and_pay_twice_only_for_what_was_under_way_at_a_kill(
     program: Program, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comparing: list[object]
 ) -> None:
     monkeypatch.setattr(fake_llm_server, "SLOW_SECONDS", 0.05)
     strategy = f"contextual:llm=openai:slow@{server.url}#concurrency=2"
     arguments = ["compare", *comparing[:4], "-s", strategy, "-k", "3", "--resamples", "100", "-o", tmp_path / "out"]
-    code, *_ = program.stopped(lambda: len(server.log) >= 10, *arguments, how=signal.SIGKILL)
+    code, _, err = program.stopped(lambda: len(server.log) >= 6, *arguments)
+    assert code == 130
+    assert "answers.sqlite: the same command goes on with it" in err
+    asked = len(server.log)
+    assert asked < 20  # of more than 40
+    code, *_ = program.stopped(lambda: len(server.log) >= asked + 6, *arguments, how=signal.SIGKILL)
     assert code == -signal.SIGKILL
     done = program.run(*arguments)
     assert done.returncode == 0, done.stderr
     assert "answers kept from before" in done.stdout
     counts = Counter(paid(server))
-    assert len(counts) > 12
+    assert len(counts) > 40
     assert sum(counts.values()) - len(counts) <= 2
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from chunkcore.concurrency import check_wanted
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
 from chunkcore.models.batching import encodable
 from chunkcore.models.llm.answers import BadAnswerError
@@ -92,6 +93,7 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     told = list(messages)
     problem = ""
     for _ in range(retries + 1):
+        check_wanted()
         text = ""
         try:
             reply = _reply(llm, told, question.schema)
