@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Pages whose programs `integration_tests/test_every_example.py` runs, with what their readers have before they begin.
 RUN: dict[str, set[str]] = {
     "docs/alignment.md": set(),
+    "docs/arrow.md": {"pyarrow"},
     "docs/generate.md": set(),
     "docs/index.md": set(),
     "docs/late_chunking.md": {"model"},
