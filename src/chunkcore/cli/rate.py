@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Rate", "rate", "told"]
 
-_PAUSE = 10.0  # seconds between two lines of a log
-_SHORT = 10.0  # seconds; what takes less is not summed up in a log
+_PAUSE = 30.0  # seconds between two lines of a log
+_SHORT = 30.0  # seconds; what takes less is not summed up in a log
 _MB = 1_000_000
 
 

@@ -99,16 +99,22 @@ class ResumableOutput:
         Raises:
             OSError: the disk is full, or another reason not to write.
         """
-        _write(self._files[self.partial], b"".join(step.lines))
+        self._add(self.partial, b"".join(step.lines))
         if step.failures:
             if self.errors not in self._files:
                 self._files[self.errors] = _opened(self.errors)
-            _write(self._files[self.errors], error_lines(step.failures))
+            self._add(self.errors, error_lines(step.failures))
         if self._done is None:
             self._told = time.monotonic()  # what was loaded before the first lines is no work that could be lost
         self._done = _Line(tally.copy(), self._size(self.partial), self._size(self.errors))
         if time.monotonic() - self._told >= PAUSE:
             self.keep()
+
+    def _add(self, path: Path, data: bytes) -> None:
+        try:
+            _write(self._files[path], data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
     def keep(self) -> None:
         """See what was written on the disk, and tell the journal."""

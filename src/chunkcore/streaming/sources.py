@@ -81,7 +81,7 @@ class Sources:
     def __iter__(self) -> Iterator[Piece]:
         for argument, path in enumerate(self.paths):
             if path == STANDARD_INPUT:
-                yield from self._standard_input(argument)
+                yield from self._piped(Piece("text", "-", "standard input", argument), sys.stdin.buffer)
             elif path.is_dir() and not (path / "documents.jsonl").is_file():
                 yield from self._folder(argument, path)
             elif path.is_dir() or path.suffix == ".jsonl":
@@ -113,6 +113,10 @@ class Sources:
     def _file(self, argument: int, name: str, path: Path, *, listed: bool = False) -> Iterator[Piece]:
         place = str(path)
         try:
+            if not path.is_file() and path.exists():  # a pipe, such as a shell makes for the output of a command
+                with path.open("rb") as stream:
+                    yield from self._piped(Piece("text", name, place, argument), stream)
+                return
             stamp = _stamp(path)
             whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
             if not stamp[0]:
@@ -161,18 +165,18 @@ class Sources:
         except OSError as error:
             yield _failed(argument, str(path), unreadable(path, error))
 
-    def _standard_input(self, argument: int) -> Iterator[Piece]:
+    def _piped(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
+        """The parts of what is read once; whether there is more than one is known when the second comes."""
         waiting: Piece | None = None
-        whole = Piece("text", "-", "standard input", argument)
-        for piece in self._parts(whole, sys.stdin.buffer):
+        for piece in self._parts(whole, stream):
             if waiting is not None:
                 yield waiting
             waiting = piece
-        if waiting is None:
-            message = "standard input is empty: pipe a text into the command"
-            yield _failed(argument, "standard input", DataError(message), "-")
-        else:
+        if waiting is not None:
             yield waiting._replace(part=waiting.part or None)
+        else:
+            error = DataError(f"{whole.place} is empty: pipe a text into the command")
+            yield _failed(whole.argument, whole.place, error, whole.id)
 
 
 def check_text(path: Path) -> None:

@@ -160,8 +160,10 @@ class Stream:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the inputs can be read again: standard input cannot."""
-        return STANDARD_INPUT not in self.sources.paths
+        """Whether the inputs can be read again: standard input and pipes cannot."""
+        return all(path.is_file() or path.is_dir() or not path.exists() for path in self.sources.paths) and (
+            STANDARD_INPUT not in self.sources.paths
+        )
 
     def go_on(self, tallies: Sequence[Tally]) -> None:
         """Pass over what was done before, seeing that the inputs are what they were.
@@ -318,13 +320,13 @@ def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document
 
 
 def total_bytes(paths: Sequence[Path]) -> int | None:
-    """How many bytes the files of the inputs have; None where standard input is among them.
+    """How many bytes the files of the inputs have; None where standard input or a pipe is among them.
 
     Files that cannot be reached are not counted here: whoever reads them tells.
     """
     total = 0
     for path in paths:
-        if path == STANDARD_INPUT:
+        if path == STANDARD_INPUT or not (path.is_file() or path.is_dir()):
             return None
         lines = path / "documents.jsonl"
         if path.is_dir() and not lines.is_file():

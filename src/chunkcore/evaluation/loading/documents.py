@@ -87,8 +87,9 @@ def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) ->
     """Warn of the files of a folder that hold no text; `count` where more are meant than are named."""
     if names or count:
         number = len(names) if count is None else count
+        told = f": {listed(names, number)}" if names else ""
         several = "1 file is" if number == 1 else f"{number:,} files are"
-        warnings.warn(f"{several} left out of {root}, being empty or no text: {listed(names, number)}", stacklevel=4)
+        warnings.warn(f"{several} left out of {root}, being empty or no text{told}", stacklevel=4)
 
 
 def tell_written(root: Path, files: Collection[Path]) -> None:
