@@ -464,10 +464,13 @@ def test_what_the_strategy_tells_stands_beside_what_was_given() -> None:
 def test_a_vector_is_that_of_context_and_text() -> None:
     model = FakeEmbedder(8, max_tokens=5)
     chunker = ArrowChunker("recursive:size=30,overlap=0,counter=characters", embedder=model)
-    rows = rows_of(chunker, {"id": "a", "text": "Green tea. Black tea is oxidised, and keeps."})
+    documents = [{"id": "a", "text": "Green tea."}, {"id": "b", "text": "Green tea too."}, {"id": "c", "text": TEA}]
+    rows = rows_of(chunker, *documents)
     wanted = model.embed_documents([row["text"] for row in rows])
     assert np.array_equal(np.array([row["vector"] for row in rows], np.float32), wanted)
-    assert [row["truncated"] for row in rows] == [count > 5 for count in model.count_tokens([r["text"] for r in rows])]
+    # The model counts words and full stops, and two around a text; it reads five.
+    assert [row["truncated"] for row in rows[:2]] == [False, True]
+    assert [row["truncated"] for row in rows_of(ArrowChunker(SMALL, embedder=FakeEmbedder(8)), documents[0])] == [False]
     (row,) = rows_of(ArrowChunker(situated("Of tea."), embedder=model), {"id": "a", "text": TEA})
     assert row["context"] == "Of tea."
     assert row["vector"] == model.embed_documents([f"Of tea.\n{TEA}"])[0].tolist()

@@ -79,6 +79,7 @@ def test_columns_as_spark_types_them(session: Any) -> None:
         "select 7L as id, encode('Green tea.', 'utf-8') as text, "
         "named_struct('at', timestamp'2024-05-01T10:00:00Z', 'shop', map('town', 'Kyōto')) as metadata"
     )
-    (row,) = spark_chunks(rows, ArrowChunker("recursive:size=60")).toArrow().to_pylist()
+    cut = ArrowChunker("recursive:size=60")
+    (row,) = rows.mapInArrow(cut.batches, spark_schema(cut.schema)).toArrow().to_pylist()
     assert (row["document_id"], row["text"], row["error"]) == ("7", "Green tea.", None)
     assert row["metadata"] == '{"at": "2024-05-01T10:00:00+00:00", "shop": {"town": "Kyōto"}}'
