@@ -392,6 +392,13 @@ def test_nothing_is_unpickled() -> None:
     assert made["error"][0].as_py().startswith("its text is of the type extension<an.engine's.pickles")
 
 
+def test_metadata_that_were_named_are_to_be_there() -> None:
+    document = {"id": "a", "text": "Tea."}
+    assert rows_of(ArrowChunker(SMALL), document)[0]["metadata"] == "{}"
+    with pytest.raises(DataError, match="expected one column 'facts' with the documents' metadata, got none"):
+        ArrowChunker(SMALL, metadata_column="facts")(batch(document))
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

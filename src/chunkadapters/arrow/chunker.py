@@ -12,7 +12,7 @@ import pyarrow as pa
 from chunkadapters._configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters._models.identity import secrets_within, without_secrets
 from chunkadapters.arrow.cutting import BlankError, Cut, cut_each
-from chunkadapters.arrow.reading import Columns
+from chunkadapters.arrow.reading import METADATA, Columns
 from chunkadapters.arrow.schema import chunk_schema
 from chunkadapters.arrow.vectors import Vectorizer
 from chunkadapters.arrow.writing import Row, batched, chunk_rows, error_row
@@ -50,8 +50,8 @@ class ArrowChunker:
         id_column: the column of documents' ids: strings, or integers, which become strings.
         text_column: the column of texts: strings, or binary that is UTF-8. Large, view and dictionary-encoded
             columns are as good.
-        metadata_column: of a JSON object in a string, a struct or a map; it may be absent. Other columns are not read:
-            join them by ``document_id``.
+        metadata_column: of a JSON object in a string, a struct or a map. It may be absent, unless it was named here.
+            Other columns are not read: join them by ``document_id``.
         max_characters: documents that are longer are not cut; at most 500,000,000.
         errors: "row", or "raise" for a `DataError` at the first document that cannot be cut.
 
@@ -73,7 +73,7 @@ class ArrowChunker:
     dimensions: int | None = None
     id_column: str = "id"
     text_column: str = "text"
-    metadata_column: str = "metadata"
+    metadata_column: str = METADATA
     max_characters: int = 20_000_000
     errors: Literal["row", "raise"] = "row"
 
@@ -126,7 +126,7 @@ class ArrowChunker:
         """The chunks of the batch's documents.
 
         Raises:
-            DataError: the batch has no column of ids or of texts, or what it gives is too large for one record batch;
+            DataError: the batch has not the columns, or what it gives is too large for one record batch;
                 or, with ``errors="raise"``, a document cannot be cut.
             OptionError: there is no such embedder.
             MissingExtraError: what runs the embedder is not installed.

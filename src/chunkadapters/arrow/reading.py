@@ -13,8 +13,9 @@ from chunkadapters.arrow.scalars import decoded, innermost
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 
-__all__ = ["Columns", "Reading"]
+__all__ = ["METADATA", "Columns", "Reading"]
 
+METADATA = "metadata"  # a column that is called otherwise was named, and so is to be there
 _LONGEST_ID = 100_000
 
 
@@ -39,26 +40,26 @@ class Columns:
     Attributes:
         id: the column of strings (or integers) that name documents.
         text: that of their texts.
-        metadata: that of what is known of them; None or a column that is absent: nothing is.
+        metadata: that of what is known of them. It may be absent if it is called "metadata".
         longest: how many characters a text may have.
     """
 
     id: str
     text: str
-    metadata: str | None
+    metadata: str
     longest: int
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Reading]:
         """The batch's rows, in order.
 
         Raises:
-            DataError: the batch has no column of ids or texts, or two of one name.
+            DataError: a column is missing, or there are two of its name.
         """
         if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
             return
         ids, texts = self._column(batch, self.id), self._column(batch, self.text)
-        there = self.metadata is not None and self.metadata in batch.schema.names
-        metadata = self._column(batch, str(self.metadata)) if there else None
+        absent = self.metadata == METADATA and METADATA not in batch.schema.names
+        metadata = None if absent else self._column(batch, self.metadata)
         for row in range(batch.num_rows):
             yield self._reading(ids[row], texts[row], None if metadata is None else metadata[row])
 
