@@ -497,7 +497,6 @@ import chunkcore.streaming.stream as stream
 stream._BATCH_PIECES = 3
 if __name__ == "__main__":
     from chunkcore.cli import main
-from chunkcore.cli.rate import rate
     sys.exit(main(sys.argv[1:]))
 """
 
