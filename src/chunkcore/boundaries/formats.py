@@ -22,7 +22,7 @@ _LOOKED_AT = 20_000  # code points at the beginning of a text
 _PAGE = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _TAGS = re.compile(r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE)
 _MARKDOWN = re.compile(
-    r"^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)",
+    r"^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*(?:\|[ \t]*)?:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)",
     re.MULTILINE,
 )
 _WEAK_MARKDOWN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S|\]\([^()\s]+\)|\*\*\S", re.MULTILINE)
