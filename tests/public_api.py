@@ -10,6 +10,7 @@ as they are written, in every version of Python.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import typer
 
 __all__ = ["LISTING", "breaking", "listing"]
 
+_COLOUR = re.compile(r"\x1b\[\d+m")
 ROOT = Path(__file__).resolve().parents[1]
 LISTING = ROOT / "docs" / "api_signatures.txt"
 # The modules whose `__all__` is public. Haystack writes the last ones' names into pipelines.
@@ -39,13 +41,14 @@ def listing() -> str:
     return "\n".join([*lines, *_strategies(), "", *_commands()]) + "\n"
 
 
-def breaking(tag: str) -> list[str]:
-    """What others' code may break on: the checkout against a release's tag."""
+def breaking(tag: str, root: Path = ROOT) -> list[str]:
+    """What others' code may break on: a checkout against a release's tag."""
     found = []
     for package in ("chunkcore", "chunkadapters"):
-        before = griffe.load_git(package, ref=tag, repo=ROOT, search_paths=["src"])
-        found += griffe.find_breaking_changes(before, _loader().modules_collection[package])
-    return [each.explain(griffe.ExplanationStyle.ONE_LINE) for each in found]
+        before = griffe.load_git(package, ref=tag, repo=root, search_paths=["src"], allow_inspection=False)
+        now = griffe.load(package, search_paths=[root / "src"], allow_inspection=False)
+        found += griffe.find_breaking_changes(before, now)
+    return [_COLOUR.sub("", each.explain(griffe.ExplanationStyle.ONE_LINE)) for each in found]
 
 
 def _loader() -> griffe.GriffeLoader:
