@@ -176,10 +176,15 @@ def _facts(cls: type[Chunker], shown: Shown) -> str:
         "the same text again": _again(cls),
         "hard maximum": _maximum(cls.name),
         "needs": f"the extra `{shown.extra}`" if shown.extra else "",
-        "source": shown.source,
+        "source": _source(shown),
         "class": f"`chunkcore.{cls.__name__}`",
     }
     return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items() if value)])
+
+
+def _source(shown: Shown) -> str:
+    """The work with a link to where it is told in full; a program by its name."""
+    return shown.source if "'s" in shown.source or not shown.source else f"[{shown.source}](../design.md#sources)"
 
 
 def _options(cls: type[Chunker]) -> str:

@@ -70,6 +70,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         page.meta["hide"] = ["navigation"]
     if here == "api.md":
         markdown = re.sub(r"^\| `(\w+)`", r"| [`\1`][chunkcore.\1]", markdown, flags=re.MULTILINE)
+    if here.startswith("strategies/"):
+        markdown = re.sub(r"(?m)^\| class \| (`(chunkcore\.\w+)`) \|$", r"| class | [\1][\2] |", markdown)
     return led(deepened(markdown), here)
 
 
