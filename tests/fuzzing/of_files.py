@@ -17,15 +17,19 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from hypothesis import strategies as st
 
 from chunkcore import load_chunkers
+from chunkcore.chunkers.grids import parse_grid
 from chunkcore.datasets.archive import unzip
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.loading import load_benchmark, load_documents
+from chunkcore.evaluation.measures import parse_measure
 from chunkcore.evaluation.pool_files import read_pool
 from chunkcore.evaluation.run_files import read_run
 from chunkcore.models.llm.answers import BadAnswerError, found_json
 from chunkcore.retrieval.spec import parse_search
+from chunkcore.segmenters.loading import get_segmenter
 from chunkcore.tuning.space_file import load_space
 from tests import test_bad_files
 from tests.fuzzing.targets import target
@@ -141,6 +145,23 @@ def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
     for spec in (text, f"hybrid:{text}", f"bm25:{text}", f"rerank:{text}"):
         with suppress(OptionError):
             parse_search(spec)
+
+
+_WRITTEN = {
+    parse_grid: ("", "recursive:size=", "sentence:splitter=", "kamradt:amount={"),
+    parse_measure: ("", "Recall@", "nDCG@5[", "PrecisionOmega"),
+    parse_requirement: ("", "HitRate@5>=", "Recall@", "nDCG@10<"),
+    get_segmenter: ("texttiling:", "texttiling:2:"),
+}
+
+
+@target(share=0.1, texts=4, guided=True, text=texts(24))
+def a_string_is_an_option_or_an_error(text: str) -> None:
+    """Grids, measures, requirements and segmenters, as they are written on a command line."""
+    for parse, beginnings in _WRITTEN.items():
+        for beginning in beginnings:
+            with suppress(ChunkcoreError):
+                parse(beginning + text)
 
 
 def _archive() -> bytes:
