@@ -353,7 +353,9 @@ def test_an_id_that_was_there_before_the_kill_is_still_known_after_it(corpus, tm
 def test_inputs_that_changed_are_told_with_where(corpus, tmp_path):
     out = tmp_path / "out"
     run(corpus, out, steps=8)
-    (corpus / "00.txt").write_text("Another one.")
+    path, told = corpus / "00.txt", (corpus / "00.txt").stat()
+    path.write_text("x" * told.st_size)
+    os.utime(path, ns=(told.st_atime_ns, told.st_mtime_ns + 1))
     with pytest.raises(DataError, match=r"from the first document to .*\.txt is not what it was: a file was changed"):
         run(corpus, out)
     assert run(corpus, out, fresh=True)
