@@ -31,24 +31,23 @@ def test_what_was_not_begun_is_not_begun_after_an_error():
 
 
 def test_threads_within_threads_end_at_the_next_check():
-    go, told = threading.Event(), []
+    begun, go, told = threading.Event(), threading.Event(), []
 
     def inner(number):
+        begun.set()
         go.wait(10)
         check_wanted()
         told.append(number)
 
     def outer(number):
+        if number == 0:
+            begun.wait(10)
+            raise ValueError
         with ThreadPoolExecutor(1) as own:
             return list(ordered(own, inner, iter(range(5)), ahead=2))
 
-    def failing(number):
-        if number:
-            return outer(number)
-        raise ValueError
-
     with ThreadPoolExecutor(2) as pool:
         with pytest.raises(ValueError):
-            next(ordered(pool, failing, iter(range(2)), ahead=2))
+            next(ordered(pool, outer, iter(range(2)), ahead=2))
         go.set()  # the other thread, and the one that it waits for, were at work meanwhile
     assert told == []
