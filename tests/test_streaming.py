@@ -366,6 +366,28 @@ def test_inputs_that_changed_are_told_with_where(corpus, tmp_path):
         run(corpus, out)
 
 
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_a_run_that_a_bad_document_stopped_goes_on_when_it_is_mended(corpus, tmp_path, capfd):
+    out = tmp_path / "out"
+    command = ["chunk", str(corpus), "-o", str(out)]
+    assert main(command) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert (
+        first == f"chunkcore: {out}.partial keeps what is done: the same command goes on, or begins anew with --fresh"
+    )
+    assert "04.txt is not UTF-8 text" in second
+    (corpus / "04.txt").write_text("Mended.")
+    (corpus / "00.txt").write_text("Another.")
+    assert main(command) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith("chunkcore: going on after ")
+    assert "01.txt is not what it was: a file was changed; begin anew with --fresh" in second
+    (corpus / "00.txt").unlink()
+    assert main([*command, "--fresh"]) == 0
+    assert main([*command[:-1], str(tmp_path / "whole")]) == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes() != b""
+
+
 def test_a_file_that_was_added_behind_what_is_done_is_cut_too(corpus, tmp_path):
     out = tmp_path / "out"
     run(corpus, out, steps=2)

@@ -160,12 +160,14 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
     from chunkcore.streaming import ResumableOutput
 
     writer = ResumableOutput(output, _identity(stream), fresh=fresh)
+    refused = False
     try:
         if writer.tallies:
             _tell(f"going on after {told(writer.tallies[-1])}")
             try:
                 stream.go_on(writer.tallies)
             except DataError as error:
+                refused = True
                 raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
             if progress is not None:
                 progress.start(stream.tally)
@@ -175,7 +177,7 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
                 progress(stream.tally)
         writer.finish()
     except BaseException as error:
-        if writer.leave():
+        if writer.leave() and not refused:
             kept = f"{writer.partial} keeps what is done: the same command goes on, or begins anew with --fresh"
             if isinstance(error, KeyboardInterrupt):
                 raise StoppedError(f"stopped before the end; {kept}") from error
