@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
 
 from hypothesis import strategies as st
 
-from chunkcore import Document, plan_update
+from chunkcore import Chunk, Document, Span, plan_update
 from chunkcore.chunkers import Chunker, format_chunker, parse_chunker
 from chunkcore.errors import OptionError, SizeError
 from tests.fuzzing.chunkers import chunkers
@@ -58,6 +59,13 @@ def an_updated_index_is_one_built_anew(chunker: Chunker, recipe: bytes, place: i
     assert sorted([*(kept.new for kept in plan.stay), *plan.come], key=lambda chunk: chunk.index) == new
     assert sorted([*(kept.old.index for kept in plan.stay), *(chunk.index for chunk in plan.go)]) == [*range(len(old))]
     assert all(kept.old.content_hash == kept.new.content_hash for kept in plan.stay)
+    if not any(chunk.segments for chunk in [*old, *new]):  # those first that stand where they stood
+        stood = Counter(map(_place, old)) & Counter(map(_place, new))
+        assert sum(kept.old.spans == kept.new.spans for kept in plan.stay) == sum(stood.values())
+
+
+def _place(chunk: Chunk) -> tuple[str, tuple[Span, ...]]:
+    return chunk.content_hash, chunk.spans
 
 
 @target(share=0.3, chunker=chunkers(named=True))
