@@ -7,6 +7,7 @@ import runpy
 import tempfile
 from contextlib import redirect_stdout
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -90,8 +91,9 @@ def program_of(name: str) -> str:
     return _ASKED.format(name=name, answers=answers, options=f'{{"llm": llm, {pairs}}}', sample=SAMPLE, told=told)
 
 
+@cache
 def run(program: str) -> Ran:
-    """Run a program as it stands; it makes `chunks`."""
+    """Run a program as it stands; it makes `chunks`. The overview needs what the pages' programs have made."""
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as printed:
         path = Path(folder) / "program.py"
         path.write_text(program, encoding="utf-8")
