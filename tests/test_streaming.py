@@ -124,6 +124,14 @@ def test_a_file_of_the_part_size_is_cut_whole_and_a_larger_one_in_parts_with_spa
     assert "".join("".join(row["text"].split()) for row in rows) == "".join(PARAGRAPHS.split())
 
 
+def test_indices_begin_anew_with_each_document(tmp_path):
+    folder = written(tmp_path, {"0.txt": "One fox.", "1.txt": PARAGRAPHS, "2.txt": "A dog.", "3.txt": PARAGRAPHS})
+    rows = lines(folder, part_size=900)
+    for name in ("0.txt", "1.txt", "2.txt", "3.txt"):
+        own = [row["index"] for row in rows if row["document_id"] == name]
+        assert own == list(range(len(own)))
+
+
 def test_each_part_is_cut_as_a_document_of_its_own(tmp_path):
     path = written(tmp_path, {"a.txt": PARAGRAPHS}) / "a.txt"
     rows = lines(path, part_size=700)
