@@ -234,6 +234,8 @@ def test_batches_are_cut_before_they_are_too_large(monkeypatch: pytest.MonkeyPat
     assert max(each.num_rows for each in by_characters) == 4
     for made in (by_rows, by_characters, [chunker(batch(document))]):
         assert as_bytes(made, chunker.schema) == as_bytes([whole], chunker.schema)
+    long_id = list(chunker.batches([batch({"id": "d" * 1_000, "text": TEA * 30})]))
+    assert max(each.num_rows for each in long_id) == 2
 
 
 # --- what columns may be ------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ def test_a_column_of_another_type_is_an_error_a_row(values: list[Any]) -> None:
 
 
 class Pickled(pa.ExtensionType):
-    """As Ray keeps objects that Arrow has no type for."""
+    """As Ray keeps objects that Arrow has no type for: asked for a value, it unpickles."""
 
     def __init__(self) -> None:
         super().__init__(pa.binary(), "an.engine's.pickles")
@@ -385,11 +387,25 @@ class Pickled(pa.ExtensionType):
     def __arrow_ext_deserialize__(cls, storage_type: Any, serialized: bytes) -> Pickled:
         return cls()
 
+    def __arrow_ext_scalar_class__(self) -> type[Unpickling]:
+        return Unpickling
+
+
+class Unpickling(pa.ExtensionScalar):
+    def as_py(self, **_: Any) -> Any:
+        return pickle.loads(self.value.as_py())
+
 
 def test_nothing_is_unpickled() -> None:
     column = pa.ExtensionArray.from_storage(Pickled(), pa.array([pickle.dumps(TEA)]))
     made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([pa.array(["a"]), column], names=["id", "text"]))
     assert made["error"][0].as_py().startswith("its text is of the type extension<an.engine's.pickles")
+    wrapped = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], column)], names=["tags"])
+    of_maps = pa.MapArray.from_arrays([0, 1], ["tag"], column)
+    for metadata in (wrapped, of_maps, pa.StructArray.from_arrays([column], names=["tag"])):
+        columns = [pa.array(["a"]), pa.array(["Tea."]), metadata]
+        (row,) = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays(columns, names=["id", "text", "metadata"])).to_pylist()
+        assert row["error"].startswith("its metadata have values of the type extension<an.engine's.pickles")
 
 
 def test_metadata_that_were_named_are_to_be_there() -> None:

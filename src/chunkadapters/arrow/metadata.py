@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from chunkadapters.arrow.scalars import decoded, innermost
+from chunkadapters.arrow.scalars import decoded, innermost, opaque_type
 from chunkcore.errors import DataError
 
 __all__ = ["as_json", "read_metadata"]
@@ -40,6 +40,8 @@ def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
         if isinstance(value, pa.BinaryScalar):
             found = _parsed(decoded(value, _LONGEST, "metadata"))
         elif pa.types.is_struct(kind) or pa.types.is_map(kind):
+            if opaque := opaque_type(kind):
+                raise DataError(f"its metadata have values of the type {opaque}: expected what JSON can say")
             found = _plain(value.as_py(), kind)
         else:
             raise DataError(

@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from chunkcore.errors import DataError
 
-__all__ = ["decoded", "innermost"]
+__all__ = ["decoded", "innermost", "opaque_type"]
 
 _WRAPPED = (pa.DictionaryScalar, pa.UnionScalar, pa.RunEndEncodedScalar)
 _JSON = "arrow.json"  # DuckDB's type of JSON; other extension types may be anything, pickles included
+_PLAIN = {_JSON, "arrow.bool8", "arrow.uuid"}
 
 
 def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
@@ -25,6 +26,24 @@ def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
             return None
         scalar = scalar.value
     return scalar if scalar.is_valid else None
+
+
+def opaque_type(kind: pa.DataType) -> pa.DataType | None:
+    """The first extension type inside of a type whose values may be anything; None where there is none.
+
+    Whoever asks a struct for its Python value has such an extension's own code run, on bytes of a file.
+
+    >>> opaque_type(pa.struct([("years", pa.list_(pa.int16()))]))
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return None if kind.extension_name in _PLAIN else kind
+    inner = [getattr(kind, name, None) for name in ("key_type", "item_type", "value_type")]
+    inner += [kind.field(number).type for number in range(kind.num_fields)] if _has_names(kind) else []
+    return next((found for each in inner if each is not None and (found := opaque_type(each))), None)
+
+
+def _has_names(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) or pa.types.is_union(kind)
 
 
 def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:

@@ -23,6 +23,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # What is written at once. A string column holds 2 GiB, which no such batch comes near.
 _ROWS = 8192
 _CHARACTERS = 32_000_000
+_LONG = ("document_id", "text", "context", "metadata")
 
 
 def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
@@ -75,7 +76,7 @@ def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.
     for rows in answers:
         for row in rows:
             waiting.append(row)
-            characters += sum(len(row.get(column) or "") for column in ("text", "context", "metadata"))
+            characters += sum(len(row.get(column) or "") for column in _LONG)
             if len(waiting) == _ROWS or characters >= _CHARACTERS:
                 yield pa.RecordBatch.from_pylist(waiting, schema=schema)
                 waiting, characters = [], 0
