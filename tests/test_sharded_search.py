@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import random
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -178,6 +179,22 @@ def test_a_comparison_by_shards_is_the_comparison(mapper: Any, tmp_path: Path) -
     assert lochmere_reports(Sharded(mapper=mapper, folder=tmp_path, size=7)) == lochmere_reports("dense")
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("calls", [1, 2], ids=["embed", "search"])
+def test_a_worker_that_does_not_see_the_folder_is_told(calls: int, tmp_path: Path) -> None:
+    called = []
+
+    def elsewhere(function: Any, items: Any) -> Any:
+        called.append(function)
+        if len(called) == calls:
+            for folder in tmp_path.iterdir():
+                shutil.rmtree(folder)
+        return map(function, items)
+
+    with pytest.raises(DataError, match="give sharded a folder that every worker sees"):
+        lochmere_reports(Sharded(mapper=elsewhere, folder=tmp_path, size=7))
+    assert len(called) == calls
 
 
 def test_whoever_asks_embeds_nothing_but_the_questions() -> None:

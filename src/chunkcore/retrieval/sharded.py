@@ -84,7 +84,10 @@ class _Kept(NamedTuple):
     path: str
 
     def load(self) -> VectorFile:
-        rows = VectorFile(self.path, self.dimensions)
+        try:
+            rows = VectorFile(self.path, self.dimensions)
+        except FileNotFoundError as error:
+            raise _unseen(self.path) from error
         if len(rows) != self.size:
             raise DataError(f"{self.path} holds {len(rows)} vectors, {self.size} were written: it has been changed")
         return rows
@@ -126,7 +129,11 @@ def _embed(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) 
     start, texts = item
     path = Path(folder, f"{start}.f32")
     dimensions = 0
-    with path.open("wb") as file:
+    try:
+        kept = path.open("wb")
+    except FileNotFoundError as error:
+        raise _unseen(str(path)) from error
+    with kept as file:
         for some in blocks(texts):
             vectors = embed(embedder, some)
             dimensions = dimensions or vectors.shape[1]
@@ -134,3 +141,7 @@ def _embed(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) 
                 raise DataError(f"the model answered with {vectors.shape[1]} dimensions, and {dimensions} before")
             file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
     return _Kept(start, len(texts), dimensions, str(path))
+
+
+def _unseen(path: str) -> DataError:
+    return DataError(f"{path} is not to be found where the work is done: give sharded a folder that every worker sees")
