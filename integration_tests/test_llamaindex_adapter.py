@@ -186,6 +186,7 @@ def test_nodes_are_those_that_the_frameworks_own_parser_would_build():
     for mine, native in zip(ours, theirs, strict=True):
         skip = {"relationships", "start_char_idx", "end_char_idx"}
         assert mine.model_dump(exclude=skip) == native.model_dump(exclude=skip)
+        assert mine.model_dump(exclude_unset=True).keys() >= {"text", "metadata", "start_char_idx", "end_char_idx"}
         assert mine.hash == native.hash
         assert {kind: each.node_id for kind, each in mine.relationships.items()} == {
             kind: each.node_id for kind, each in native.relationships.items()

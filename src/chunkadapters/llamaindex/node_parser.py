@@ -227,6 +227,7 @@ class ChunkcoreNodeParser(NodeParser):
     def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin) -> list[TextNode]:
         """The nodes of one document: copies of one pattern, since validating each anew takes longer than cutting."""
         pattern = _pattern(incoming)
+        pattern.model_fields_set.update(("metadata", "start_char_idx", "end_char_idx"))  # and so of its copies
         given = inherited(incoming.metadata, of_a_chunk=_is_chunk(incoming)) if self.include_metadata else {}
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []

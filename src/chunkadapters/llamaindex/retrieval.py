@@ -33,7 +33,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> System:
 
 
 def _of_engine(engine: BaseQueryEngine) -> System:
-    """What a query engine retrieves, after its post-processors; no answer is written, and no language model asked."""
+    """What a query engine retrieves, after its post-processors; no answer is written."""
     if type(engine).retrieve is BaseQueryEngine.retrieve:
         raise DataError(f"{type(engine).__name__} does not tell what it retrieves: pass its retriever")
     asynchronous = getattr(engine, "aretrieve", None)
