@@ -19,6 +19,7 @@ from chunkadapters.exact.aligned import Aligned
 from chunkadapters.exact.functions import FunctionCounter, Named
 from chunkadapters.exact.joined import Joined, joined
 from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkcore.boundaries.patterns import finder
 from chunkcore.chunkers.base import Chunker, Draft, register
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
@@ -296,7 +297,7 @@ def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list
     """What `re.findall` finds: a group, where the pattern has one."""
     if pattern.groups > 1:
         raise OptionError(f"a regular expression of phrases has one group at most, got {pattern.pattern!r}")
-    found = (match.span(pattern.groups) for match in pattern.finditer(text[start:end]))
+    found = (match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end]))
     return [(start + a, start + b) for a, b in found if a < b]
 
 
