@@ -19,7 +19,7 @@ from chunkcore.evaluation.ranking import first_cover
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.tokens import get_counter
-from tests.test_scoring import _cases
+from tests.test_scoring import cases
 
 # --- by hand -----------------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ NAMES = ("Recall", "Precision", "IoU", "F1", "HitRate", "MRR", "MAP", "nDCG", "D
 UNITS = ("token", "character", "sentence", "document")
 
 
-@given(_cases(), st.sampled_from(["characters", "words", "cl100k_base"]), st.sampled_from(UNITS), st.integers(1, 30))
+@given(cases(), st.sampled_from(["characters", "words", "cl100k_base"]), st.sampled_from(UNITS), st.integers(1, 30))
 def test_scores_are_what_sets_of_units_give(case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int) -> None:
     benchmark, run = case
     names = [name for name in NAMES if not (unit == "document" and name == "ChunkPrecision")]
