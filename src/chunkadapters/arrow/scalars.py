@@ -43,7 +43,7 @@ def opaque_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _has_names(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) or pa.types.is_union(kind)
+    return bool(pa.types.is_struct(kind) or pa.types.is_union(kind))
 
 
 def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
