@@ -214,6 +214,20 @@ def test_whoever_asks_embeds_nothing_but_the_questions() -> None:
     assert set(model.texts) == {query.text for query in benchmark.queries}
 
 
+def test_what_embedding_took_elsewhere_is_a_cost_of_the_strategy() -> None:
+    class Elsewhere(Sharded):
+        def index(self, pool):
+            searcher = super().index(pool)
+            pool.note_embedding(1_000.0)
+            return searcher
+
+    chunkers = [parse_chunker("fixed_token:size=40,counter=words")]
+    (report,) = run_chunkers(load_dataset("lochmere"), chunkers, FakeEmbedder(), ks=(1,), retrievers=[Elsewhere()])
+    assert report.cost.seconds >= 1_000
+    assert report.seconds["embed"] >= 1_000
+    assert report.seconds["search"] < 1_000
+
+
 def test_progress_is_told_shard_by_shard() -> None:
     told: list[tuple[int, int]] = []
 

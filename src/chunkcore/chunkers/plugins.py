@@ -54,8 +54,8 @@ def package_of(offer: EntryPoint) -> str:
 
 
 def _offers() -> dict[str, list[EntryPoint]]:
-    """Entry points by name. A package that is found twice on the path, as an editable one can be, offers once."""
-    found: dict[str, dict[tuple[str, str], EntryPoint]] = defaultdict(dict)
+    """Entry points by name. Of a package that stands on the path twice, `entry_points` gives the first alone."""
+    found: dict[str, list[EntryPoint]] = defaultdict(list)
     for each in entry_points(group=GROUP):
-        found[each.name].setdefault((package_of(each), each.value), each)
-    return {name: list(offers.values()) for name, offers in found.items()}
+        found[each.name].append(each)
+    return found
