@@ -173,11 +173,16 @@ def test_a_large_file_that_is_not_utf8_has_no_chunk_at_all(tmp_path):
     assert lines(path, part_size=500, errors="skip") == []
     with pytest.raises(DataError, match=rf"byte {len(data)} is 0xe7"):
         lines(written(tmp_path, {"b.txt": data + b"\xe7\x8a"}) / "b.txt", part_size=500)
+    folder = written(tmp_path / "other", {"a.txt": PARAGRAPHS, "c.txt": PARAGRAPHS.encode("utf-16")})
+    for size in (500, 500_000):  # text is not left out as if it were an image
+        with pytest.raises(DataError, match=r"c.txt is not UTF-8 text \(byte 0 is 0xff\) on line 1: convert"):
+            lines(folder, part_size=size)
 
 
 def test_a_large_binary_file_of_a_folder_is_left_out_as_a_small_one_is(tmp_path):
     folder = written(tmp_path, {"a.txt": "The fox.", "b.bin": b"\x00\x01" * 500 + b"\xff"})
-    with pytest.warns(UserWarning, match="1 file is left out of .*, being empty or no text: b.bin"):
+    written(tmp_path, {"c.pdf": b"%PDF-1.4\n" + b"\xe2\xe3\xcf\xd3\n" * 50})
+    with pytest.warns(UserWarning, match="2 files are left out of .*, being empty or no text: b.bin, c.pdf"):
         assert [row["document_id"] for row in lines(folder, part_size=100)] == ["a.txt"]
 
 
@@ -261,6 +266,35 @@ def test_bad_lines_and_repeated_ids_are_left_out_one_by_one(tmp_path):
     assert stream.tally.documents == 2
 
 
+def test_of_a_document_whose_id_was_there_before_no_part_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunkcore.streaming.stream, "_BATCH_PIECES", 1)
+    folder = written(tmp_path, {"a.txt": PARAGRAPHS, "b.txt": PARAGRAPHS})
+    once, options = lines(folder, part_size=600), StreamOptions(part_size=600, errors="skip")
+    stream = Stream([folder, folder], CHUNKER, options)
+    found, tallies = [], []
+    for step in stream:
+        found += step.lines
+        tallies.append(stream.tally.copy())
+    assert [json.loads(line) for some in found for line in some.splitlines()] == once
+    assert stream.tally.documents == 2
+    again = Stream([folder, folder], CHUNKER, options)
+    again.go_on(tallies[: len(tallies) // 2 + 2])  # killed amid the second a.txt
+    assert again.tally.skipped == 2
+    assert [step.lines for step in again if step.lines] == []
+
+
+def test_what_steers_a_terminal_is_escaped_and_comes_back(tmp_path):
+    text = 'The fox\x7f naps.\x9b31m \\\x80\x9f "\xa0é\x1b[2J 犬'
+    folder = written(tmp_path, {"a.txt": text, "b\x9b.txt": "DEL alone: \x7f."})
+    data = b"".join(some for step in Stream([folder], CHUNKER) for some in step.lines)
+    assert not set(data.decode()) & {chr(code) for code in (*range(10), *range(11, 32), *range(0x7F, 0xA0))}
+    assert "\xa0é" in data.decode()
+    rows = [json.loads(line) for line in data.splitlines()]
+    assert "".join(text[begin:end] for row in rows[:-1] for begin, end in row["spans"]).split() == text.split()
+    assert all(row["text"] == text[row["spans"][0][0] : row["spans"][0][1]] for row in rows[:-1])
+    assert (rows[-1]["document_id"], rows[-1]["text"]) == ("b\x9b.txt", "DEL alone: \x7f.")
+
+
 def test_a_grapheme_over_the_maximum_is_one_document_s_error_in_a_batch(tmp_path):
     chunker = parse_chunker('recursive:size=2,maximum=text,counter=characters,separators=[" "]')
     folder = written(tmp_path, {"a": "abc", "b": "👩‍👩‍👧", "c": "def"})
@@ -289,6 +323,8 @@ def test_options_are_checked():
     for options in ({"processes": 0}, {"workers": 0}, {"part_size": 63}, {"errors": "ignore"}):
         with pytest.raises(OptionError):
             StreamOptions(**options)
+    for size in ("inf", "nan", "0"):
+        assert main(["chunk", "-", "--part-size", size]) == 2
 
 
 # ---- going on
@@ -414,6 +450,11 @@ def test_another_strategy_s_output_is_not_gone_on_with(corpus, tmp_path):
     with pytest.raises(OptionError, match="is no journal of chunkcore chunk"):
         run(corpus, out)
     assert Path(f"{out}.journal").read_text() == "my own notes\n"
+    for name in ("out", "new"):  # also where nothing else is there, and the notes end without a line
+        Path(f"{tmp_path / name}.journal").write_text("my own notes")
+        with pytest.raises(OptionError, match="is no journal of chunkcore chunk"):
+            run(corpus, tmp_path / name)
+        assert Path(f"{tmp_path / name}.journal").read_text() == "my own notes"
 
 
 def test_a_file_that_only_has_such_a_name_is_not_written_over(corpus, tmp_path, capfd):
@@ -436,9 +477,24 @@ def test_a_damaged_journal_and_a_shortened_output_are_told(corpus, tmp_path):
     with pytest.raises(DataError, match=r"journal is damaged: begin anew with --fresh"):
         run(corpus, out)
     journal.write_bytes(b"".join(rows))
-    partial.write_bytes(b"")
-    with pytest.raises(DataError, match=r"is shorter than out[.]journal says"):
+    kept = Path(f"{out}.errors.jsonl").read_bytes()
+    Path(f"{out}.errors.jsonl").write_bytes(b"")
+    journal.write_bytes(rows[0] + rows[-1])
+    with pytest.raises(DataError, match=r"out.errors.jsonl is shorter than out[.]journal says"):
         run(corpus, out)
+    Path(f"{out}.errors.jsonl").write_bytes(kept)
+    partial.write_bytes(b"")
+    with pytest.raises(DataError, match=r"out.partial is shorter than out[.]journal says"):
+        run(corpus, out)
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_a_journal_that_outlived_the_end_of_its_run_is_no_obstacle(corpus, tmp_path):
+    whole = run(corpus, tmp_path / "whole")
+    run(corpus, tmp_path / "out", steps=9)
+    (tmp_path / "out.partial").replace(tmp_path / "out")  # a kill just before the journal is taken away
+    assert run(corpus, tmp_path / "out") == whole
+    assert not (tmp_path / "out.journal").exists()
 
 
 @pytest.mark.filterwarnings("ignore:.*left out")

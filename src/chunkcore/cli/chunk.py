@@ -85,7 +85,7 @@ def chunk(
         int, typer.Option(min=1, help="Threads of each: documents that wait for a model at the same time.")
     ] = 1,
     part_size: Annotated[
-        float, typer.Option(min=0.0001, help="Megabytes of text, over which a document is cut in parts.")
+        float, typer.Option(min=0.0001, max=1e6, help="Megabytes of text, over which a document is cut in parts.")
     ] = 8.0,
     errors: Annotated[
         Errors, typer.Option(help="Whether a document that cannot be read or cut ends it all, or is left out.")

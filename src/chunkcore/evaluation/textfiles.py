@@ -19,6 +19,7 @@ __all__ = [
     "csv_rows",
     "decoded",
     "empty",
+    "is_binary",
     "json_lines",
     "json_object",
     "not_text",
@@ -174,7 +175,8 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         number = line or data.count(b"\n", 0, error.start) + 1
-        raise not_text(path, before + error.start, data[error.start], number, binary=_is_binary(data)) from error
+        binary = is_binary(data, has_nul=b"\x00" in data)
+        raise not_text(path, before + error.start, data[error.start], number, binary=binary) from error
 
 
 def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> DataError:
@@ -185,9 +187,9 @@ def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> D
     )
 
 
-def _is_binary(data: bytes) -> bool:
-    """Of bytes that are not UTF-8: whether they are no text in another encoding either."""
-    return data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32))
+def is_binary(head: bytes, *, has_nul: bool) -> bool:
+    """Of a file that is not UTF-8, by its first bytes: whether it is no text in another encoding either."""
+    return head.startswith(_PDF) or (has_nul and not head.startswith(_UTF_16_OR_32))
 
 
 def unreadable(path: Path, error: OSError) -> DataError:

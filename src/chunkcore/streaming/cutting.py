@@ -22,7 +22,8 @@ from chunkcore.streaming.sources import Piece
 __all__ = ["Cut", "Cutter", "line_parts", "piece_documents"]
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
-_SURROGATE = re.compile("[\ud800-\udfff]")
+# UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
+_ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 # What is wrong with a document, and not with the options, a model or the machine.
 _OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
 
@@ -191,9 +192,9 @@ def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[
 
 def _json(data: dict[str, Any]) -> str:
     text = _encode(data)
-    if not text.isascii() and _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
-        return json.dumps(data, ensure_ascii=True)
-    return text
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _pairs(spans: Iterable[Span]) -> list[list[int]]:

@@ -23,6 +23,7 @@ except ImportError:  # Windows: two runs at one output are not told there
 __all__ = ["ResumableOutput", "beside", "error_lines"]
 
 _FORMAT = "chunkcore chunk 1"
+_BEGINNING = json.dumps({"format": _FORMAT}).encode("ascii")[:-1]  # of the journal
 PAUSE = 5.0  # seconds between two lines of the journal: what a kill can cost
 
 
@@ -73,13 +74,17 @@ class ResumableOutput:
 
     def _begin(self, *, fresh: bool) -> None:
         lines = [] if fresh else self._lines()
+        if not self.partial.exists():
+            lines = []  # it was moved over its name already, and the journal outlived a kill
         self._files[self.partial] = _opened(self.partial)
         size = os.fstat(self._files[self.partial].fileno()).st_size
         if size and not fresh and not self._journal.tell():
             raise OptionError(f"{self.partial} is there, and no journal tells whose it is: {_ADVICE}")
-        kept = [line for line in lines if line.output <= size]
+        told = self.errors.stat().st_size if self.errors.exists() else 0
+        kept = [line for line in lines if line.output <= size and line.errors <= told]
         if lines and not kept:
-            raise DataError(f"{self.partial} is shorter than {self.journal.name} says it was: {_ADVICE}")
+            shorter = self.errors if lines[0].output <= size else self.partial
+            raise DataError(f"{shorter} is shorter than {self.journal.name} says it was: {_ADVICE}")
         self.tallies = [line.tally for line in kept]
         self._has_kept = bool(kept)
         output, errors = (kept[-1].output, kept[-1].errors) if kept else (0, 0)
@@ -143,7 +148,7 @@ class ResumableOutput:
     def leave(self) -> bool:
         """End before the end: keep what is worth it, and return whether that is anything."""
         if self._has_kept:
-            with suppress(OSError):  # a full disk, say: then what was kept before is
+            with suppress(OSError, ValueError):  # a full disk, say, or closed files: then what was kept before is
                 self.keep()
             self.close()
             return True
@@ -171,7 +176,7 @@ class ResumableOutput:
         """What the journal tells, but for its head; nothing where it was never begun."""
         self._journal.seek(0)
         lines = self._journal.read().splitlines(keepends=True)
-        if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n")):
+        if not lines or (not lines[0].endswith(b"\n") and _BEGINNING.startswith(lines[0][: len(_BEGINNING)])):
             return []
         self._check(_read(lines[0]))
         found = [line for line in map(_line_of, lines[1:]) if line]

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.loading.walking import FolderWalk, as_utf8
-from chunkcore.evaluation.textfiles import LONGEST_LINE, empty, not_text, unreadable
+from chunkcore.evaluation.textfiles import LONGEST_LINE, empty, is_binary, not_text, unreadable
 from chunkcore.streaming.parts import parts
 
 __all__ = ["STANDARD_INPUT", "Piece", "Sources"]
@@ -189,17 +189,19 @@ def check_text(path: Path) -> None:
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     before, lines = 0, 1
-    rest = b""
-    binary = False
+    rest = head = b""
+    has_nul = False
     with path.open("rb") as file:
         while True:
             block = file.read(_BLOCK)
-            binary = binary or b"\x00" in block
+            head = head or block
+            has_nul = has_nul or b"\x00" in block
             try:
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
                 line = lines + (rest + block).count(b"\n", 0, error.start)
                 byte = (rest + block)[error.start]
+                binary = is_binary(head, has_nul=has_nul)
                 raise not_text(path, before - len(rest) + error.start, byte, line, binary=binary) from error
             if not block:
                 return

@@ -156,6 +156,7 @@ class Stream:
         self._pieces = iter(self.sources)
         self._digest = blake2b(digest_size=16)
         self._seen: dict[bytes, int] = {}
+        self._repeats: DataError | None = None  # of the document whose parts are under way
         self._without_text: dict[int, list[str]] = {}
 
     @property
@@ -226,14 +227,13 @@ class Stream:
     def _pass(self, piece: Piece) -> None:
         """Count a piece that was done before."""
         self._note(piece)
-        if self._may_repeat(piece) and piece.error is None:
-            name = piece.id
-            if piece.kind == "line":
-                try:
-                    name = next((each.id for each in piece_documents(piece, self.options.part_size)), "")
-                except DataError:
-                    return
-            self._is_new(name, piece)
+        name = piece.id
+        if piece.kind == "line" and piece.error is None:
+            try:
+                name = next((each.id for each in piece_documents(piece, self.options.part_size)), "")
+            except DataError:
+                return
+        self._repeated(name, piece)
 
     def _note(self, piece: Piece) -> None:
         self.tally.pieces += 1
@@ -248,9 +248,7 @@ class Stream:
         argument = str(piece.argument)
         left_out = cut.has_no_text and piece.listed
         begins = not piece.part
-        repeats = None
-        if cut.id and begins and piece.error is None and self._may_repeat(piece):
-            repeats = self._is_new(cut.id, piece)
+        repeats = self._repeated(cut.id, piece)
         error = None if left_out else cut.error or repeats
         if error is not None and self.options.errors == "stop":
             return error
@@ -274,11 +272,14 @@ class Stream:
             tally.index += cut.chunks
         return None
 
-    def _may_repeat(self, piece: Piece) -> bool:
-        """Whether another document may have its id: paths in one folder differ."""
-        return len(self.sources.paths) > 1 or piece.kind == "line"
+    def _repeated(self, name: str, piece: Piece) -> DataError | None:
+        """What is wrong where a document before had the id of this one, or of the one that this is a part of."""
+        if not piece.part:
+            may_repeat = len(self.sources.paths) > 1 or piece.kind == "line"  # paths in one folder differ
+            self._repeats = self._second(name, piece) if name and piece.error is None and may_repeat else None
+        return self._repeats
 
-    def _is_new(self, name: str, piece: Piece) -> DataError | None:
+    def _second(self, name: str, piece: Piece) -> DataError | None:
         """None where no document before had the id, else what is wrong."""
         key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = self._seen.get(key)
