@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,15 @@ def test_an_actor_loads_its_model_once(tmp_path: Path) -> None:
     assert found.count() > 16
     loads = notes.read_text().split()
     assert 1 <= len(loads) == len(set(loads)) <= 2
+
+
+def test_actors_that_leave_no_core_to_read_with_are_told() -> None:
+    dataset = ray.data.from_items([{"id": "a", "text": "Green tea."}])
+    with pytest.warns(UserWarning, match="2 actors take 2 of Ray's 2 cores"):
+        ray_chunks(dataset, ArrowChunker("recursive:size=60"), actors=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        ray_chunks(dataset, ArrowChunker("recursive:size=60"), actors=2, num_cpus=0.5)
 
 
 def test_documents_that_ray_made_of_dictionaries() -> None:

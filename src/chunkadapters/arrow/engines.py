@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,12 +20,25 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
     Args:
         dataset: a `ray.data.Dataset` with the chunker's columns.
         chunker: what cuts.
-        actors: processes that cut at the same time; each loads the model once.
+        actors: processes that cut at the same time; each loads the model once. Each takes one of Ray's cores, unless
+            ``num_cpus`` says less: there have to be cores beside them, which read the documents.
         batch_size: documents that an actor is given at once.
         options: others of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
+
+    Warns:
+        UserWarning: the actors take all cores that there are now: Ray would wait for more, without an end.
     """
+    import ray
     from ray.data import ActorPoolStrategy
 
+    cores = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else None
+    taken = actors * (options.get("num_cpus") or (0 if options.get("num_gpus") else 1))
+    if cores is not None and taken >= cores:
+        warnings.warn(
+            f"{actors} actors take {taken:g} of Ray's {cores:g} cores, and none is left to read the documents: ask for "
+            "fewer actors, or give num_cpus=0.5",
+            stacklevel=2,
+        )
     return dataset.map_batches(
         _Actor,
         fn_constructor_args=(chunker,),
