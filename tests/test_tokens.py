@@ -65,6 +65,14 @@ def test_every_piece_of_a_short_text_counts_as_if_encoded_alone(name: str, text:
     assert found == [encoded_alone(counter, text[start:end]) for start, end in pairs]
 
 
+def test_a_word_does_not_go_on_from_one_joined_text_into_the_next():
+    source = type(WordCounter().tokenize("")).join(
+        [WordCounter().tokenize(text) for text in ("green te", "a", "", "b c")]
+    )
+    assert source.text == "green teab c"
+    assert counts_of(source, [0, 8, 9, 9], [8, 9, 9, 12]) == [2, 1, 0, 2]
+
+
 @given(case=text_with_pieces(), counter=st.sampled_from([CharacterCounter(), WordCounter()]))
 def test_characters_and_words_of_pieces(case: tuple[str, list[int], list[int]], counter: TokenCounter) -> None:
     text, starts, ends = case

@@ -129,8 +129,8 @@ class WordText(TokenizedText):
 
     @_Once
     def runs(self) -> Runs:
-        """The words; none goes on from one part into the next."""
-        return Runs(~_is_white(self.code_points), self.parts[:, 0])
+        """The words. One may go on from a part into the next; pieces of one part are counted right all the same."""
+        return Runs(~_is_white(self.code_points))
 
     def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
         """Words that begin inside the piece, and one more where the piece begins inside a word."""
@@ -151,18 +151,15 @@ class Runs:
 
     Args:
         inside: of each character whether it is of the kind.
-        apart: places at which a run ends in any case.
 
     >>> runs = Runs(np.array([True, True, False, True]))
     >>> runs.starts.tolist(), runs.counts(np.array([0, 1, 2]), np.array([4, 2, 3])).tolist()
     ([0, 3], [2, 1, 0])
     """
 
-    def __init__(self, inside: NDArray[np.bool_], apart: Offsets | None = None) -> None:
+    def __init__(self, inside: NDArray[np.bool_]) -> None:
         before = np.zeros_like(inside)
         before[1:] = inside[:-1]
-        if apart is not None:
-            before[apart[apart < len(before)]] = False
         self._goes_on = inside & before
         self.starts: Offsets = (inside & ~before).nonzero()[0]
 
