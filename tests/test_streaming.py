@@ -319,6 +319,20 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path, monkeypatch):
     assert [row["document_id"] for row in lines(folder, errors="skip")] == ["c"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links are for administrators there")
+def test_a_link_that_cannot_be_followed_keeps_no_other_file_out(tmp_path, capfd):
+    folder = written(tmp_path / "docs", {f"{n}.txt": "The fox." for n in range(5)})
+    (folder / "2-link").symlink_to("x" * 300)
+    for load in (lines, load_documents):
+        with pytest.raises(DataError, match="2-link cannot be read: File name too long"):
+            load(folder)
+    for _ in range(2):  # an output that is there is sought among the files
+        out = tmp_path / "out.jsonl"
+        assert main(["chunk", str(folder), "-o", str(out), "--errors", "skip"]) == 1
+        assert "1 left out for errors" in capfd.readouterr().err
+        assert len(out.read_bytes().splitlines()) == 5
+
+
 def test_options_are_checked():
     for options in ({"processes": 0}, {"workers": 0}, {"part_size": 63}, {"errors": "ignore"}):
         with pytest.raises(OptionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -257,7 +258,8 @@ def _reads(path: Path, file: Path) -> bool:
     if not path.is_dir():
         return path.samefile(file)
     return any(
-        each.is_file() and each.samefile(file)  # a link in the folder may lead out of it
+        # A link in the folder may lead out of it, or to where nobody may look, which Path.is_file would raise.
+        os.path.isfile(each) and each.samefile(file)  # noqa: PTH113
         for each in path.rglob("*")
         if not any(part.startswith(".") for part in each.relative_to(path).parts)
     )

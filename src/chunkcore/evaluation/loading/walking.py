@@ -72,9 +72,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
     except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        return False
+        return error.errno != errno.ELOOP  # whoever reads it is told what is wrong, and has all others
 
 
 def as_utf8(name: str) -> str:
