@@ -103,6 +103,9 @@ def test_a_report_knows_its_texts_when_it_is_read_again() -> None:
     old = report("a", TEXT).to_dict()
     del old["documents_digest"]
     assert Report.from_dict(old).documents_digest == ""
+    for name in ("name", "benchmark", "documents_digest"):
+        with pytest.raises(DataError, match="expected a string, got"):
+            Report.from_dict(old | {name: ["a"]})
 
 
 def test_the_page_says_that_texts_differ() -> None:

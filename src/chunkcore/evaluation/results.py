@@ -190,8 +190,8 @@ class Report:
         """
         try:
             return cls(
-                name=data["name"],
-                benchmark=data["benchmark"],
+                name=_text(data["name"]),
+                benchmark=_text(data["benchmark"]),
                 query_ids=tuple(data["query_ids"]),
                 collections=tuple(data["collections"]),
                 scores={parse_measure(name): _floats(row) for name, row in data["scores"].items()},
@@ -208,7 +208,7 @@ class Report:
                 min_rule=data["min_rule"],
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
                 search_recall=SearchRecall.from_dict(data["search_recall"]) if data.get("search_recall") else None,
-                documents_digest=data.get("documents_digest", ""),
+                documents_digest=_text(data.get("documents_digest", "")),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error
@@ -220,6 +220,12 @@ def _spread(values: Scores) -> tuple[float, float, int]:
     if not len(known):
         return math.nan, math.nan, 0
     return float(known.mean()), float(known.std()), len(known)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string, got {value!r:.60}")
+    return value
 
 
 def _nulls(values: Iterable[float]) -> list[float | None]:
