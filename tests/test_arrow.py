@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -458,6 +460,40 @@ def test_metadata_are_the_same_json_from_every_form() -> None:
 def test_a_field_that_only_other_rows_have_is_left_out() -> None:
     # So that it does not depend on which rows share a batch.
     assert metadata_of({"a": 1}, {"b": 2}) == metadata_of({"a": 1}) + metadata_of({"b": 2}) == ['{"a": 1}', '{"b": 2}']
+
+
+def test_times_are_the_same_whether_or_not_pandas_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "pandas.py").write_text("raise ImportError")
+    program = """if True:
+        import pyarrow as pa
+        from chunkadapters.arrow import ArrowChunker
+        stamp, took, at = pa.timestamp("ns", "UTC"), pa.duration("ns"), 1_704_067_200_000_000_001
+        fine = [("at", stamp), ("ats", pa.list_(stamp)), ("took", pa.list_(took, 2)), ("all", pa.large_list(took))]
+        fine += [("by", pa.map_(pa.string(), took)), ("time", pa.time64("ns"))]
+        value = {"at": at, "ats": [at, None], "took": [1000, at], "by": [("k", at)], "time": 61_000_001_001, "all": [1]}
+        columns = [pa.array(["a"]), pa.array(["x"]), pa.array([value], pa.struct(fine))]
+        (row,) = ArrowChunker()(pa.RecordBatch.from_arrays(columns, names=["id", "text", "metadata"])).to_pylist()
+        told = row["metadata"] or row["error"]
+    """
+    here: dict[str, Any] = {}
+    exec(program, here)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    without = subprocess.run(
+        [sys.executable, "-c", program + "    print(told)"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert without.stdout == f"{here['told']}\n"
+    assert json.loads(here["told"]) == {
+        "at": "2024-01-01T00:00:00+00:00",
+        "ats": ["2024-01-01T00:00:00+00:00", None],
+        "took": ["0:00:00.000001", "19723 days, 0:00:00"],
+        "by": {"k": "19723 days, 0:00:00"},
+        "time": "00:01:01.000001",
+        "all": ["0:00:00"],
+    }
 
 
 def test_values_that_json_has_no_words_for() -> None:

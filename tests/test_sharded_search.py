@@ -254,6 +254,11 @@ def test_without_ray_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         list(RayMap()(str, [1]))
     with pytest.raises(OptionError, match="in_flight is at least 1, got 0"):
         RayMap(in_flight=0)
+    for wrong in ("4", 0, 2.5):
+        with pytest.raises(OptionError, match="is at least 1, got"):
+            RayMap(in_flight=wrong)  # type: ignore[arg-type]
+        with pytest.raises(OptionError, match="size is at least 1, got"):
+            Sharded(size=wrong)  # type: ignore[arg-type]
 
 
 def test_a_lazy_mapper_holds_the_texts_of_one_shard() -> None:

@@ -37,8 +37,8 @@ class RayMap:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.in_flight < 1:
-            raise OptionError(f"in_flight is at least 1, got {self.in_flight}")
+        if type(self.in_flight) is not int or self.in_flight < 1:
+            raise OptionError(f"in_flight is at least 1, got {self.in_flight!r}")
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """The answers, as they come."""

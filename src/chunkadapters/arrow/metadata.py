@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from chunkadapters.arrow.scalars import decoded, innermost, opaque_type
+from chunkadapters.arrow.scalars import decoded, in_microseconds, innermost, opaque_type
 from chunkcore.errors import DataError
 
 __all__ = ["as_json", "read_metadata"]
@@ -26,8 +26,8 @@ def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
     """Plain JSON values by name.
 
     A string is a JSON object; a struct's fields that are null are left out, because engines fill structs up with
-    them where only some rows of a partition have a field. Dates and times become ISO 8601, in UTC where they
-    have a zone; binary becomes base64; NaN and infinity become strings.
+    them where only some rows of a partition have a field. Dates and times become ISO 8601, to the microsecond and in
+    UTC where they have a zone; binary becomes base64; NaN and infinity become strings.
 
     Raises:
         DataError: not a JSON object, a struct or a map; a key twice; too long or nested too deeply.
@@ -42,7 +42,8 @@ def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
         elif pa.types.is_struct(kind) or pa.types.is_map(kind):
             if opaque := opaque_type(kind):
                 raise DataError(f"its metadata have values of the type {opaque}: expected what JSON can say")
-            found = _plain(value.as_py(), kind)
+            wanted = in_microseconds(kind)
+            found = _plain((value if wanted == kind else value.cast(wanted, safe=False)).as_py(), kind)
         else:
             raise DataError(
                 f"its metadata are of the type {kind}: expected a JSON object in a string, a struct or a map"

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from chunkcore.errors import DataError
 
-__all__ = ["decoded", "innermost", "opaque_type"]
+__all__ = ["decoded", "in_microseconds", "innermost", "opaque_type"]
 
 _WRAPPED = (pa.DictionaryScalar, pa.UnionScalar, pa.RunEndEncodedScalar)
 _JSON = "arrow.json"  # DuckDB's type of JSON; other extension types may be anything, pickles included
@@ -44,6 +44,29 @@ def opaque_type(kind: pa.DataType) -> pa.DataType | None:
 
 def _has_names(kind: pa.DataType) -> bool:
     return bool(pa.types.is_struct(kind) or pa.types.is_union(kind))
+
+
+def in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """The type with times to the microsecond: what is finer is a Python value only where pandas is installed.
+
+    >>> in_microseconds(pa.struct([("at", pa.list_(pa.timestamp("ns", "UTC")))])).field("at").type
+    ListType(list<item: timestamp[us, tz=UTC]>)
+    """
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
+    if pa.types.is_duration(kind):
+        return pa.duration("us") if kind.unit == "ns" else kind
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(in_microseconds(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(in_microseconds(kind.key_type), in_microseconds(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(in_microseconds(kind.value_type), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(in_microseconds(kind.value_type))
+    return pa.list_(in_microseconds(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:

@@ -59,8 +59,8 @@ class Sharded:
     embeds = True
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise OptionError(f"sharded: size is at least 1, got {self.size}")
+        if type(self.size) is not int or self.size < 1:
+            raise OptionError(f"sharded: size is at least 1, got {self.size!r}")
 
     def index(self, pool: Pool) -> _ByShards:
         """Have the chunks embedded, shard by shard."""
