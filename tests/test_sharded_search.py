@@ -101,6 +101,12 @@ def test_no_shard_finds_nothing_and_what_cannot_be_searched_is_told():
         top_k_shards(np.ones((1, 2)), [Shard(0, np.ones((1, 3)))], 1)
 
 
+def test_a_mapper_that_loses_an_answer_is_told():
+    vectors = vectors_with_repeats(5, 40, 8)
+    with pytest.raises(DataError, match="2 shards were to be searched and 1 answered"):
+        top_k_shards(vectors[:1], shards_of(vectors, [20]), 3, mapper=lambda *work: list(map(*work))[1:])
+
+
 def test_merging_keeps_the_best_of_both():
     one, other = top_k([[1.0, 0]], [[1.0, 0], [0, 1]], 2), top_k([[1.0, 0]], [[1.0, 1]], 1)
     merged = merge(one, other._replace(indices=other.indices + 2), 2)

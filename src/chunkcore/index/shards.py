@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.index.search import Best, Rows, top_k
 from chunkcore.models.base import Vectors
 
@@ -67,6 +67,7 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
     Raises:
         OptionError: k is under 1.
         ModelError: see `top_k`.
+        DataError: the mapper did not answer for each shard once.
 
     >>> rows = np.eye(3, dtype=np.float32)
     >>> top_k_shards(rows[:1], [Shard(1, rows[1:]), Shard(0, rows[:1])], 2).indices.tolist()
@@ -76,6 +77,16 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
         raise OptionError(f"k is at least 1, got {k}")
     asked = np.asarray(queries)
     best = Best.none(len(asked), 0)
-    for found in mapper(partial(search_shard, queries=asked, k=k), shards):
+    sent = answered = 0
+
+    def counted() -> Iterator[Shard]:
+        nonlocal sent
+        for sent, shard in enumerate(shards, start=1):  # noqa: B007
+            yield shard
+
+    for found in mapper(partial(search_shard, queries=asked, k=k), counted()):
         best = merge(best, found, k)
+        answered += 1
+    if answered != sent:
+        raise DataError(f"{sent} shards were to be searched and {answered} answered: expected each once")
     return best
