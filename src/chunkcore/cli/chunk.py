@@ -230,12 +230,15 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
     from chunkcore.errors import OptionError
     from chunkcore.streaming import beside
 
-    for each in (output, *beside(output)) if output.name else ():
-        if str(output) != "-" and each.is_file() and any(_reads(path, each) for path in files):
-            told = f"--output {output}" if each == output else f"{each}, which is written beside --output,"
-            raise OptionError(f"{told} is one of the files to cut, and would be replaced: name another file")
+    if str(output) == "-":
+        return
+    there = {_place(each): each for each in (output, *beside(output)) if each.is_file()} if output.name else {}
     for path in files:
-        if str(output) != "-" and _would_read(path, output.resolve()):
+        found = next((there[place] for place in map(_place, _files(path)) if place in there), None) if there else None
+        if found is not None:
+            told = f"--output {output}" if found == output else f"{found}, which is written beside --output,"
+            raise OptionError(f"{told} is one of the files to cut, and would be replaced: name another file")
+        if _would_read(path, output.resolve()):
             raise OptionError(
                 f"--output {output} lies in {path}, and would be taken for a document: write it elsewhere"
             )
@@ -249,20 +252,25 @@ def _would_read(path: Path, file: Path) -> bool:
     return not any(part.startswith(".") for part in file.relative_to(root).parts)
 
 
-def _reads(path: Path, file: Path) -> bool:
-    """Whether `load_documents` of the path, or its text, would read the file."""
-    if str(path) == "-" or not path.exists():
-        return False
-    if path.is_dir() and (path / "documents.jsonl").is_file():
-        path = path / "documents.jsonl"
+def _files(path: Path) -> Iterator[Path]:
+    """The files that are read of an argument."""
+    from chunkcore.evaluation.loading.walking import FolderWalk
+
     if not path.is_dir():
-        return path.samefile(file)
-    return any(
-        # A link in the folder may lead out of it, or to where nobody may look, which Path.is_file would raise.
-        os.path.isfile(each) and each.samefile(file)  # noqa: PTH113
-        for each in path.rglob("*")
-        if not any(part.startswith(".") for part in each.relative_to(path).parts)
-    )
+        yield from () if str(path) == "-" else (path,)
+    elif (path / "documents.jsonl").is_file():
+        yield path / "documents.jsonl"
+    else:
+        yield from (file for _, file in FolderWalk(path, lambda *_: None))
+
+
+def _place(file: Path) -> tuple[int, int] | None:
+    """By which a file is known whatever leads to it, as links do; None where nothing can be reached."""
+    try:
+        told = os.stat(file)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
+    except OSError:
+        return None
+    return told.st_dev, told.st_ino
 
 
 def _chunker(strategy: str | None, config: Path | None) -> Chunker:
