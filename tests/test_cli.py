@@ -282,7 +282,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "nothing: Is a directory": ["chunk", str(text), "-o", str(nothing)],
         "text.txt: (Not a directory|File exists)": ["chunk", str(text), "-o", str(text / "out")],
         "Missing argument 'FILES'; see chunkcore chunk --help": ["chunk"],
-        "No such option: --sise": ["chunk", str(text), "--sise", "3"],
+        "No such option:? '?--sise": ["chunk", str(text), "--sise", "3"],
         "Invalid value for '--workers': .*; see chunkcore chunk --help": ["chunk", str(text), "--workers", "0"],
         "No such command 'chunks'": ["chunks"],
         "No such command 'verifi'.*; see chunkcore datasets --help": ["datasets", "verifi"],
