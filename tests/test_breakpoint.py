@@ -407,3 +407,10 @@ def test_options_out_of_range_are_told(strategy, options, message):
 def test_a_configuration_round_trips_without_loading_a_model(strategy):
     first = strategy(embedder="no/such-model", buffer=2)
     assert Chunker.from_dict(first.to_dict()) == first
+
+
+@pytest.mark.parametrize("text", ["# \u2028", "\u2028"])
+def test_white_space_over_the_maximum_is_in_no_chunk(text: str) -> None:
+    """Its two tokens are over the size, and nothing of it is left to be cut. Found by fuzzing."""
+    chunker = KamradtModified(size=1, piece_size=1, buffer=0, embedder=FakeEmbedder())
+    assert "".join(chunker.split_text(text)).strip() == text.strip()

@@ -78,3 +78,11 @@ def test_each_chunk_repeats_the_sentences_before_it() -> None:
 def test_options_out_of_range_are_told(cls: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         cls(**options)
+
+
+def test_after_a_chunk_that_shares_nothing_the_next_ones_share_and_stay_in_order() -> None:
+    """A sentence that is over the size by itself, two before which the next chunks would begin. Found by fuzzing."""
+    chunker = Sentence(counter="o200k_base", size=3, minimum=1, overlap_sentences=2, splitter="regex:.")
+    found = [(span.start, span.end) for (span,) in chunker.spans("\u0300\u0e33これは日本語の文章です。")]
+    assert [start for start, _ in found] == sorted(start for start, _ in found)
+    assert found[-2:] == [(10, 13), (11, 14)]

@@ -227,6 +227,6 @@ def _parts(
             continue
         for begin, end in pack(sums, maximum, first=first, last=after):
             bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
-            gaps = [float(before[begin])] + [0.0] * (len(bounds) - 1)
-            bounded += [_Part(*each, gap, source.count(*each)) for each, gap in zip(bounds, gaps, strict=True)]
+            gaps = [float(before[begin])] + [0.0] * len(bounds)  # of white space alone there are no bounds
+            bounded += [_Part(*each, gap, source.count(*each)) for each, gap in zip(bounds, gaps, strict=False)]
     return bounded

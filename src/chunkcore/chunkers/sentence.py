@@ -125,11 +125,13 @@ class Sentence(Chunker):
         over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > self.hard_maximum).tolist()
         found: list[tuple[int, int]] = []
         was_over = False
+        reached = 0  # where the last chunk begins: one that shares nothing begins later than it was to
         for (begin, first, end), is_over in zip(rows, over, strict=True):
-            waiting = [(first if is_over or was_over else begin, end)]
+            waiting = [(first if is_over or was_over else max(begin, reached), end)]
             was_over = is_over
             while waiting:
                 low, high = waiting.pop()
+                reached = low
                 start, stop = starts[low], ends[high - 1]
                 if low + 1 == high and is_over:
                     found.extend(fit(source, start, stop, self.hard_maximum))
