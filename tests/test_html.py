@@ -263,3 +263,10 @@ def test_options_out_of_range_are_refused() -> None:
         Html(heading_level=-1)
     with pytest.raises(OptionError, match="content is one of"):
         Html(content="markdown")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["&#①", "<p>&#①;</p>", "&#x1①2; tea", "&#٣;"])
+def test_numbers_of_characters_in_other_digits_are_text(text: str) -> None:
+    """The parser raised. Found by fuzzing."""
+    chunks = Html(size=100, counter="characters").chunk(Document("d", text))
+    assert "".join(chunk.text for chunk in chunks) == text

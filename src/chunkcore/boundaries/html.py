@@ -307,9 +307,15 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
                 yield begin, begin + len(stripped)
 
 
+_NUMBER = re.compile(r"&#[xX]?\w+")
+_OTHER = re.compile(r"[^\x00-\x7f]")
+
+
 def _parse(text: str) -> Any:
     try:
         from justhtml import JustHTML
     except ImportError as error:
         raise MissingExtraError.of("justhtml", "structure", "read HTML") from error
-    return JustHTML(text, sanitize=False, track_node_locations=True, scripting_enabled=False).root
+    # It takes other scripts' digits, and "①", for digits of a character's number, and raises; HTML does not.
+    readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), text)
+    return JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root

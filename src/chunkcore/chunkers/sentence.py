@@ -135,7 +135,7 @@ class Sentence(Chunker):
                 start, stop = starts[low], ends[high - 1]
                 if low + 1 == high and is_over:
                     found.extend(fit(source, start, stop, self.hard_maximum))
-                elif (is_over or low == first != begin) and source.count(start, stop) > self.hard_maximum:
+                elif (is_over or low != begin) and source.count(start, stop) > self.hard_maximum:
                     middle = (low + high) // 2
                     waiting.extend([(middle, high), (low, middle)] if high - low > 1 else [])
                     if high - low == 1:
