@@ -11,10 +11,12 @@ pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
+from langchain_text_splitters import CharacterTextSplitter
 from llama_index.core import Document
 from llama_index.core.schema import MetadataMode
 
 from chunkadapters import llamaindex
+from chunkadapters.exact import exact_chunker
 from chunkcore.chunkers import FixedToken, Recursive
 from chunkcore.chunkers.overlap import SemanticOverlap
 from integration_tests.frameworks import FRAMEWORKS
@@ -50,3 +52,9 @@ def test_options_that_go_with_the_size_shrink_with_it_where_metadata_take_room(s
     if "minimum" not in spec:  # which is kept to before the size
         counted = [parser.chunker.token_counter.count(node.get_content(MetadataMode.EMBED)) for node in nodes]
         assert max(counted) <= 41  # two line ends stand between
+
+
+@pytest.mark.parametrize("text", ["        aa ", "  aa ", "x  aa y", " aa", "aa"])
+def test_separators_between_white_space_are_a_chunk_to_exact_as_to_langchain(text):
+    splitter = CharacterTextSplitter("a", keep_separator=False, chunk_size=10, chunk_overlap=0, strip_whitespace=True)
+    assert exact_chunker(splitter).split_text(text) == splitter.split_text(text)

@@ -37,8 +37,9 @@ def joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> D
     wanted = joiner.join([text[start:end] for start, end in rows])
     if strip:
         wanted = wanted.strip()
-        rows = list(_trimmed(text, rows))
-    if not wanted or not rows:
+        # Of pieces of white space alone the joiners stay, and stand between them.
+        rows = list(_trimmed(text, rows)) or [(rows[0][1], rows[-1][0])]
+    if not wanted:
         return None
     spans = tuple(Span(start, end) for start, end in rows)
     return Draft(spans) if joiner.join([span.slice(text) for span in spans]) == wanted else Draft(spans, derived=wanted)
