@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -117,13 +118,13 @@ def test_a_row_that_was_altered_is_not_there(path):
 
 
 def other_database(path: Path) -> None:
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:  # what it wrote is in the file, not beside it
         raw.execute("CREATE TABLE mine (x)")
 
 
 def later_version(path: Path) -> None:
     EmbeddingCache(path).close()
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:  # what it wrote is in the file, not beside it
         raw.execute("PRAGMA user_version = 99")
 
 
