@@ -36,6 +36,8 @@ def test_langchain_pickles_them(name: str) -> None:
         assert again.split_text(TEXT) == general.split_text(TEXT)
         encoded = langchain.RecursiveTextSplitter.from_tiktoken_encoder("o200k_base", chunk_size=7, chunk_overlap=0)
         assert (type(encoded), encoded.chunker.size) == (langchain.RecursiveTextSplitter, 7)
+    with pytest.raises(ValueError, match="'recursive:size=5' was given"):
+        getattr(langchain, f"{name}TextSplitter")(chunker="recursive:size=5")
     with pytest.raises(TypeError):
         getattr(langchain, f"{name}TextSplitter")("recursive:size=5")
     with pytest.raises(ValueError, match="was given"):

@@ -15,7 +15,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.counter import EmbedderCounter
 
-__all__ = ["DEFAULT_STRATEGY", "build", "is_bridged", "workers_for"]
+__all__ = ["DEFAULT_STRATEGY", "build", "is_bridged", "one_strategy", "workers_for"]
 
 DEFAULT_STRATEGY = "recursive"
 
@@ -78,6 +78,21 @@ def build(
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
     return build_chunker(name, options)
+
+
+def one_strategy(splitter: Any, own: str, strategy: object = None, options: Mapping[str, Any] | None = None) -> str:
+    """The strategy of a class that is one strategy, whose written form names it all the same.
+
+    Raises:
+        OptionError: another strategy, or a chunker, was given.
+    """
+    given = (options or {}).get("chunker", strategy)
+    if given not in (None, own):
+        raise OptionError(
+            f"{type(splitter).__name__} is the strategy {own!r}, and {given!r} was given: leave it out, or take the "
+            "class that any strategy can be given to"
+        )
+    return own
 
 
 def _register_exact(name: str) -> None:

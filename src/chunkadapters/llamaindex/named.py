@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from chunkadapters._configuration import one_strategy
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser
-from chunkcore.errors import OptionError
 
 __all__ = ["ClusterSemanticNodeParser", "LumberNodeParser", "RecursiveNodeParser", "SemanticNodeParser"]
 
@@ -16,9 +16,7 @@ class _Named(ChunkcoreNodeParser):
     _own: ClassVar[str]
 
     def __init__(self, *, strategy: str | None = None, **more: Any) -> None:
-        if strategy not in (None, self._own):
-            raise OptionError(f"{type(self).__name__} is the strategy {self._own!r}, and {strategy!r} was given")
-        super().__init__(strategy=self._own, **more)
+        super().__init__(strategy=one_strategy(self, self._own, strategy, more), **more)
 
     @classmethod
     def class_name(cls) -> str:

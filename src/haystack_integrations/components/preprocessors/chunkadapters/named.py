@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from haystack import component
 
-from chunkcore.errors import OptionError
+from chunkadapters._configuration import one_strategy
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
 __all__ = ["ClusterSemanticSplitter", "LumberSplitter", "RecursiveSplitter", "SemanticSplitter"]
@@ -20,9 +20,7 @@ class _Named(ChunkcoreDocumentSplitter):
     def __init__(
         self, *, strategy: str | None = None, options: dict[str, Any] | None = None, fit_to: Any = None
     ) -> None:
-        if strategy not in (None, self._own):
-            raise OptionError(f"{type(self).__name__} is the strategy {self._own!r}, and {strategy!r} was given")
-        super().__init__(strategy=self._own, options=options, fit_to=fit_to)
+        super().__init__(strategy=one_strategy(self, self._own, strategy), options=options, fit_to=fit_to)
 
 
 @component
