@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
         for name, each in load_targets().items()
         if each.guided and (not asked.only or any(part in name for part in asked.only))
     ]
+    if not names:
+        parser.error(f"no target that coverage leads has {' or '.join(asked.only)} in its name")
     outcomes = [_run(name, asked.seconds, asked.seed) for name in names]
     total, failures = sum(cases for cases, _ in outcomes), sum(failed for _, failed in outcomes)
     print(
