@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.index import DenseIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
+from chunkcore.models.counter import EmbedderCounter
+from integration_tests.static_model import static_model
 from tests.conftest import shared
 
 pytestmark = pytest.mark.skipif(
@@ -121,6 +124,25 @@ def test_the_default_is_openvino_and_imports_no_torch():
 def test_a_folder_that_is_no_model_is_one_error(tmp_path):
     with pytest.raises(OptionError, match=r"no model .*: expected the folder of a sentence-transformers model"):
         get_embedder(str(tmp_path))
+
+
+@needs_torch
+def test_a_static_model_embeds_and_counts(tmp_path):
+    """Its tokenizer is another class than that of all other models."""
+    model = get_embedder(str(static_model(tmp_path / "model")))
+    vectors = model.embed_documents(["red fox", "fox red", "", "naps"])
+    assert vectors.shape == (4, 384)
+    assert np.abs(vectors[0] - vectors[1]).max() < 1e-5, "it does not know of order"
+    assert np.abs(vectors[0] - vectors[3]).max() > 1e-3
+    assert model.max_tokens is None
+    assert model.count_tokens(["red fox", "", "word " * 2000]).tolist() == [2, 0, 2000]
+    tokens = model.tokenize("The 🦊 naps.")
+    assert tokens.starts.tolist() == [0, 4, 6, 9, 10]
+    assert tokens.ends.tolist() == [3, 5, 9, 10, 11]
+    chunks = Recursive(size=5, counter=EmbedderCounter(model)).chunk(Document("d", "The red fox naps. The hen sits."))
+    assert [chunk.text for chunk in chunks] == ["The red fox", "naps. The hen", "sits."]
+    again = pickle.loads(pickle.dumps(model))
+    assert again.fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

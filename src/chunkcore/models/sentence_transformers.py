@@ -25,6 +25,7 @@ _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
 # Means, but for a factor, which a cosine does not see.
 _MEANS = ("mean", "mean_sqrt_len_tokens")
+_PLAIN = {"add_special_tokens": False}  # as a static model reads its texts
 
 
 class SentenceTransformersEmbedder:
@@ -76,6 +77,8 @@ class SentenceTransformersEmbedder:
             return np.zeros(0, dtype=np.int64)
         prompt = _prompt(self._model, "document", "passage", "corpus")
         ready = [prompt + text for text in encodable(texts)]
+        if self._static is not None:
+            return np.array([len(each) for each in self._static.encode_batch(ready, **_PLAIN)], dtype=np.int64)
         with self._lock:
             encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
@@ -88,6 +91,9 @@ class SentenceTransformersEmbedder:
         """
         (ready,) = encodable([text])
         prompt = _prompt(self._model, "document", "passage", "corpus")
+        if self._static is not None:
+            one = self._static.encode(prompt + ready, **_PLAIN)
+            return text_tokens(ready, one.ids, one.offsets, one.special_tokens_mask, prompt=prompt)
         if not getattr(self._model.tokenizer, "is_fast", False):
             raise OptionError(
                 f"{self.name}: its tokenizer does not tell where its tokens stand in a text; choose a model with a "
@@ -105,6 +111,12 @@ class SentenceTransformersEmbedder:
         return text_tokens(
             ready, found["input_ids"], found["offset_mapping"], found["special_tokens_mask"], prompt=prompt
         )
+
+    @cached_property
+    def _static(self) -> Any | None:
+        """The tokenizer of a static model, which is called in another way; None of all others."""
+        tokenizer = self._model.tokenizer
+        return tokenizer if type(tokenizer).__module__.partition(".")[0] == "tokenizers" else None
 
     def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
         """For each sequence of token ids, at most `max_tokens`, a row a token: float32, shape (tokens, dimensions).
