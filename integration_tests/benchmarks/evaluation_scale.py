@@ -3,17 +3,25 @@
     python -m integration_tests.benchmarks.evaluation_scale [--chunks 1000000] [--queries 10000] [--tokens 200]
     python -m integration_tests.benchmarks.evaluation_scale --ray 2
     python -m integration_tests.benchmarks.evaluation_scale --files
+    python -m integration_tests.benchmarks.evaluation_scale --command
 
 Documents are random words; a question is some neighbouring words of one of them, and its evidence is where they stand.
 Vectors of 384 numbers come from a hashed bag of words, since a real model reads a million chunks in hours: they cost
 little and find what they should, so that scores can be checked. They are kept in a cache file, as `compare` does.
 Peak memory is what the kernel saw of this process until then (VmHWM), the documents included.
+
+With `--command` documents and questions are files, excerpts are to be sought everywhere, and ``chunkcore compare`` is
+run on them as users run it, with a model of sentence-transformers: the mean of all-MiniLM-L6-v2's own vectors of word
+pieces, without its transformer, which would read for most of a day.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -34,6 +42,8 @@ from chunkcore.models import EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import Study, write_reports
 from chunkcore.retrieval import Sharded
+from chunkcore.stored import store_documents
+from integration_tests.static_model import static_model
 
 WORDS, DOCUMENT_WORDS, QUERY_WORDS = 20_000, 20_000, 12
 
@@ -73,10 +83,10 @@ def drawn(chunks: int, tokens: int, queries: int) -> tuple[Benchmark, list[str]]
     vocabulary = sorted({"".join(draw.choice(syllables, draw.integers(1, 4))) for _ in range(4 * WORDS)})[:WORDS]
     words = np.array(vocabulary, dtype=object)
     count = -(-chunks * tokens // (DOCUMENT_WORDS * TOKENS_PER_WORD))
-    documents = [
+    documents = store_documents(
         Document(f"d{number}", " ".join(words[draw.integers(0, len(words), DOCUMENT_WORDS)]))
         for number in range(int(count))
-    ]
+    )
     asked = []
     for number in range(queries):
         document = documents[int(draw.integers(len(documents)))]
@@ -98,6 +108,24 @@ def written(benchmark: Benchmark, folder: Path) -> tuple[Path, Path]:
             excerpt = evidence.span.slice(benchmark.document(evidence.document_id).text)
             file.write(json.dumps({"question": query.text, "evidence": [excerpt]}) + "\n")
     return docs, questions
+
+
+def by_command(benchmark: Benchmark, options: list[str]) -> None:
+    """Run ``chunkcore compare`` on files, and tell its time, its peak memory and its table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        docs, questions = written(benchmark, folder)
+        files = ["--docs", str(docs), "--questions", str(questions), "-e", str(static_model(folder / "model"))]
+        kept = ["--cache", str(folder / "cache.sqlite"), "-o", str(folder / "report")]
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "chunkcore", "compare", *files, *kept, *options]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            sys.exit(f"{command} ended with {ended.returncode}: {ended.stderr[-2000:]}")
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"{time.perf_counter() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of a processor, ", end="")
+        print(f"peak {used.ru_maxrss / 2**20:.2f} GB\n")
+        print("\n".join((folder / "report" / "report.md").read_text(encoding="utf-8").splitlines()[:40]))
 
 
 def by_ray(workers: int, folder: str) -> Sharded:
@@ -160,6 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--retriever", "-r", action="append", help="default: dense")
     parser.add_argument("-k", type=parse_depth, action="append", help="default: 5, 10 and min, as of compare")
     parser.add_argument("--files", action="store_true", help="read documents and excerpts from files, and end")
+    parser.add_argument("--command", action="store_true", help="run chunkcore compare on files, and end")
     parser.add_argument("--ray", type=int, help="embed and search with so many Ray workers; memory is the driver's")
     options = parser.parse_args(arguments)
     stage = Stages()
@@ -175,6 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     size = sum(len(document.text) for document in benchmark.documents)
     ks = tuple(options.k or (5, 10, "min"))
     specs = options.strategy or [f"fixed_token:size={options.tokens}"]
+    if options.command:
+        by_command(benchmark, [*(f"-k{k}" for k in ks), *(f"-s{spec}" for spec in specs)])
+        return
     with tempfile.TemporaryDirectory() as folder:
         cache = EmbeddingCache(Path(folder, "cache.sqlite"))
         reports = run_chunkers(

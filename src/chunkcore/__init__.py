@@ -114,6 +114,7 @@ from chunkcore.retrieval import (
     get_search,
 )
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
+from chunkcore.stored import store_documents
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning import TuneOptions, Tuning, tune
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
@@ -260,6 +261,7 @@ __all__ = [
     "score_answers",
     "score_segments",
     "stitch",
+    "store_documents",
     "strategies",
     "top_k",
     "tune",

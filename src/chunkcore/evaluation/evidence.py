@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from chunkcore.document import Document, Span
@@ -12,6 +13,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmark import Evidence
 from chunkcore.evaluation.window_index import WindowIndex
+from chunkcore.lazy import Mapped
 
 __all__ = ["EvidenceError", "EvidenceFinder", "document_name"]
 
@@ -38,6 +40,7 @@ class EvidenceFinder:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = {document.id: document for document in documents}
+        self._listed = list(self._documents.values())
         self._hints = _HINTS
         self._sought = 0
 
@@ -69,9 +72,9 @@ class EvidenceFinder:
             return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
         raise EvidenceError(f"evidence needs start and end, or text, got {', '.join(map(repr, entry)) or 'nothing'}")
 
-    def _chosen(self, document_id: str) -> list[Document]:
+    def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
-            return list(self._documents.values())
+            return self._listed
         if document_id not in self._documents:
             raise EvidenceError(f"its document {document_id!r} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
@@ -125,16 +128,15 @@ class EvidenceFinder:
 
     def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
         """`_places` in all documents. Ten thousand excerpts in a gigabyte would take hours without an index."""
-        documents = list(self._documents.values())
         self._sought += 1
         if self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
-            return _places(text, documents)
-        found = ((documents[owner], start) for owner, start in self._index.candidates(text, None))
+            return _places(text, self._listed)
+        found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
         return ((document, start) for document, start in found if document.text.startswith(text, start))
 
     @cached_property
     def _index(self) -> WindowIndex:
-        return WindowIndex([document.text for document in self._documents.values()], window=_WINDOW, stride=_STRIDE)
+        return WindowIndex(Mapped(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE)
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         if not self._hints:

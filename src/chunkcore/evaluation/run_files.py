@@ -272,7 +272,7 @@ def _number(value: Any, what: str, where: str) -> float:
 
 
 def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
-    documents = {document.id: document.text for document in benchmark.documents} if benchmark is not None else {}
+    documents = {document.id: document for document in benchmark.documents} if benchmark is not None else {}
     for query, pieces in run.results.items():
         if not pieces:
             yield json_line({"query_id": query, "results": []})
@@ -283,7 +283,7 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
             told["document_id"] = piece.document_id
             told |= {"spans": plain_spans(piece)} if piece.spans else {"text": piece.text}
             if piece.spans and piece.document_id in documents:
-                told["digest"] = slices_digest(documents[piece.document_id], piece.spans)
+                told["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
             yield json_line(told)
 
 

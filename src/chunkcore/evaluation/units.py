@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from chunkcore.document import Document
 from chunkcore.evaluation.parts import parts_of
+from chunkcore.evaluation.sorted_numbers import SortedNumbers
 from chunkcore.spans import Ranges, as_ranges
 
 __all__ = ["Axis", "CharacterAxis", "Coverage", "DocumentAxis", "PartAxis", "StartAxis"]
@@ -57,11 +57,10 @@ class StartAxis:
     def __init__(
         self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
     ) -> None:
-        # 200 million tokens are 0.8 GB in 32 bits, and an array that grows where it stands is never there twice.
-        begins = array("I" if characters.size < 2**32 else "Q")
+        # 200 million tokens are 0.8 GB in 32 bits.
+        self._begins = SortedNumbers(np.dtype("u4" if characters.size < 2**32 else "u8"))
         for base, document in zip(characters.bases.tolist(), documents, strict=True):
-            begins.frombytes((base + starts(document.text)).astype(begins.typecode).tobytes())
-        self._begins = np.frombuffer(begins, dtype=begins.typecode)
+            self._begins.append(base + starts(document.text))
         self._characters = characters
         self.size = len(self._begins)
 
@@ -71,18 +70,14 @@ class StartAxis:
         A range inside of one unit, in which none begins, is that unit: whoever retrieves a part of a
         token pays for it, and evidence of a few letters is never evidence of nothing.
         """
-        first = self._first_from(characters[:, 0])
-        after = self._first_from(characters[:, 1])
-        least = self._first_from(self._characters.bases[self._characters.documents(characters)])
+        first = self._begins.first_from(characters[:, 0])
+        after = self._begins.first_from(characters[:, 1])
+        least = self._begins.first_from(self._characters.bases[self._characters.documents(characters)])
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
 
     def begin(self, units: Numbers) -> Numbers:
         """The character at which each of some units begins."""
-        return self._begins[units].astype(np.int64)
-
-    def _first_from(self, characters: Numbers) -> Numbers:
-        """The first unit that begins at a character or after it; searched in the axis' own type, or it is copied."""
-        return np.searchsorted(self._begins, characters.astype(self._begins.dtype), side="left")
+        return self._begins.at(units)
 
 
 class DocumentAxis:

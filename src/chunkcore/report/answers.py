@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from chunkcore.document import Document
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.run import How, Retrieved, Run
 from chunkcore.report.packs import Pack, packed
@@ -89,11 +90,11 @@ def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share
     pieces = _Pieces(documents)
     if run.pool is not None:
         pieces.add_pool(run.pool, hidden=not share.pool)
-    texts = {document.id: document.text for document in benchmark.documents}
+    sources = {document.id: document for document in benchmark.documents}
     hits = _Hits()
     for query in benchmark.queries:
         found = run.results.get(query.id, ())
-        hits.add([(pieces.number(piece, texts), piece) for piece in found[: share.depth]], len(found))
+        hits.add([(pieces.number(piece, sources), piece) for piece in found[: share.depth]], len(found))
     return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": hits.columns()}
 
 
@@ -121,7 +122,7 @@ class _Pieces:
             else:
                 self._add(piece, number)
 
-    def number(self, piece: Retrieved, texts: Mapping[str, str]) -> int:
+    def number(self, piece: Retrieved, documents: Mapping[str, Document]) -> int:
         """The piece's row. Its text is kept where the listed documents do not have it."""
         key = _key(piece)
         at = self._known.get(key)
@@ -131,7 +132,7 @@ class _Pieces:
             at = self._add(piece, self._hidden.get(key, self._hidden.get(key[:2], 0)))
         if at not in self._texts:
             listed = piece.document_id in self._documents
-            if text := _own_text(piece, texts[piece.document_id] if listed else ""):
+            if text := _own_text(piece, documents[piece.document_id].text if listed else ""):
                 self._texts[at] = text
         return at
 

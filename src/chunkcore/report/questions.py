@@ -48,7 +48,7 @@ class _Shown:
     """How a question and its evidence are shown."""
 
     def __init__(self, documents: Sequence[Document], numbers: Mapping[str, int], longest: int) -> None:
-        self._texts = {document.id: document.text for document in documents}
+        self._documents = {document.id: document for document in documents}
         self._numbers = numbers
         self._longest = longest
 
@@ -64,7 +64,9 @@ class _Shown:
 
     def _evidence(self, each: Evidence) -> list[Any]:
         """Document, start, end, excerpt, and the document's number in the viewer (-1: it is not listed there)."""
-        excerpt = self._texts[each.document_id][each.span.start : min(each.span.end, each.span.start + self._longest)]
+        excerpt = self._documents[each.document_id].text[
+            each.span.start : min(each.span.end, each.span.start + self._longest)
+        ]
         more = " […]" if len(each.span) > self._longest else ""
         place = (page_text(each.document_id), each.span.start, each.span.end)
         return [*place, f"{page_text(excerpt)}{more}", self._numbers.get(each.document_id, -1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from chunkcore.evaluation.loading.files import listed
 from chunkcore.evaluation.loading.rows import Row
 from chunkcore.evaluation.loading.walking import FolderWalk, as_utf8
 from chunkcore.evaluation.textfiles import NoTextError, json_lines, read_text
+from chunkcore.stored import store_documents
 
 __all__ = ["document_of", "documents_of", "load_documents", "tell_left_out", "tell_written"]
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
-    """The documents at a path, in the order of their ids or of the file.
+    """The documents at a path, in the order of their ids or of the file; large ones as `store_documents` keeps them.
 
     A folder that holds ``documents.jsonl`` is that file. Of any other, each file in it, at any depth, is
     a document, whose id is its path relative to the folder; names that begin with a dot are passed over. So is what
@@ -53,16 +54,19 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
     >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
     [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
     """
-    documents: dict[str, Document] = {}
+    return store_documents(_distinct(rows))
+
+
+def _distinct(rows: Iterable[Row]) -> Iterator[Document]:
     places: dict[str, str] = {}
     for place, row in rows:
         document = document_of(row, place)
-        if document.id in documents:
+        if document.id in places:
             raise DataError(
                 f"{place}: the id {document.id!r} was given before, at {places[document.id]}; make ids unique"
             )
-        documents[document.id], places[document.id] = document, place
-    return list(documents.values())
+        places[document.id] = place
+        yield document
 
 
 def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
@@ -70,17 +74,22 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     walk = FolderWalk(root)
     files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
     tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
-    found, without_text = [], []
-    for name, file in files:
-        try:
-            found.append(Document(name, read_text(file)))
-        except NoTextError:
-            without_text.append(name)
+    without_text: list[str] = []
+    found = store_documents(_with_text(files, without_text))
     if not found:
         seen = f"; empty or no text: {listed(without_text)}" if without_text else ""
         raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl{seen}")
     tell_left_out(root, without_text)
     return found
+
+
+def _with_text(files: Iterable[tuple[str, Path]], without_text: list[str]) -> Iterator[Document]:
+    """The files as documents; the names of those without text go to `without_text`."""
+    for name, file in files:
+        try:
+            yield Document(name, read_text(file))
+        except NoTextError:
+            without_text.append(name)
 
 
 def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) -> None:
