@@ -203,21 +203,31 @@ def test_a_worker_that_does_not_see_the_folder_is_told(calls: int, tmp_path: Pat
     assert len(called) == calls
 
 
-def test_whoever_asks_embeds_nothing_but_the_questions() -> None:
+def test_whoever_asks_embeds_and_counts_nothing_but_the_questions() -> None:
     class Elsewhere(FakeEmbedder):
-        here = 0
-
         def __reduce__(self):
-            return FakeEmbedder, (self.dimensions,)
+            return partial(FakeEmbedder, max_tokens=20), (self.dimensions,)
+
+        def count_tokens(self, texts):
+            counted.update(texts)
+            return super().count_tokens(texts)
 
     def sent(function, items):
         """As to another process: by pickles."""
         return (pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item))) for item in items)
 
-    model = Elsewhere()
+    counted: set[str] = set()
+    model = Elsewhere(max_tokens=20)
     benchmark = load_dataset("lochmere")
-    run_chunkers(benchmark, [parse_chunker("sentence")], model, retrievers=[Sharded(mapper=sent, size=50)])
-    assert set(model.texts) == {query.text for query in benchmark.queries}
+    questions = {query.text for query in benchmark.queries}
+    chunkers = [parse_chunker("sentence:size=30")]
+    (report,) = run_chunkers(benchmark, chunkers, model, retrievers=[Sharded(mapper=sent, size=50)])
+    assert set(model.texts) == counted == questions
+    (here,) = run_chunkers(benchmark, chunkers, FakeEmbedder(max_tokens=20))
+    assert here.chunks.truncated > 0
+    assert (report.chunks.truncated, report.chunks.tokens_lost) == (here.chunks.truncated, here.chunks.tokens_lost)
+    told = [replace(each.cost, seconds=0) for each in (report, here)]
+    assert told[0] == told[1]
 
 
 def test_what_embedding_took_elsewhere_is_a_cost_of_the_strategy() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.evaluation.keyed import KeyedNumbers, Keys, text_keys
 from chunkcore.models.base import TokenCountingEmbedder, Vectors
-from chunkcore.models.cache import text_key
 from chunkcore.models.cached import CachedEmbedder
 
 __all__ = ["Bill", "MeteredEmbedder"]
@@ -22,15 +21,25 @@ class Bill:
     """What was asked of a `MeteredEmbedder` for a while.
 
     Attributes:
-        texts: the keys (`text_key`) of the distinct ones.
-        calls: how many batches they were, had none been embedded before.
+        calls: how many batches the distinct texts were, had none been embedded before.
         seconds: the time that they took then.
     """
 
     def __init__(self) -> None:
-        self.texts: set[bytes] = set()
+        self._texts = KeyedNumbers(np.bool_)
         self.calls = 0
         self.seconds = 0.0
+
+    @property
+    def texts(self) -> Keys:
+        """The keys of the distinct texts, in ascending order."""
+        return self._texts.keys
+
+    def add(self, keys: Keys) -> int:
+        """Note distinct texts; how many of them are new to this bill."""
+        new = int(np.count_nonzero(~self._texts.of(keys)[1]))
+        self._texts.add(keys, np.ones(len(keys), dtype=np.bool_))
+        return new
 
 
 class MeteredEmbedder:
@@ -55,8 +64,8 @@ class MeteredEmbedder:
         self.fingerprint = embedder.fingerprint
         self.max_tokens = embedder.max_tokens
         self.symmetric = embedder.symmetric
-        self._costs: dict[bytes, float] = {}
-        self._tokens: dict[bytes, int] = {}
+        self._costs = KeyedNumbers(np.float64)
+        self._tokens = KeyedNumbers(np.int64)
         self._bill = Bill()
         # One call at a time, so that waiting for another thread's call is not counted as work.
         self._lock = threading.RLock()
@@ -77,23 +86,36 @@ class MeteredEmbedder:
         """How long each text is to the model, int64; None where it can't say. Each is counted once."""
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return None
-        keys = list(map(text_key, texts))
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
-        if new:
-            self._tokens.update(zip(new, self.embedder.count_tokens(list(new.values())).tolist(), strict=True))
-        return np.fromiter((self._tokens[key] for key in keys), dtype=np.int64, count=len(keys))
+        keys = text_keys(texts)
+        unknown = np.flatnonzero(~self._tokens.of(keys)[1])
+        if len(unknown):
+            firsts = np.sort(unknown[np.unique(keys[unknown], return_index=True)[1]])
+            self.note_tokens(keys[firsts], self.embedder.count_tokens([texts[i] for i in firsts.tolist()]))
+        return self._tokens.of(keys)[0]
 
-    def tokens_read(self, keys: Iterable[bytes]) -> int | None:
-        """How many tokens the model reads together of texts that it embedded; None where it can't say."""
+    def note_tokens(self, keys: Keys, counts: NDArray[np.integer]) -> None:
+        """How long texts are, where somebody else has counted."""
+        self._tokens.add(keys, counts)
+
+    def token_counts(self, keys: Keys) -> NDArray[np.int64] | None:
+        """How long each text is that the model embedded, by its key, int64; None where it can't say."""
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return None
-        most = math.inf if self.max_tokens is None else self.max_tokens
-        return int(sum(min(self._tokens[key], most) for key in set(keys)))
+        counts, known = self._tokens.of(keys)
+        assert known.all()
+        return counts
 
-    def cost(self, texts: Iterable[str | bytes]) -> float:
+    def tokens_read(self, keys: Keys) -> int | None:
+        """How many tokens the model reads of distinct texts that it embedded; None where it can't say."""
+        counts = self.token_counts(keys)
+        if counts is None or self.max_tokens is None:
+            return None if counts is None else int(counts.sum())
+        return int(np.minimum(counts, self.max_tokens).sum())
+
+    def cost(self, texts: Sequence[str] | Keys) -> float:
         """Seconds that the distinct ones among these texts, or keys of texts, took."""
-        keys = {text if isinstance(text, bytes) else text_key(text) for text in texts}
-        return sum(self._costs.get(key, 0.0) for key in keys)
+        keys = texts if isinstance(texts, np.ndarray) else text_keys(texts)
+        return float(self._costs.of(np.unique(keys))[0].sum())
 
     @contextmanager
     def billed(self) -> Iterator[Bill]:
@@ -109,12 +131,11 @@ class MeteredEmbedder:
             began = time.perf_counter()
             vectors = embed(texts)
             seconds = time.perf_counter() - began
-            lengths = {text_key(text): len(text) for text in texts}
-            new = [key for key in lengths if key not in self._costs]
-            characters = sum(lengths[key] for key in new) or 1
-            self._costs.update((key, seconds * lengths[key] / characters) for key in new)
+            keys, first = np.unique(text_keys(texts), return_index=True)
+            lengths = np.array([len(texts[i]) for i in first.tolist()], dtype=np.float64)
+            new = ~self._costs.of(keys)[1]
+            self._costs.add(keys[new], seconds * lengths[new] / (lengths[new].sum() or 1))
             self.tokens(texts)
-            self._bill.calls += self.batches(len(lengths.keys() - self._bill.texts))
-            self._bill.texts.update(lengths)
+            self._bill.calls += self.batches(self._bill.add(keys))
             self._bill.seconds += time.perf_counter() - began
         return vectors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,13 +13,13 @@ from numpy.typing import NDArray
 
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.approximation import SearchRecall
+from chunkcore.evaluation.keyed import Keys, text_keys
 from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.index.multi_vector import chunk_vectors
 from chunkcore.index.search import Indices, Rows
 from chunkcore.index.vector_file import SelectedRows, keep_vectors
 from chunkcore.lazy import Mapped, blocks
 from chunkcore.models.base import Embedder, Vectors
-from chunkcore.models.cache import text_key
 from chunkcore.models.late import LateEmbedder
 from chunkcore.progress import Progress
 from chunkcore.retrieval.pool import Pool
@@ -66,19 +65,17 @@ class Distinct:
     """
 
     def __init__(self, given: Sequence[Sequence[str]]) -> None:
-        known: dict[bytes, int] = {}
-        owner, place = array("q"), array("q")
-        self.rows: list[Indices] = []
-        for number, texts in enumerate(given):
-            rows = array("q")
-            for at, text in enumerate(texts):
-                row = known.setdefault(text_key(text), len(known))
-                if row == len(owner):
-                    owner.append(number)
-                    place.append(at)
-                rows.append(row)
-            self.rows.append(np.array(rows, dtype=np.int64))
-        self.texts = Mapped(lambda row: given[owner[row]][place[row]], range(len(owner)))
+        keys = np.concatenate([text_keys([]), *map(text_keys, given)])
+        bases = np.cumsum([0, *map(len, given)])
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        row = np.empty_like(order)
+        row[order] = np.arange(len(order))
+        self.rows: list[Indices] = np.split(row[which], bases[1:-1])
+        firsts = first[order]
+        owners = np.searchsorted(bases, firsts, side="right") - 1
+        places = firsts - bases[owners]
+        self.texts = Mapped(lambda number: given[owners[number]][int(places[number])], range(len(order)))
 
 
 class Shared:
@@ -174,17 +171,9 @@ class RunPool(Pool):
         yield self._asked
 
     @property
-    def keys(self) -> set[bytes]:
-        """Of its distinct texts."""
-        return set(map(text_key, self.embedded_texts))
-
-    def distinct_tokens(self) -> NDArray[np.int64] | None:
-        """How long each of its distinct texts is to the embedder; None where it can't say."""
-        shared, own = self._shared, np.unique(self._shared.distinct.rows[self._number])
-        texts = Mapped(shared.distinct.texts.__getitem__, own.tolist())
-        counts = [shared.metered.tokens(list(some)) for some in blocks(texts)]
-        known = [each for each in counts if each is not None]
-        return np.concatenate(known) if known else None
+    def keys(self) -> Keys:
+        """Of its distinct texts, in ascending order."""
+        return np.unique(text_keys(self.embedded_texts))
 
     def vectors(self, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
         self._asked.chunks = True
@@ -207,12 +196,18 @@ class RunPool(Pool):
     def note_progress(self, done: int, total: int) -> None:
         self._shared.note_progress(done, total)
 
-    def note_embedding(self, seconds: float) -> None:
+    def note_embedding(self, seconds: float, tokens: NDArray[np.integer] | None = None) -> None:
         self._asked.chunks = True
         self._asked.seconds += seconds
         self._asked.elsewhere += seconds
+        done = 0
         for some in blocks(self.embedded_texts):
-            self._shared.metered.tokens(list(some))
+            texts = list(some)
+            if tokens is None:
+                self._shared.metered.tokens(texts)
+            else:
+                self._shared.metered.note_tokens(text_keys(texts), tokens[done : done + len(texts)])
+            done += len(texts)
 
     def note_search(self, recall: SearchRecall) -> None:
         self._asked.search_recall = recall

@@ -10,6 +10,7 @@ import numpy as np
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.cutting import Cut
+from chunkcore.evaluation.keyed import Keys, text_keys
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.evaluation.pools import Asked, RunPool, Shared
@@ -17,7 +18,6 @@ from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.searching import answer_all
 from chunkcore.lazy import blocks
-from chunkcore.models.cache import text_key
 from chunkcore.models.llm import Prices
 from chunkcore.retrieval import SearchMethod
 from chunkcore.tokens import TokenCounter
@@ -73,7 +73,7 @@ class Trial:
         with self.pool.noted() as asked:
             run, seconds = answer_all(self.name, self.pool, self.method, scorer, wanted)
         metered = shared.metered
-        own = self.pool.keys if asked.chunks else set()
+        own = self.pool.keys if asked.chunks else text_keys([])
         cost = self._cost(asked, own, scorer, shared)
         questions = [query.text for query in scorer.benchmark.queries]
         embed = metered.cost(own) + asked.elsewhere
@@ -84,23 +84,26 @@ class Trial:
         report = scorer.score(run, wanted)
         return replace(
             report,
-            chunks=self._statistics(asked, scorer.counter, metered),
+            chunks=self._statistics(own, scorer.counter, metered),
             cost=prices.add(cost, self.cut),
             search_recall=asked.search_recall,
         )
 
-    def _cost(self, asked: Asked, own: set[bytes], scorer: Scorer, shared: Shared) -> Cost:
+    def _cost(self, asked: Asked, own: Keys, scorer: Scorer, shared: Shared) -> Cost:
         """What this strategy and this search take of models."""
         metered, bill = shared.metered, self.cut.bill
-        texts = own | bill.texts
+        texts = np.union1d(own, bill.texts)
         tokens = metered.tokens_read(texts)
-        queries = {text_key(query.text) for query in scorer.benchmark.queries} if asked.queries else set()
+        asking = [query.text for query in scorer.benchmark.queries] if asked.queries else []
+        queries = np.unique(text_keys(asking))
         documents = shared.documents if asked.late else ()
         if asked.late and tokens is not None:
             tokens += shared.late.tokens
         return Cost(
             source_tokens=scorer.tokens.size,
-            embedder_calls=bill.calls + metered.batches(len(own - bill.texts)) + len(documents),
+            embedder_calls=bill.calls
+            + metered.batches(len(np.setdiff1d(own, bill.texts, assume_unique=True)))
+            + len(documents),
             embedded_texts=len(texts) + len(documents),
             embedded_tokens=tokens,
             query_texts=len(queries),
@@ -115,14 +118,14 @@ class Trial:
             + (shared.late.seconds if asked.late else 0.0),
         )
 
-    def _statistics(self, asked: Asked, counter: TokenCounter, metered: MeteredEmbedder) -> ChunkStatistics:
+    def _statistics(self, own: Keys, counter: TokenCounter, metered: MeteredEmbedder) -> ChunkStatistics:
         chunks = self.cut.chunks
         if self.cut.chunker.token_counter == counter:
             lengths = chunks.token_counts
         else:
             lengths = np.concatenate([counter.count_many([chunk.text for chunk in some]) for some in blocks(chunks)])
         most = metered.max_tokens
-        known = self.pool.distinct_tokens() if asked.chunks and most is not None else None
+        known = metered.token_counts(own)
         if known is None or most is None:
             return ChunkStatistics(lengths)
         over = known - most

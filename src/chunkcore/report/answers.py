@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import numpy as np
 
-from chunkcore.document import Document
+from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmark import Benchmark
 from chunkcore.evaluation.run import How, Retrieved, Run
 from chunkcore.report.packs import Pack, packed
 from chunkcore.report.text import page_text
 
 __all__ = ["Answers", "answers"]
+
+_Place = tuple[str, tuple[Span, ...]]
 
 ROOM = 7_000_000  # characters of the page, all systems together
 HOWS: tuple[How, ...] = get_args(How)
@@ -88,8 +90,10 @@ def _within(
 
 def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share: _Share) -> dict[str, Any]:
     pieces = _Pieces(documents)
-    if run.pool is not None:
-        pieces.add_pool(run.pool, hidden=not share.pool)
+    if run.pool is not None and share.pool:
+        pieces.add_pool(run.pool)
+    elif run.pool is not None:
+        pieces.number_pool(run.pool, {_place(piece) for each in run.results.values() for piece in each[: share.depth]})
     sources = {document.id: document for document in benchmark.documents}
     hits = _Hits()
     for query in benchmark.queries:
@@ -108,28 +112,33 @@ class _Pieces:
         self._rows: list[tuple[Retrieved, int]] = []
         self._texts: dict[int, str] = {}
 
-    def add_pool(self, pool: Sequence[Retrieved], *, hidden: bool) -> None:
+    def add_pool(self, pool: Sequence[Retrieved]) -> None:
         """The chunks of the listed documents, numbered from 1 in each."""
+        for piece, number in self._numbered(pool):
+            self._add(piece, number)
+
+    def number_pool(self, pool: Sequence[Retrieved], places: Container[_Place]) -> None:
+        """Only the numbers of chunks that stand at some places: nobody asks for others, and there may be millions."""
+        for piece, number in self._numbered(pool):
+            if _place(piece) in places:
+                self._hidden[_key(piece)] = number
+                self._hidden.setdefault(_place(piece), number)
+
+    def _numbered(self, pool: Sequence[Retrieved]) -> Iterator[tuple[Retrieved, int]]:
         counts: Counter[str] = Counter()
         for piece in pool:
             counts[piece.document_id] += 1
-            if piece.document_id not in self._documents:
-                continue
-            number = counts[piece.document_id]
-            if hidden:
-                self._hidden[_key(piece)] = number
-                self._hidden.setdefault(_key(piece)[:2], number)
-            else:
-                self._add(piece, number)
+            if piece.document_id in self._documents:
+                yield piece, counts[piece.document_id]
 
     def number(self, piece: Retrieved, documents: Mapping[str, Document]) -> int:
         """The piece's row. Its text is kept where the listed documents do not have it."""
         key = _key(piece)
         at = self._known.get(key)
         if at is None and key[1]:
-            at = self._known.get(key[:2])  # the same place; systems differ in what text they send along
+            at = self._known.get(_place(piece))  # the same place; systems differ in what text they send along
         if at is None:
-            at = self._add(piece, self._hidden.get(key, self._hidden.get(key[:2], 0)))
+            at = self._add(piece, self._hidden.get(key, self._hidden.get(_place(piece), 0)))
         if at not in self._texts:
             listed = piece.document_id in self._documents
             if text := _own_text(piece, documents[piece.document_id].text if listed else ""):
@@ -140,7 +149,7 @@ class _Pieces:
         at = len(self._rows)
         self._rows.append((piece, number))
         self._known[_key(piece)] = at
-        self._known.setdefault(_key(piece)[:2], at)
+        self._known.setdefault(_place(piece), at)
         return at
 
     def columns(self) -> dict[str, Any]:
@@ -193,8 +202,12 @@ class _Hits:
         }
 
 
-def _key(piece: Retrieved) -> tuple[str, Any, str]:
+def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], str]:
     return piece.document_id, piece.spans, piece.text
+
+
+def _place(piece: Retrieved) -> _Place:
+    return piece.document_id, piece.spans
 
 
 def _own_text(piece: Retrieved, document: str) -> str:

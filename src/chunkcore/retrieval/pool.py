@@ -7,6 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError
@@ -86,8 +87,13 @@ class Pool:
     def note_progress(self, done: int, total: int) -> None:
         """A search that has the chunks embedded elsewhere tells here how far that is; a run shows it."""
 
-    def note_embedding(self, seconds: float) -> None:
-        """A search that has the chunks embedded elsewhere tells here that it did; a run counts it as its cost."""
+    def note_embedding(self, seconds: float, tokens: NDArray[np.integer] | None = None) -> None:
+        """A search that has the chunks embedded elsewhere tells here that it did; a run counts it as its cost.
+
+        Args:
+            seconds: what it took.
+            tokens: of each of the `embedded_texts`, as the embedder counts; None: they are counted here.
+        """
 
     def note_search(self, recall: SearchRecall) -> None:
         """A search that is approximate tells here what it found of what there was; a run puts it into its report."""

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.index.shards import Mapper, Shard, top_k_shards
 from chunkcore.index.vector_file import VectorFile
 from chunkcore.lazy import BLOCK, blocks
-from chunkcore.models.base import Embedder
+from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.checks import embed
 from chunkcore.retrieval.pool import Pool
 from chunkcore.retrieval.ranked import Ranked
@@ -103,9 +104,11 @@ class _ByShards:
         items = ((start, list(some)) for start, some in zip(starts, blocks(pool.embedded_texts, size)))  # noqa: B905
         made = partial(_embed, embedder=pool.portable_embedder, folder=folder.name)
         self._kept: list[_Kept] = []
+        tokens: dict[int, NDArray[np.int32] | None] = {}
         done = 0
-        for kept in mapper(made, items):
+        for kept, counts in mapper(made, items):
             self._kept.append(kept)
+            tokens[kept.start] = counts
             done += kept.size
             pool.note_progress(done, len(pool.chunks))
         self._kept.sort()
@@ -116,7 +119,8 @@ class _ByShards:
         widths = {kept.dimensions for kept in self._kept}
         if len(widths) > 1:
             raise DataError(f"shards have vectors of {sorted(widths)} dimensions: expected the same model everywhere")
-        pool.note_embedding(time.perf_counter() - began)
+        told = [each for start in starts if (each := tokens[start]) is not None]
+        pool.note_embedding(time.perf_counter() - began, np.concatenate(told) if told else None)
 
     def search(self, queries: Sequence[str], k: int) -> Ranked:
         shards = (Shard(kept.start, kept.load) for kept in self._kept)
@@ -124,11 +128,14 @@ class _ByShards:
         return Ranked(found.indices, found.scores.astype(np.float64))
 
 
-def _embed(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) -> _Kept:
-    """Embed a shard's texts where this runs, and tell where the vectors are."""
+def _embed(
+    item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str
+) -> tuple[_Kept, NDArray[np.int32] | None]:
+    """Embed a shard's texts where this runs; tell where the vectors are, and how long the texts are to the model."""
     start, texts = item
     path = Path(folder, f"{start}.f32")
     dimensions = 0
+    counts = []
     try:
         kept = path.open("wb")
     except FileNotFoundError as error:
@@ -140,7 +147,9 @@ def _embed(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) 
             if vectors.shape[1] != dimensions:
                 raise DataError(f"the model answered with {vectors.shape[1]} dimensions, and {dimensions} before")
             file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
-    return _Kept(start, len(texts), dimensions, str(path))
+            if isinstance(embedder, TokenCountingEmbedder):
+                counts.append(embedder.count_tokens(some).astype(np.int32))
+    return _Kept(start, len(texts), dimensions, str(path)), np.concatenate(counts) if counts else None
 
 
 def _unseen(path: str) -> DataError:
