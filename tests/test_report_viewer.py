@@ -194,7 +194,7 @@ def test_what_stands_in_the_document_is_not_carried_twice():
     assert shown == [(0, 1, [(0, 17)], "")]
 
 
-def test_with_too_many_chunks_those_that_were_retrieved_stay_with_their_numbers():
+def test_with_too_many_chunks_those_that_were_retrieved_stay_with_their_numbers(monkeypatch):
     pool = [Retrieved("a", (Span(start, start + 1 + start % 7),)) for start in range(40)]
     run = Run("x", {"q1": [pool[7], pool[30]], "q2": pool[:20]}, pool)
     whole = answers(BENCHMARK, [run], NUMBERS)
@@ -204,6 +204,10 @@ def test_with_too_many_chunks_those_that_were_retrieved_stay_with_their_numbers(
     shown, (first, _) = decoded(less.packs[0])
     assert [shown[number][:2] for number, *_ in first] == [(0, 8), (0, 31)]
     assert not opened(less.packs[0])["pool"]
+    monkeypatch.setattr("chunkcore.report.answers.POOL", 40)
+    assert answers(BENCHMARK, [run], NUMBERS) == whole
+    monkeypatch.setattr("chunkcore.report.answers.POOL", 39)
+    assert answers(BENCHMARK, [run], NUMBERS) == less, "whatever room there is, a browser draws no more"
     none = answers(BENCHMARK, [run, None], NUMBERS, room=10)
     assert none.packs == [None, None]
     assert "none is shown" in none.note

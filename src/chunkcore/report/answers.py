@@ -23,6 +23,7 @@ _Place = tuple[str, tuple[Span, ...]]
 ROOM = 7_000_000  # characters of the page, all systems together
 HOWS: tuple[How, ...] = get_args(How)
 TEXT = 400  # characters kept of a text that is not in the documents
+POOL = 250_000  # chunks, all systems together, that a browser can be given to draw
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def answers(
         room: characters of the page.
     """
     deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
-    for share in _LADDER:
+    chunks = sum(len(run.pool) for run in runs if run and run.pool is not None)
+    for share in _LADDER[1:] if chunks > POOL else _LADDER:
         packs = list(_within(benchmark, runs, documents, share, room))
         if len(packs) == len(runs):
             return Answers(packs, share.note(deeper=deepest > share.depth))
@@ -109,7 +111,7 @@ class _Pieces:
         self._documents = documents
         self._known: dict[Any, int] = {}
         self._hidden: dict[Any, int] = {}  # chunks of the pool that were not asked for yet, and their numbers
-        self._rows: list[tuple[Retrieved, int]] = []
+        self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and number of each
         self._texts: dict[int, str] = {}
 
     def add_pool(self, pool: Sequence[Retrieved]) -> None:
@@ -147,21 +149,19 @@ class _Pieces:
 
     def _add(self, piece: Retrieved, number: int) -> int:
         at = len(self._rows)
-        self._rows.append((piece, number))
+        self._rows.append((piece.document_id, piece.spans, number))
         self._known[_key(piece)] = at
         self._known.setdefault(_place(piece), at)
         return at
 
     def columns(self) -> dict[str, Any]:
         """Differences from one row to the next, which are mostly the same few numbers."""
-        placed = [
-            (piece.spans if piece.document_id in self._documents else (), piece, number) for piece, number in self._rows
-        ]
-        spans = [span for found, _, _ in placed for span in found]
-        counts = [len(found) for found, _, _ in placed]
+        placed = [spans if document in self._documents else () for document, spans, _ in self._rows]
+        spans = [span for found in placed for span in found]
+        counts = [len(found) for found in placed]
         return {
-            "document": _steps(self._documents.get(piece.document_id, -1) for _, piece, _ in placed),
-            "number": _steps(number for _, _, number in placed),
+            "document": _steps(self._documents.get(document, -1) for document, _, _ in self._rows),
+            "number": _steps(number for _, _, number in self._rows),
             "spans": [] if all(count == 1 for count in counts) else counts,
             "start": _steps(span.start for span in spans),
             "length": [span.end - span.start for span in spans],
@@ -202,8 +202,8 @@ class _Hits:
         }
 
 
-def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], str]:
-    return piece.document_id, piece.spans, piece.text
+def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], int]:
+    return *_place(piece), hash(piece.text)  # the text itself would stay in memory
 
 
 def _place(piece: Retrieved) -> _Place:
