@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.answer_study import ANSWERS, AnswerStudy
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
@@ -67,13 +68,11 @@ where it was. --dry-run tells beforehand what all of it takes.
 
 def answer(
     llm: Annotated[str, typer.Option(help="The language model, as openai:MODEL@URL.")],
-    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
+    docs: flags.Docs = None,
     questions: Annotated[Path | None, typer.Option(help="A questions.jsonl.")] = None,
-    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
-    layout: Annotated[str, typer.Option(help="A public collection's, should it not be recognised.")] = "auto",
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
-    ] = None,
+    dataset: flags.Dataset = "lochmere",
+    layout: flags.Layout = "auto",
+    strategy: flags.Strategies = None,
     k: Annotated[str, typer.Option("--k", "-k", help="What the model is shown: pieces, or 4096tok.")] = "5",
     measure: Annotated[
         list[str] | None,
@@ -85,23 +84,17 @@ def answer(
     retriever: Annotated[str, typer.Option(help="How chunks are searched: dense, bm25, hybrid, ...")] = "dense",
     limit: Annotated[int | None, typer.Option(min=1, help="Ask so many questions, drawn by the seed.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="How often a model is told that its answer is none.")] = 2,
-    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings.")] = None,
+    cache: flags.EmbeddingFile = None,
     answers: Annotated[Path | None, typer.Option(help="The file that keeps answers; see above.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
-    ] = False,
-    input_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
-    ] = None,
-    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
-    margin: Annotated[float, typer.Option(min=0, help="The least difference that matters, in points.")] = 2.0,
+    no_cache: flags.NoCache = False,
+    dry_run: flags.DryRun = False,
+    input_price: flags.InputPrice = None,
+    output_price: flags.OutputPrice = None,
+    margin: flags.Margin = 2.0,
     by: Annotated[str, typer.Option(help="What is resampled: question or document.")] = "question",
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap and of --limit.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
-        "chunkcore-answers"
-    ),
+    resamples: flags.Resamples = 10_000,
+    output: flags.OutputFolder = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer questions from each strategy's chunks, and compare the answers."""
     from rich.console import Console

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.caching import default_answers, shown
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.stopping import StoppedError
@@ -94,13 +95,9 @@ def chunk(
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with what a stopped run left.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no answers of language models.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
-    ] = False,
-    input_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
-    ] = None,
-    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
+    dry_run: flags.DryRun = False,
+    input_price: flags.InputPrice = None,
+    output_price: flags.OutputPrice = None,
 ) -> int:
     """Cut files into chunks and write them as JSON lines."""
     from chunkcore.report.text import terminal_text

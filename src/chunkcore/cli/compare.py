@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.gate import read_gate
@@ -79,13 +80,11 @@ what is required, or that it fell: where all of its 95 % interval is. docs/measu
 
 
 def compare(
-    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
-    layout: Annotated[str, typer.Option(help="A public collection's, should it not be recognised.")] = "auto",
-    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
-    ] = None,
+    docs: flags.Docs = None,
+    questions: flags.Questions = None,
+    layout: flags.Layout = "auto",
+    dataset: flags.Dataset = "lochmere",
+    strategy: flags.Strategies = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file of strategies, beside those given here.")] = None,
     embedder: Annotated[
         list[str] | None,
@@ -120,22 +119,16 @@ def compare(
     baseline: Annotated[
         Path | None, typer.Option(help="An earlier report.json; fail where a strategy is surely worse than there.")
     ] = None,
-    min_rule: Annotated[
-        str, typer.Option(help="Chunks that k = min counts: holding evidence, or also touching it.")
-    ] = "holding",
-    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
+    min_rule: flags.MinimumRule = "holding",
+    counter: flags.Counter = "cl100k_base",
     late: Annotated[
         bool, typer.Option("--late", help="Score each strategy also with late chunking: vectors in context.")
     ] = False,
-    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings; see above.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
-    ] = False,
-    input_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
-    ] = None,
-    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
+    cache: flags.EmbeddingFile = None,
+    no_cache: flags.NoCache = False,
+    dry_run: flags.DryRun = False,
+    input_price: flags.InputPrice = None,
+    output_price: flags.OutputPrice = None,
     embed_price: Annotated[
         float | None, typer.Option(help="Of a million tokens that the embedder reads; 0 for one of your own.")
     ] = None,
@@ -143,20 +136,11 @@ def compare(
         Path | None,
         typer.Option("--save-runs", help="A folder for what was retrieved: JSON lines, and TREC's columns."),
     ] = None,
-    margin: Annotated[
-        float, typer.Option(min=0, help="The least difference that matters, in points; smaller ones count as equal.")
-    ] = 2.0,
-    by: Annotated[
-        str,
-        typer.Option(
-            help="What is resampled: question, for other questions about these documents, or document, for others."
-        ),
-    ] = "question",
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
-        "chunkcore-report"
-    ),
+    margin: flags.Margin = 2.0,
+    by: flags.ResampledBy = "question",
+    seed: flags.Seed = 0,
+    resamples: flags.Resamples = 10_000,
+    output: flags.OutputFolder = Path("chunkcore-report"),
 ) -> None:
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
     from rich.console import Console

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.gate import read_gate
 from chunkcore.cli.inputs import check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
@@ -49,10 +50,10 @@ def score(
     chunks: Annotated[
         list[Path] | None, typer.Option(help="The chunks that runs name: one file for all, or one a run.")
     ] = None,
-    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
-    layout: Annotated[str, typer.Option(help="A public collection's, should it not be recognised.")] = "auto",
-    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    docs: flags.Docs = None,
+    questions: flags.Questions = None,
+    layout: flags.Layout = "auto",
+    dataset: flags.Dataset = "lochmere",
     k: Annotated[
         list[str] | None,
         typer.Option("--k", "-k", help="How much to look at: pieces, min, or 4096tok; once a value. Default: 5, 10."),
@@ -67,24 +68,13 @@ def score(
     baseline: Annotated[
         Path | None, typer.Option(help="An earlier report.json; fail where a run is surely worse than there.")
     ] = None,
-    min_rule: Annotated[
-        str, typer.Option(help="Chunks that k = min counts: holding evidence, or also touching it.")
-    ] = "holding",
-    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
-    margin: Annotated[
-        float, typer.Option(min=0, help="The least difference that matters, in points; smaller ones count as equal.")
-    ] = 2.0,
-    by: Annotated[
-        str,
-        typer.Option(
-            help="What is resampled: question, for other questions about these documents, or document, for others."
-        ),
-    ] = "question",
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
-        "chunkcore-report"
-    ),
+    min_rule: flags.MinimumRule = "holding",
+    counter: flags.Counter = "cl100k_base",
+    margin: flags.Margin = 2.0,
+    by: flags.ResampledBy = "question",
+    seed: flags.Seed = 0,
+    resamples: flags.Resamples = 10_000,
+    output: flags.OutputFolder = Path("chunkcore-report"),
 ) -> None:
     """Score what any system retrieved, and compare systems."""
     from rich.console import Console

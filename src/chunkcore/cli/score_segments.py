@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.inputs import check_file
@@ -53,24 +54,18 @@ Unless --strategy is given, scores {", ".join(DEFAULT_STRATEGIES)}.
 
 def score_segments(
     texts: Annotated[Path, typer.Option(help="Texts with their boundaries: JSON lines, or a public collection.")],
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", "-s", help="name:option=value,...; give it once a strategy.")
-    ] = None,
+    strategy: flags.Strategies = None,
     layout: Annotated[str, typer.Option(help="The collection's layout, where it is not to be found out.")] = "auto",
     unit: Annotated[str, typer.Option(help="What boundaries are counted in: sentence or character.")] = "sentence",
     tolerance: Annotated[int, typer.Option(min=0, help="Units that a boundary may be off and still be right.")] = 0,
     embedder: Annotated[str, typer.Option(help="Of the strategies that embed.")] = "all-MiniLM-L6-v2",
-    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what language models would be asked, and what it costs, and end.")
-    ] = False,
-    input_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens that a language model reads, in any currency.")
-    ] = None,
-    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that one writes.")] = None,
+    cache: flags.EmbeddingFile = None,
+    no_cache: flags.NoCache = False,
+    dry_run: flags.DryRun = False,
+    input_price: flags.InputPrice = None,
+    output_price: flags.OutputPrice = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap and of random boundaries.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    resamples: flags.Resamples = 10_000,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file for each text's scores.")] = None,
 ) -> None:
     """Score strategies against gold boundaries: do chunks begin where the topic changes?"""

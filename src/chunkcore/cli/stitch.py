@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.inputs import check_folder, read_benchmark
 from chunkcore.cli.wording import help_text
 
@@ -30,15 +31,13 @@ Qu et al. (2024), "Is Semantic Chunking Worth the Computational Cost?", appendix
 
 
 def stitch(
-    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
-    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
-    layout: Annotated[
-        str, typer.Option(help="Of --docs and --questions; chunkcore datasets layouts lists them.")
-    ] = "auto",
+    docs: flags.Docs = None,
+    questions: flags.Questions = None,
+    dataset: flags.Dataset = "lochmere",
+    layout: flags.Layout = "auto",
     sentences: Annotated[int, typer.Option(min=1, help="How many sentences a document has, about.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of the shuffling.")] = 0,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("stitched"),
+    output: flags.OutputFolder = Path("stitched"),
 ) -> None:
     """Join short documents, shuffled, into long ones of about 100 sentences."""
     from chunkcore.evaluation.parts import parts_of

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.caching import default_answers, default_cache, shown
 from chunkcore.cli.inputs import check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
@@ -65,12 +66,10 @@ The protocols of Qu et al. (2024), "Is Semantic Chunking Worth the Computational
 
 
 def sweep(
-    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
-    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
-    layout: Annotated[
-        str, typer.Option(help="Of --docs and --questions; chunkcore datasets layouts lists them.")
-    ] = "auto",
+    docs: flags.Docs = None,
+    questions: flags.Questions = None,
+    dataset: flags.Dataset = "lochmere",
+    layout: flags.Layout = "auto",
     strategy: Annotated[
         list[str] | None,
         typer.Option("--strategy", "-s", help='"name:option={value,value},..."; give it once a grid.'),
@@ -86,13 +85,13 @@ def sweep(
     stitch: Annotated[int, typer.Option(min=0, help="Stitch documents to so many sentences first; 0: do not.")] = 0,
     queries: Annotated[int, typer.Option(min=0, help="Draw so many of the questions; 0: all.")] = 0,
     by: Annotated[str, typer.Option(help="What is halved and resampled: question, or document.")] = "question",
-    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
-    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings; see above.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
+    counter: flags.Counter = "cl100k_base",
+    cache: flags.EmbeddingFile = None,
+    no_cache: flags.NoCache = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the configurations, and end.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of stitching, drawing, halving and resampling.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("chunkcore-sweep"),
+    resamples: flags.Resamples = 10_000,
+    output: flags.OutputFolder = Path("chunkcore-sweep"),
 ) -> None:
     """Try every combination of some options, and choose each strategy's best without fooling yourself."""
     from rich.console import Console

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import keeping
@@ -52,9 +53,9 @@ docs/tuning.md tells what is searched, how scores stay honest, and how a space i
 
 
 def tune(
-    docs: Annotated[Path | None, typer.Option(help="A folder of text files, a file, or a documents.jsonl.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl, or a CSV of the Chroma layout.")] = None,
-    dataset: Annotated[str, typer.Option(help="The shipped collection to use without --docs.")] = "lochmere",
+    docs: flags.Docs = None,
+    questions: flags.Questions = None,
+    dataset: flags.Dataset = "lochmere",
     strategy: Annotated[
         list[str] | None,
         typer.Option("--strategy", "-s", help="Search this one: a name, with options that stay fixed after a colon."),
@@ -77,14 +78,12 @@ def tune(
     llm_tokens: Annotated[
         int | None, typer.Option(min=0, help="What language models may read and write in all, as estimated.")
     ] = None,
-    counter: Annotated[str, typer.Option(help="The tokens that scores count.")] = "cl100k_base",
-    cache: Annotated[Path | None, typer.Option(help="The file that keeps embeddings.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False,
+    counter: flags.Counter = "cl100k_base",
+    cache: flags.EmbeddingFile = None,
+    no_cache: flags.NoCache = False,
     seed: Annotated[int, typer.Option(min=0, help="Of proposals, folds and bootstrap.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path(
-        "chunkcore-tuning"
-    ),
+    resamples: flags.Resamples = 10_000,
+    output: flags.OutputFolder = Path("chunkcore-tuning"),
 ) -> None:
     """Search strategies and their options for the configuration that retrieves best on your questions."""
     from rich.console import Console
