@@ -121,6 +121,16 @@ def test_saved_runs_score_what_they_scored(given, tmp_path, models, ending) -> N
         }
 
 
+def test_an_id_that_no_column_can_hold_is_told_before_the_work(docs, tmp_path, models, capfd) -> None:
+    rows = [{"id": "the dog", "question": "Which colour is the dog?", "evidence": ["The dog is brown."]}]
+    path = tmp_path / "questions.jsonl"
+    path.write_text(json.dumps(rows[0]))
+    asking = ["compare", "--docs", str(docs), "--questions", str(path), "--no-cache", "-o", str(tmp_path / "out")]
+    assert "'the dog' is no column" in error_of(capfd, *asking, "--save-runs", str(tmp_path / "runs"))
+    assert models["large"].calls == 0
+    assert main([*asking, "--resamples", "100"]) == 0
+
+
 def test_chunks_that_the_command_cut_name_those_of_a_run(given, docs, tmp_path, models) -> None:
     """The way of somebody who has a retriever of their own: cut, retrieve chunk ids, score."""
     chunks = tmp_path / "chunks.jsonl"

@@ -21,7 +21,7 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
         Where the file ends now.
 
     Raises:
-        OSError: they cannot be written. What was there stays, and nothing is added.
+        OSError: they cannot be written. What was there stays, and nothing is added, as after Ctrl-C.
     """
     begin = file.seek(0, os.SEEK_END) if end is None else end
     try:
@@ -29,7 +29,7 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
         while left:
             left = left[file.write(left) or 0 :]
         os.fsync(file.fileno())
-    except OSError:
+    except BaseException:  # Ctrl-C among them
         with suppress(OSError):  # half a line would damage the next one
             file.truncate(begin)
             file.seek(begin)

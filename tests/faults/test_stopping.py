@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from chunkcore.appending import append_lines
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, running
 from tests.fake_writers import SENTENCES, honest
@@ -311,3 +312,20 @@ def test_a_search_that_is_stopped_by_sigterm_has_its_result_so_far(program: Prog
     assert (code, "Traceback" in err) == (143, False)
     assert re.search(r"Stopped after \d of 5 trials; the same command goes on", out)
     assert json.loads((tmp_path / "out" / "tune.json").read_text())["stopped"] == "interrupted"
+
+
+def test_ctrl_c_while_lines_are_written_leaves_none_of_them(tmp_path, monkeypatch) -> None:
+    """Half a line would be taken for damage by the run that goes on."""
+    path = tmp_path / "journal"
+    path.write_bytes(b"one\n")
+
+    def stopped(number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("chunkcore.appending.os.fsync", stopped)
+    with path.open("r+b", buffering=0) as file:
+        with pytest.raises(KeyboardInterrupt):
+            append_lines(file, b"two\nthree\n")
+        monkeypatch.undo()
+        assert append_lines(file, b"four\n") == 9
+    assert path.read_bytes() == b"one\nfour\n"

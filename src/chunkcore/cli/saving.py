@@ -7,13 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chunkcore.cli.inputs import check_folder
+
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmark import Benchmark
     from chunkcore.evaluation.results import Report
 
-__all__ = ["save_runs"]
+__all__ = ["check_runs_folder", "save_runs"]
 
 _NO_FILE_NAME = re.compile(r"[^\w.=-]+")
+
+
+def check_runs_folder(folder: Path, benchmark: Benchmark) -> None:
+    """Find out before the long work whether `save_runs` can write its files there.
+
+    Raises:
+        DataError: a query's id has white space, which TREC's columns cannot hold.
+        OSError: the folder cannot be written to.
+    """
+    from chunkcore.evaluation.run_files import check_column
+
+    check_folder(folder)
+    for query in benchmark.queries:
+        check_column(query.id)
 
 
 def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:
