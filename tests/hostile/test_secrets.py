@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import chunkcore.models
 from chunkcore.chunkers import build_chunker, format_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError
 from chunkcore.models.llm import get_llm
 from chunkcore.models.llm.endpoint import OpenAILLM
-from tests.fake_llm_server import FakeServer, running
+from tests import fake_llm_server
+from tests.fake_llm_server import FakeServer, Handler, running
+from tests.fakes import FakeEmbedder
 
 SECRET = "sk-sentinel-0123456789abcdef"
 
@@ -108,3 +113,88 @@ def test_no_log_journal_cache_or_output_of_a_run_holds_the_key(
     files = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert len(files) > 1 or "http_401" in str(command) or ran.returncode
     assert [each for each in files if SECRET.encode() in each.read_bytes()] == []
+
+
+# Every command that speaks to a model; and `validate`, which asks none, with the key there to be told.
+LLM = '"{llm}"'
+REPORT = ["--resamples", "100", "-o", "{out}/report"]
+JUDGED = ["--measure", "SquadF1", "--measure", "Faithfulness", "--measure", "Relevancy"]
+TOLD = {
+    "chunk": ["{docs}", "--strategy", f"contextual:llm={LLM},chunker=recursive:size=60", "-o", "{out}/chunks.jsonl"],
+    "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
+    "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
+    "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--trials", "2", "--folds", "2", "--llm-tokens=9000", *REPORT],
+    "sweep": ["{given}", "-s", f"propositions:llm={LLM},passage_size={{{{50,90}}}}", *REPORT],
+    "score-segments": ["--texts", "{texts}", "-s", f"agentic:llm={LLM}", "-o", "{out}/scores.jsonl"],
+    "generate": ["--docs", "{docs}", "--llm", "{llm}", "-n", "2", "--embedder", "none", "-o", "{out}/questions.jsonl"],
+    "validate": ["{given}", "--embedder", "none", "--json"],
+}
+CODES = {"generate": 1, "validate": 1}  # no question that the server writes can be kept; one chunk tells nothing apart
+
+
+def says_key(handler: Handler, body: dict[str, Any]) -> None:
+    """A right answer, but for the key, which each of its texts repeats."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: walk(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [walk(each) for each in value]
+        return f"{value} {handler.headers['Authorization']}" if isinstance(value, str) else value
+
+    handler.complete(json.dumps(walk(fake_llm_server.good(body))))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """What the commands read, by the names that they have for it, and where they write."""
+    text = "The fox naps under the lid. The dog runs at noon.\n\n" * 12
+    questions = [
+        {"question": f"Which tale {n}?", "evidence": ["A tale of Arbon."], "answers": ["of Arbon"]} for n in (1, 2)
+    ]
+    paths = {name.partition(".")[0]: tmp_path / name for name in ("docs", "questions.jsonl", "texts.jsonl", "out")}
+    paths["docs"].mkdir()
+    paths["out"].mkdir()
+    (paths["docs"] / "fox.txt").write_text(f"A tale of Arbon.\n\n{text}")
+    paths["questions"].write_text("\n".join(map(json.dumps, questions)))
+    paths["texts"].write_text(json.dumps({"id": "fox", "text": text, "boundaries": [51, 204]}))
+    return paths
+
+
+@pytest.mark.parametrize("model", ["ok", "http_401", "says_key"])
+@pytest.mark.parametrize("command", list(TOLD))
+def test_no_command_tells_the_key(
+    command: str,
+    model: str,
+    server: FakeServer,
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("SENTINEL_API_KEY", SECRET)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setitem(fake_llm_server.FAULTS, "says_key", says_key)
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    for name in ("", "openai", "httpx", "httpcore", "httpx2", "httpcore2"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    before, asked = set(tmp_path.rglob("*")), len(server.log)
+
+    values = {**files, "llm": f"openai:{model}@{server.url}#key=SENTINEL_API_KEY&tries=1"}
+    given = ["--docs", str(files["docs"]), "--questions", str(files["questions"])]
+    arguments = [part for each in TOLD[command] for part in (given if each == "{given}" else [each.format(**values)])]
+    code = main([command, *arguments])
+    told = capfd.readouterr()
+
+    asks = command != "validate"
+    assert code == (2 if asks and model == "http_401" else CODES.get(command, 0)), told.err
+    assert {each["headers"]["authorization"] for each in server.log[asked:]} == (
+        {f"Bearer {SECRET}"} if asks else set()
+    )
+    assert SECRET not in told.out + told.err
+    assert "HTTP" in caplog.text or not asks
+    assert SECRET not in caplog.text
+    written = [each for each in set(tmp_path.rglob("*")) - before if each.is_file()]
+    assert written or not asks or code
+    assert [each for each in written if SECRET.encode() in each.read_bytes()] == []

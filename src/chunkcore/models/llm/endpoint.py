@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from importlib import import_module
@@ -24,6 +25,7 @@ __all__ = ["OpenAILLM"]
 _OPENAI = "api.openai.com"
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _SHOWN = 300  # characters of an endpoint's message that an error repeats
+_SECRET = 12  # characters of a key that an answer, which is kept, may not hold; shorter ones are words, such as "none"
 _FORMAT_REFUSED = (400, 404, 415, 422, 501)  # what endpoints answer that know no response_format
 
 
@@ -143,7 +145,8 @@ class OpenAILLM(MeteredLLM):
             raise BadAnswerError(
                 f"expected a JSON response, got one that cannot be read ({self._clean(error)})"
             ) from None
-        return _read(answer)
+        reply = _read(answer)
+        return replace(reply, text=self._redacted(reply.text, least=_SECRET))
 
     def _error(self, error: Any, held: bool) -> Exception:
         """What an HTTP error of the endpoint means."""
@@ -197,9 +200,12 @@ class OpenAILLM(MeteredLLM):
 
     def _clean(self, message: object) -> str:
         """What an endpoint says, in one short line, without the key that it may repeat."""
-        text = " ".join(str(message).split())
+        return self._redacted(" ".join(str(message).split()))[:_SHOWN]
+
+    def _redacted(self, text: str, *, least: int = 1) -> str:
+        """What an endpoint says without the key that it was sent, which has so many characters at least."""
         key = os.environ.get(self._key_name, "") if self._key_name else ""
-        return (text.replace(key, "[key]") if key else text)[:_SHOWN]
+        return text.replace(key, "[key]") if len(key) >= least else text
 
 
 _DEFAULTS = dict(OpenAILLM.__init__.__kwdefaults__ or {})
