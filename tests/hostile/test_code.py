@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from chunkcore.boundaries.nesting import nests_deeper
 from chunkcore.chunkers import build_chunker
 from chunkcore.document import Document
 
@@ -15,6 +16,16 @@ pytest.importorskip("tree_sitter", reason="the extra structure is not installed"
 # Of each line the parser would take hundreds of megabytes or seconds: gigabytes and minutes for ten times as much.
 HARD = [("java", "f<"), ("java", "f<\n"), ("java", "a=>"), ("c", "a=>"), ("c", "a?."), ("cpp", "<!x "), ("cpp", "f<a,")]
 HARD += [("typescript", "f<a,b<"), ("java", "template<"), ("typescript", "A<B<C>, "), ("rust", "a<b ")]
+# Of these memory grows with the square of the text, or a stack until the process dies.
+HARD += [
+    ("java", "([{"),
+    ("java", "( /*)*/"),
+    ("cpp", "*;("),
+    ("rust", "[::;,;"),
+    ("rust", "->return "),
+    ("go", "(']'["),
+]
+HARD += [("python", "[(']'"), ("typescript", "{`}`[")]
 
 
 @pytest.mark.parametrize(("language", "unit"), HARD)
@@ -27,12 +38,45 @@ def test_an_expression_that_goes_on_and_on_is_cut_without_its_grammar(language: 
 
 
 @pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("cpp", 'char *a = "((({{{[[[";\n' * 1200),
+        ("c", "/* ((( */ int a; // {{{\nchar b = '(';\n" * 1200),
+        ("rust", "fn f<'a>(x: &'a str) -> &'a str { x }\n" * 1200),
+        ("python", '# (((\na = \'(\' + "[" + """{\n{"""\n' * 1200),
+        ("typescript", "const a = `(${b}` + '(' + f([1, {}]); // it's (\n" * 1200),
+        ("go", 'var a = `(` + "[" // {\n' * 1200),
+    ],
+)
+def test_brackets_in_comments_and_strings_nest_nothing(language: str, text: str) -> None:
+    assert not nests_deeper(text.encode(), language, 3)
+
+
+def test_a_comment_that_never_ends_hides_nothing() -> None:
+    assert nests_deeper(b"*/ /* " + b"(" * 5 + b"/* " * 100_000, "c", 4)
+
+
+@pytest.mark.parametrize(
     "text",
     ["int f() { return a < b; }\n" * 600, "#include <a>\n" * 600, "// " + "=" * 4000 + "\nint a;\n", "x = 1;\n" * 600],
 )
 def test_long_files_of_short_statements_keep_their_grammar(text: str) -> None:
     chunks = build_chunker("code", {"language": "cpp"}).chunk(Document("d", text))
     assert not any("fallback" in chunk.metadata for chunk in chunks)
+
+
+STACK = """
+import resource
+resource.setrlimit(resource.RLIMIT_STACK, (512 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+from chunkcore.chunkers import build_chunker
+print(len(build_chunker("code", {"language": "java"}).split_text("([{" * 30_000)) > 1)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process's stack is limited as Linux does")
+def test_half_a_megabyte_of_stack_is_enough() -> None:
+    ran = subprocess.run([sys.executable, "-c", STACK], capture_output=True, text=True, timeout=300)
+    assert (ran.returncode, ran.stdout) == (0, "True\n")
 
 
 PROGRAM = """

@@ -45,7 +45,6 @@ class _Grammar(NamedTuple):
     function: str = "language"
 
 
-_BY_LINES = ("go", "python")
 _GRAMMARS = {
     "c": _Grammar("tree_sitter_c", _C),
     "cpp": _Grammar(
@@ -171,8 +170,7 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
     grammar = _GRAMMARS.get(language)
     if grammar is None:
         return _between_blank_lines(text)
-    by_lines = language in _BY_LINES
-    parsed = Parsed(text, load_grammar(grammar.package, grammar.function), by_lines=by_lines)
+    parsed = Parsed(text, language, load_grammar(grammar.package, grammar.function))
     if parsed.tree is None:
         return None
     return _Reader(text, parsed, grammar.definitions).parts(parsed.tree.root_node, 0, len(text), (), ())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chunkcore.boundaries.nesting import nests_deeper
 from chunkcore.errors import MissingExtraError
 from chunkcore.tokens import Offsets
 
@@ -23,15 +24,19 @@ __all__ = ["Parsed", "load_grammar"]
 # code of another language about as much, and one reading. But where it finds little that its grammar knows, its
 # search grows with the square of the text, and so does what it reads in search of the ends of comments without one.
 # And to give up an expression that goes on and on ("f<f<f<") takes it time and memory that grow with the square of its
-# length, in one step: five gigabytes for 12 kB. So such a text is not given to it. There is a limit to its time, too:
-# some forty times what code takes, and four times what the slowest grammar takes for code of another language.
+# length, in one step: five gigabytes for 12 kB. Brackets that nest without end are as bad: to free what it tried, it
+# calls itself once a level, until the stack ends, and the process with it (at 10,000 levels where a thread has half a
+# megabyte, as on macOS). So such texts are not given to it. There is a limit to its time, too: some forty times what
+# code takes, and four times what the slowest grammar takes for code of another language.
 _LEAST = 1000
 _REPORTS_A_BYTE = 0.05
 _READ = 8192  # bytes at once
 _READINGS = 50
 _SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # of the processor
 _OPERATORS = 500  # of one statement, of those that go on to the right
-_STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+")
+_LEVELS = 1000  # of brackets of one kind; of 53,000 files that we looked at one has over 300, and none so many
+_BY_LINES = ("go", "python")  # whose statements end with their lines: their grammars give up expressions sooner
+_STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
 
 
 class Parsed:
@@ -39,18 +44,18 @@ class Parsed:
 
     Args:
         text: the source.
-        grammar: of its language.
-        by_lines: whether the language's statements end with their lines: its grammar gives up expressions sooner.
+        language: that it is of.
+        grammar: of the language.
 
     Attributes:
         data: the text in UTF-8; an unpaired surrogate, which UTF-8 cannot say, is a question mark.
-        tree: the parser's tree, with places in `data`; None where it was stopped, having done so many times the
-            work that code takes that this is no code of its language.
+        tree: the parser's tree, with places in `data`; None where the parser was stopped, having done so many times
+            the work that code takes that this is no code of its language, or was not asked for that reason.
     """
 
-    def __init__(self, text: str, grammar: Language, *, by_lines: bool = False) -> None:
+    def __init__(self, text: str, language: str, grammar: Language) -> None:
         self.data = text.encode("utf-8", "replace")
-        self.tree = _parse(self.data, grammar) if by_lines or not _goes_on(self.data) else None
+        self.tree = _parse(self.data, grammar) if _is_bounded(self.data, language) else None
         # As signed numbers the bytes that continue a character are the lowest.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
@@ -58,6 +63,11 @@ class Parsed:
         """Places in `data` as places in the text: of each, how many characters begin before it."""
         found: Offsets = places - self._continue.searchsorted(places)
         return found
+
+
+def _is_bounded(data: bytes, language: str) -> bool:
+    """Whether neither an expression nor brackets in brackets go on and on."""
+    return (language in _BY_LINES or not _goes_on(data)) and not nests_deeper(data, language, _LEVELS)
 
 
 def _goes_on(data: bytes) -> bool:
