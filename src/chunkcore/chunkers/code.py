@@ -37,10 +37,10 @@ class Code(BlockChunker):
 
     Metadata: ``language``, one of `LANGUAGES` of `chunkcore.boundaries.code`, "other" where none is known; and
     ``scope``, the definitions that all of the chunk is in or is, outermost first. Where a text is so unlike its
-    language that the grammar's search would not end soon, ``fallback`` is "blank lines", and it is cut so.
+    language that the grammar's search would not end soon, or over 1,000 brackets are open at once, ``fallback`` is
+    "blank lines", and it is cut so.
 
-    One pass of the parser and one of the tokenizer; time and memory grow linearly with the text, but for brackets
-    inside brackets by the tens of thousands, of which some grammars' time grows with the square. Needs the extra
+    One pass of the parser and one of the tokenizer; time and memory grow linearly with the text. Needs the extra
     ``structure``.
 
     Attributes:
