@@ -674,7 +674,7 @@ def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_
     assert server.log[-1]["headers"]["authorization"] == f"Bearer {secret}"
     ask(OpenAILLM("ok", server.url), question("without"))
     assert "sk-of-another-service" not in json.dumps(server.log)
-    with pytest.raises(ModelError, match=r"Wrong key: Bearer \[key\] \(it was sent the key in FAKE_API_KEY\)") as told:
+    with pytest.raises(ModelError, match=r"Wrong key: Bearer \[key\].*sent the key in FAKE_API_KEY\)") as told:
         ask(OpenAILLM("http_401", server.url, key="FAKE_API_KEY"), question())
     named.cache.close()
     shown = [repr(named), named.name, named.fingerprint, repr(pickle.dumps(named)), repr(told.value), path.read_bytes()]

@@ -12,7 +12,7 @@ import yaml
 
 from integration_tests.packages.artifacts import DEVELOPERS
 from integration_tests.packages.smoke import EXTRAS
-from integration_tests.packages.versions import copy_but_sources, lowest
+from integration_tests.packages.versions import copy_checkout, lowest
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -59,16 +59,16 @@ def test_a_requirement_without_a_lowest_version_is_told() -> None:
     assert lowest(['numpy; extra == "other"'], []) == []
 
 
-def test_older_versions_are_tested_with_all_that_git_would_take_but_the_sources(tmp_path: Path) -> None:
+def test_other_versions_are_tested_with_all_that_git_would_take(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     subprocess.run(["git", "init", "--quiet", str(checkout)], check=True)
     (checkout / ".gitignore").write_text("*.log\n", encoding="utf-8")
-    for name in ("Makefile", "tests/test_é.py", "src/chunkcore/spans.py", "run.log", "gone.py"):
+    for name in ("Makefile", "tests/test_é.py", "run.log", "gone.py"):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_text(name, encoding="utf-8")
     subprocess.run(["git", "add", "Makefile", "gone.py"], cwd=checkout, check=True)
     (checkout / "gone.py").unlink()
-    copy_but_sources(checkout, tmp_path / "copy")
+    copy_checkout(checkout, tmp_path / "copy")
     copied = {file.relative_to(tmp_path / "copy").as_posix() for file in (tmp_path / "copy").rglob("*.*")}
     assert copied == {".gitignore", "tests/test_é.py"}
     assert (tmp_path / "copy" / "Makefile").read_text(encoding="utf-8") == "Makefile"

@@ -488,9 +488,13 @@ def test_pytorchs_own_state_is_left_as_it_was():
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_without_texts_or_pytorch_the_error_says_so(monkeypatch):
+def test_without_texts_to_choose_by_the_error_says_so():
+    pytest.importorskip("torch")
     with pytest.raises(DataError, match="no text of more than 10 sentences to choose by"):
         train_tagger(TOYS[:3], [], QUICK, embedder="fake")
+
+
+def test_without_pytorch_the_error_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"torch .*chunkadapters\[training\]"):
         train_tagger(TOYS[:3], TOYS[3:5], QUICK, embedder="fake")

