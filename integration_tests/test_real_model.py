@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
@@ -143,6 +144,19 @@ def test_a_static_model_embeds_and_counts(tmp_path):
     assert [chunk.text for chunk in chunks] == ["The red fox", "naps. The hen", "sits."]
     again = pickle.loads(pickle.dumps(model))
     assert again.fingerprint == model.fingerprint
+
+
+@needs_torch
+def test_a_static_model_whose_tokenizer_cuts_off_counts_what_it_does_not_read(tmp_path):
+    model = get_embedder(str(static_model(tmp_path / "model", most=8)))
+    text = "hen " * 8 + "fox " * 30
+    assert model.max_tokens == 8
+    vectors = model.embed_documents([text, "hen " * 8])
+    assert np.abs(vectors[0] - vectors[1]).max() < 1e-6
+    assert model.count_tokens([text]).tolist() == [38]
+    assert model.tokenize(text).ends[-1] == len(text) - 1
+    chunks = FixedToken(size=10, counter=EmbedderCounter(model)).chunk(Document("d", text))
+    assert [chunk.token_count for chunk in chunks] == [10, 10, 10, 8]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

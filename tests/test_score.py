@@ -126,7 +126,8 @@ def test_an_id_that_no_column_can_hold_is_told_before_the_work(docs, tmp_path, m
     path = tmp_path / "questions.jsonl"
     path.write_text(json.dumps(rows[0]))
     asking = ["compare", "--docs", str(docs), "--questions", str(path), "--no-cache", "-o", str(tmp_path / "out")]
-    assert "'the dog' is no column" in error_of(capfd, *asking, "--save-runs", str(tmp_path / "runs"))
+    message = error_of(capfd, *asking, "--save-runs", str(tmp_path / "runs"))
+    assert "the question's id 'the dog' cannot be one: rename it, or leave --save-runs out" in message
     assert models["large"].calls == 0
     assert main([*asking, "--resamples", "100"]) == 0
 

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import copy
+import gc
+import os
 import pickle
 import threading
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import load_benchmark, store_documents
+from chunkcore import load_benchmark, scratch, store_documents
 from chunkcore import stored as stored_module
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Mark, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.loading import load_documents
+from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.sorted_numbers import SortedNumbers
+from chunkcore.scratch import ScratchFile
 from tests.fakes import FakeEmbedder
 
 TEXTS = st.text(st.characters(codec=None), max_size=30)
@@ -53,12 +60,41 @@ def test_other_documents_are_not_equal() -> None:
     assert stored != Document("b", "A fox.")
     assert stored != Document("a", "A fox.", {"page": 1})
     assert stored != "A fox."
-    assert repr(stored).endswith("(id='a', text='A fox.', metadata={}, marks=())")
+    assert repr(stored) == "Document(id='a', text='A fox.', metadata={}, marks=())"
+    assert asdict(stored) == asdict(Document("a", "A fox."))
     with pytest.raises(AttributeError):
         stored.text = "A hen."
 
 
-def test_texts_past_the_limit_are_not_in_memory() -> None:
+def test_a_document_of_a_class_of_its_own_stays_what_it_is() -> None:
+    class Page(Document):
+        pass
+
+    page = Page("a", "A fox.")
+    assert store_documents([page], memory_bytes=0)[0] is page
+
+
+def test_memory_is_for_whatever_still_fits() -> None:
+    given_documents = [Document("long", "fox " * 500), Document("short", "A fox."), Document("more", "A hen.")]
+    kept = store_documents(given_documents, memory_bytes=120)
+    assert [own is other for own, other in zip(kept, given_documents, strict=True)] == [False, True, True]
+    assert [each.size for each in kept] == [2_000, 6, 6]
+
+
+@pytest.mark.parametrize("memory", [-1, 1.5, None, "5", True])
+def test_memory_is_a_number_of_bytes(memory: Any) -> None:
+    with pytest.raises(OptionError, match="memory_bytes is a whole number of bytes, 0 or more, got"):
+        store_documents([], memory_bytes=memory)
+
+
+def test_what_is_no_document_is_told() -> None:
+    with pytest.raises(DataError, match="documents are chunkcore Documents, got str"):
+        store_documents(["A fox."])  # type: ignore[list-item]
+
+
+def test_texts_past_the_limit_are_not_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_module, "_HELD", 100_000)
+
     def drawn() -> Iterator[Document]:
         for number in range(300):
             yield Document(f"d{number}", f"{number} The hen sits. " * 2_000)
@@ -73,9 +109,14 @@ def test_texts_past_the_limit_are_not_in_memory() -> None:
     assert peak < 1_200_000
 
 
-def test_threads_read_what_they_ask_for() -> None:
+@pytest.mark.parametrize("at_a_place", [True, False])
+def test_threads_read_what_they_ask_for(at_a_place: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not at_a_place:
+        monkeypatch.delattr("os.pread", raising=False)
     documents = store_documents([Document(f"d{n}", f"{n} sits. " * 500) for n in range(40)], memory_bytes=0)
     wrong: list[int] = []
+
+    monkeypatch.setattr(stored_module, "_HELD", 2_000)
 
     def read(seed: int) -> None:
         numbers = np.random.default_rng(seed).integers(0, 40, 400).tolist()
@@ -96,11 +137,48 @@ def test_a_system_that_cannot_read_at_a_place_seeks_it(monkeypatch: pytest.Monke
     assert [each.text for each in documents[::-1]] == texts[::-1]
 
 
-def test_a_file_that_was_cut_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_module._TextFile, "_bytes", lambda self, start, size: b"A f")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forked_processes_read_what_they_ask_for() -> None:
+    documents = store_documents([Document(f"d{n}", f"{n} sits. " * 500) for n in range(40)], memory_bytes=0)
+    with get_context("fork").Pool(3) as pool:
+        found = pool.map(partial(lengths_of, documents), range(6))
+    assert found == [[len(f"{n} sits. " * 500) for n in range(40)]] * 6
+
+
+def lengths_of(documents: list[Document], seed: int) -> list[int]:
+    return [len(document.text) for document in documents]
+
+
+def test_bytes_that_come_in_parts_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "_AT_ONCE", 2)
     (stored,) = store_documents([Document("a", "A fox.")], memory_bytes=0)
-    with pytest.raises(DataError, match="ends at 3 of 6 bytes"):
-        _ = stored.text
+    assert stored.text == "A fox."
+
+
+def test_a_file_that_was_cut_off_is_told() -> None:
+    file = ScratchFile()
+    file.add(b"A fox.")
+    os.ftruncate(file._file.fileno(), 3)
+    with pytest.raises(DataError, match="a temporary file of 6 bytes ends at 3: something has cut it off"):
+        file.read(0, 6)
+
+
+def test_the_file_goes_with_its_documents() -> None:
+    """At once: gigabytes of a disk do not wait for the garbage collector."""
+    gc.disable()
+    try:
+        documents = store_documents([Document("a", "A fox."), Document("b", "A hen.")], memory_bytes=0)
+        assert documents[0].text == "A fox."
+        number = documents[0]._texts._file._file.fileno()
+        one = documents[1]
+        del documents
+        os.fstat(number)
+        assert one.text == "A hen."
+        del one
+        with pytest.raises(OSError):
+            os.fstat(number)
+    finally:
+        gc.enable()
 
 
 NUMBERS = st.lists(st.integers(0, 60), max_size=40).map(sorted)
@@ -117,6 +195,9 @@ def test_numbers_in_blocks_are_found_where_an_array_has_them(
     values = np.array(asked, dtype=np.int64)
     assert kept.first_from(values).tolist() == np.searchsorted(np.array(numbers), values).tolist()
     assert len(kept) == len(numbers)
+    for outside in (-1, len(numbers)):
+        with pytest.raises(IndexError):
+            kept.at(np.array([outside]))
     if numbers:
         places = values % len(numbers)
         assert kept.at(places).tolist() == np.array(numbers)[places].tolist()
@@ -164,3 +245,12 @@ def test_a_run_of_stored_documents_has_the_same_scores(tmp_path: Path, monkeypat
     assert read.queries == queries
     assert read.documents == documents
     assert scores(read) == whole
+
+
+def test_a_scorer_of_a_small_benchmark_can_be_sent_to_another_process() -> None:
+    benchmark = Benchmark("toy", [Document("a", "A fox naps.")], [Query("q", "Who?", (Evidence("a", Span(0, 5)),))])
+    scorer = Scorer(benchmark, counter="words")
+    again = pickle.loads(pickle.dumps(scorer))
+    assert again.tokens.size == scorer.tokens.size == 3
+    copied = copy.deepcopy(scorer).tokens.ranges(np.array([[2, 5]]))
+    assert copied.tolist() == scorer.tokens.ranges(np.array([[2, 5]])).tolist()

@@ -96,6 +96,11 @@ class Document:
                     f"document {self.id!r}: mark {mark.kind!r} ends at {mark.span.end}, the text at {len(self.text)}"
                 )
 
+    @property
+    def size(self) -> int:
+        """How many code points its text has."""
+        return len(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 import threading
-import weakref
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
+from chunkcore.scratch import ScratchFile
 
 __all__ = ["store_documents"]
 
 MEMORY = 256 * 2**20  # bytes
-_HELD = 4  # texts that were read last: chunks of a document are asked for one after the other
+_HELD = 2**24  # characters of the texts that were read last: chunks of a document are asked for one after the other
 
 
 def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY) -> list[Document]:
-    """Documents for a `Benchmark` of any size: the first texts stay in memory, the others stand in a file.
+    """Documents for a `Benchmark` of any size: so many bytes of text stay in memory, all further texts are in a file.
 
-    A stored document is a `Document` as any other, equal to the one that it was made from; its text is read when it
-    is asked for, about as fast as it is copied while the system has the file in its memory. A pickle or a changed copy
-    of it is a plain one. The file lies in the temporary folder (`TMPDIR` says where), as long as its documents are
+    A stored document is a `Document` as any other, equal to the one that it was made from. Its text is read whole
+    whenever it is asked for, and some that were read last are held, 16 million characters or one text; its `size`
+    costs nothing. A pickle or a changed copy of it is a plain document.
+
+    The file lies in the temporary folder (`TMPDIR` says where; it should be on a disk), as long as a document of it is
     in use.
 
     Args:
@@ -33,40 +33,50 @@ def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY
         memory_bytes: of texts that are kept in memory.
 
     Raises:
+        OptionError: memory_bytes is under 0, or no whole number.
+        DataError: something among the documents is none.
         OSError: the disk is full.
 
     >>> small, large = store_documents([Document("a", "A fox."), Document("b", "Foxes nap.")], memory_bytes=60)
     >>> large.text, large == Document("b", "Foxes nap.")
     ('Foxes nap.', True)
     """
+    if type(memory_bytes) is not int or memory_bytes < 0:
+        raise OptionError(f"memory_bytes is a whole number of bytes, 0 or more, got {memory_bytes!r}")
     kept: list[Document] = []
-    used = 0
-    file: _TextFile | None = None
+    left = memory_bytes
+    texts = _Texts()
     for document in documents:
-        used += sys.getsizeof(document.text)
-        if used <= memory_bytes:
+        if not isinstance(document, Document):
+            raise DataError(f"documents are chunkcore Documents, got {type(document).__name__}")
+        size = sys.getsizeof(document.text)
+        if size <= left:
+            left -= size
             kept.append(document)
         else:
-            file = file or _TextFile()
-            kept.append(_stored(document, file.add(document.text)))
-    if file is not None:
-        file.flush()
+            kept.append(texts.stored(document))
     return kept
 
 
 class _StoredDocument(Document):
-    """A document without its text, and how that is read."""
+    """A document without its text, and where that is."""
 
-    __slots__ = ("_read",)
+    __slots__ = ("_size", "_texts", "_where")
 
-    _read: Callable[[], str]
+    _texts: _Texts
+    _where: tuple[int, int]
+    _size: int
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         return Document(*args, **options)  # what `dataclasses.replace` asks for: a document of its own
 
     @property
     def text(self) -> str:
-        return self._read()
+        return self._texts.read(*self._where)
+
+    @property
+    def size(self) -> int:
+        return self._size
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Document):
@@ -75,52 +85,59 @@ class _StoredDocument(Document):
 
     __hash__ = Document.__hash__
 
+    def __repr__(self) -> str:
+        return repr(Document(self.id, self.text, self.metadata, self.marks))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Document, (self.id, self.text, self.metadata, self.marks)
 
 
-def _stored(document: Document, read: Callable[[], str]) -> Document:
-    stored = object.__new__(_StoredDocument)
-    for name, value in (
-        ("id", document.id),
-        ("metadata", document.metadata),
-        ("marks", document.marks),
-        ("_read", read),
-    ):
-        object.__setattr__(stored, name, value)
-    return stored
-
-
-class _TextFile:
-    """Texts in a file without a name. Threads, and processes that were forked, may read it at the same time."""
+class _Texts:
+    """Texts in a file that begins with the first; some that were read last are held."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        self._file: ScratchFile | None = None
+        self._held: OrderedDict[int, str] = OrderedDict()  # by where they begin
+        self._characters = 0
         self._lock = threading.Lock()
-        self._size = 0
-        self._text = lru_cache(maxsize=_HELD)(self._read)
 
-    def add(self, text: str) -> Callable[[], str]:
-        """Write a text behind the others; what comes back reads it."""
-        data = text.encode("utf-8", "surrogatepass")
-        self._file.write(data)
-        start, self._size = self._size, self._size + len(data)
-        return partial(self._text, start, len(data))
+    def stored(self, document: Document) -> Document:
+        """The document, with its text in the file; one of a class of its own stays what it is."""
+        if type(document) is not Document:
+            return document
+        self._file = self._file or ScratchFile()
+        data = document.text.encode("utf-8", "surrogatepass")
+        stored = object.__new__(_StoredDocument)
+        for name, value in (
+            ("id", document.id),
+            ("metadata", document.metadata),
+            ("marks", document.marks),
+            ("_texts", self),
+            ("_where", (self._file.add(data), len(data))),
+            ("_size", document.size),
+        ):
+            object.__setattr__(stored, name, value)
+        return stored
 
-    def flush(self) -> None:
-        """Before this, what was written last cannot be read."""
-        self._file.flush()
-
-    def _read(self, start: int, size: int) -> str:
-        data = self._bytes(start, size)
-        if len(data) != size:
-            raise DataError(f"the file of the documents' texts ends at {start + len(data)} of {self._size} bytes")
-        return data.decode("utf-8", "surrogatepass")
-
-    def _bytes(self, start: int, size: int) -> bytes:
-        if hasattr(os, "pread") and size < 2**30:  # it reads no more than 2 GB at once
-            return os.pread(self._file.fileno(), size, start)
+    def read(self, start: int, size: int) -> str:
+        """A text."""
+        if not size:
+            return ""
         with self._lock:
-            self._file.seek(start)
-            return self._file.read(size)
+            if start in self._held:
+                self._held.move_to_end(start)
+                return self._held[start]
+        assert self._file is not None
+        text = self._file.read(start, size).decode("utf-8", "surrogatepass")
+        with self._lock:
+            self._hold(start, text)
+        return text
+
+    def _hold(self, start: int, text: str) -> None:
+        if start in self._held:
+            return
+        self._held[start] = text
+        self._characters += len(text)
+        while self._characters > _HELD and len(self._held) > 1:
+            _, oldest = self._held.popitem(last=False)
+            self._characters -= len(oldest)

@@ -15,9 +15,9 @@ from chunkcore.cli import flags
 from chunkcore.cli.building import build_chunkers
 from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.gate import read_gate
-from chunkcore.cli.inputs import check_output, clusters_by, depths_and_measure, read_benchmark
+from chunkcore.cli.inputs import check_folder, check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
-from chunkcore.cli.saving import check_runs_folder, save_runs
+from chunkcore.cli.saving import check_savable, save_runs
 from chunkcore.cli.signals import going_on, told_when_stopped
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.stopping import StoppedError
@@ -158,10 +158,12 @@ def compare(
     gate = read_gate(require or [], baseline)
     prices = read_prices(input_price, output_price)
     check_output(output)
+    if save_runs_to is not None:
+        check_folder(save_runs_to)
     retrievers = _retrievers(retriever or [], late)
     benchmark = read_benchmark(docs, questions, dataset, output, layout)
     if save_runs_to is not None:
-        check_runs_folder(save_runs_to, benchmark)
+        check_savable(benchmark)
     clusters = clusters_by(benchmark, by)
     given = _specs(strategy or [], config)
     store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)

@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they read alike everywhere. Those of one command stand with it."""
+"""Options that commands share word for word. What means something of its own stands with its command."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from chunkcore.cli import flags
 from chunkcore.cli.caching import default_cache
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.signals import told_when_stopped
@@ -85,13 +86,9 @@ def generate(
         int | None, typer.Option(min=0, help="Stop before more calls, over all runs into this output.")
     ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Stop before more is spent, likewise; needs prices.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it would take, and what it costs, and end.")] = (
-        False
-    ),
-    input_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens that the model reads, in any currency.")
-    ] = None,
-    output_price: Annotated[float | None, typer.Option(help="Of a million tokens that it writes.")] = None,
+    dry_run: flags.DryRun = False,
+    input_price: flags.InputPrice = None,
+    output_price: flags.OutputPrice = None,
 ) -> None:
     """Write questions about documents, each with the excerpts that answer it, by a language model."""
     from chunkcore.evaluation.loading.own import read_own

@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chunkcore.cli.inputs import check_folder
-
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmark import Benchmark
     from chunkcore.evaluation.results import Report
 
-__all__ = ["check_runs_folder", "save_runs"]
+__all__ = ["check_savable", "save_runs"]
 
 _NO_FILE_NAME = re.compile(r"[^\w.=-]+")
 
 
-def check_runs_folder(folder: Path, benchmark: Benchmark) -> None:
-    """Find out before the long work whether `save_runs` can write its files there.
+def check_savable(benchmark: Benchmark) -> None:
+    """Find out before the long work whether TREC's columns, which `save_runs` writes, can hold the queries' ids.
 
     Raises:
-        DataError: a query's id has white space, which TREC's columns cannot hold.
-        OSError: the folder cannot be written to.
+        OptionError: one has white space, or what cannot be printed.
     """
-    from chunkcore.evaluation.run_files import check_column
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.run_files import is_column
 
-    check_folder(folder)
     for query in benchmark.queries:
-        check_column(query.id)
+        if not is_column(query.id):
+            raise OptionError(
+                f"--save-runs writes TREC's columns, which are parted by spaces, and the question's id {query.id!r} "
+                "cannot be one: rename it, or leave --save-runs out"
+            )
 
 
 def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:

@@ -97,7 +97,7 @@ class Benchmark:
                     f"query {query.id!r} has evidence in document {evidence.document_id!r}, "
                     "which is not in the benchmark"
                 )
-            size = len(self._by_id[evidence.document_id].text)
+            size = self._by_id[evidence.document_id].size
             if evidence.span.end > size:
                 raise DataError(
                     f"query {query.id!r}: evidence ends at {evidence.span.end}, its document "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,30 +27,10 @@ def text_keys(texts: Sequence[str]) -> Keys:
     return np.fromiter(map(text_key, texts), dtype="S20", count=len(texts))
 
 
-class _Table(NamedTuple):
-    """Distinct keys in ascending order, and their numbers."""
-
-    keys: Keys
-    values: NDArray[Any]
-
-    def find(self, keys: Keys) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Of each key its number, and whether it is here; 0 where it is not."""
-        if not len(self.keys):
-            return np.zeros(len(keys), dtype=self.values.dtype), np.zeros(len(keys), dtype=bool)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        known = self.keys[at] == keys
-        return np.where(known, self.values[at], 0), known
-
-    def joined(self, other: _Table) -> _Table:
-        """Both; they share no key."""
-        at = np.searchsorted(self.keys, other.keys)
-        return _Table(np.insert(self.keys, at, other.keys), np.insert(self.values, at, other.values))
-
-
 class KeyedNumbers:
     """A number of each text that was told of, by the text's key. The first that is told stays.
 
-    A million of them take some 30 megabytes, where a `dict` takes 200.
+    A million of them take some 30 megabytes, where a `dict` takes 200. One thread at a time may use it.
 
     >>> lengths = KeyedNumbers(np.int64)
     >>> lengths.add(text_keys(["sky", "oceans"]), np.array([3, 6]))
@@ -59,28 +39,44 @@ class KeyedNumbers:
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
-        self._none = _Table(text_keys([]), np.zeros(0, dtype=dtype))
-        self._all, self._recent = self._none, self._none
+        # Ascending keys and their numbers; and what was added since, without the zeros that NumPy drops at a key's end.
+        self._keys, self._values = text_keys([]), np.zeros(0, dtype=dtype)
+        self._recent: dict[bytes, Any] = {}
 
     def of(self, keys: Keys) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Of each key its number, and whether it is known; 0 where it is not."""
-        values, known = self._all.find(keys)
-        others, recent = self._recent.find(keys)
-        return np.where(recent, others, values), known | recent
+        values = np.zeros(len(keys), dtype=self._values.dtype)
+        known = np.zeros(len(keys), dtype=bool)
+        if len(self._keys):
+            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            known = self._keys[at] == keys
+            values[known] = self._values[at[known]]
+        if self._recent:
+            for place, key in enumerate(keys.tolist()):
+                if key in self._recent:
+                    values[place], known[place] = self._recent[key], True
+        return values, known
 
     def add(self, keys: Keys, values: NDArray[Any]) -> None:
         """Remember the numbers of those keys that are not known."""
-        distinct, first = np.unique(keys, return_index=True)
-        new = ~self.of(distinct)[1]
-        self._recent = self._recent.joined(_Table(distinct[new], values[first[new]]))
-        if len(self._recent.keys) > max(_RECENT, len(self._all.keys) // 8):
+        new = ~self.of(keys)[1]
+        for key, value in zip(keys[new].tolist(), values[new].tolist(), strict=True):
+            self._recent.setdefault(key, value)
+        if len(self._recent) > max(_RECENT, len(self._keys) // 8):
             self._settle()
 
     @property
     def keys(self) -> Keys:
         """All of them, in ascending order."""
         self._settle()
-        return self._all.keys
+        return self._keys
 
     def _settle(self) -> None:
-        self._all, self._recent = self._all.joined(self._recent), self._none
+        if not self._recent:
+            return
+        keys = np.array(list(self._recent), dtype=self._keys.dtype)
+        order = np.argsort(keys)
+        values = np.array(list(self._recent.values()), dtype=self._values.dtype)[order]
+        at = np.searchsorted(self._keys, keys[order])
+        self._keys, self._values = np.insert(self._keys, at, keys[order]), np.insert(self._values, at, values)
+        self._recent = {}

@@ -87,22 +87,29 @@ class MeteredEmbedder:
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return None
         keys = text_keys(texts)
-        unknown = np.flatnonzero(~self._tokens.of(keys)[1])
-        if len(unknown):
-            firsts = np.sort(unknown[np.unique(keys[unknown], return_index=True)[1]])
-            self.note_tokens(keys[firsts], self.embedder.count_tokens([texts[i] for i in firsts.tolist()]))
-        return self._tokens.of(keys)[0]
+        with self._lock:
+            unknown = np.flatnonzero(~self._tokens.of(keys)[1])
+            if len(unknown):
+                firsts = np.sort(unknown[np.unique(keys[unknown], return_index=True)[1]])
+                self.note_tokens(keys[firsts], self.embedder.count_tokens([texts[i] for i in firsts.tolist()]))
+            return self._tokens.of(keys)[0]
 
     def note_tokens(self, keys: Keys, counts: NDArray[np.integer]) -> None:
         """How long texts are, where somebody else has counted."""
-        self._tokens.add(keys, counts)
+        with self._lock:
+            self._tokens.add(keys, counts)
 
     def token_counts(self, keys: Keys) -> NDArray[np.int64] | None:
-        """How long each text is that the model embedded, by its key, int64; None where it can't say."""
+        """How long each text is that was counted, by its key, int64; None where the model can't say.
+
+        Raises:
+            LookupError: one of them was not.
+        """
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return None
         counts, known = self._tokens.of(keys)
-        assert known.all()
+        if not known.all():
+            raise LookupError(f"{np.count_nonzero(~known):,} of {len(keys):,} texts were never counted")
         return counts
 
     def tokens_read(self, keys: Keys) -> int | None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError
 from chunkcore.evaluation.approximation import SearchRecall
 from chunkcore.evaluation.keyed import Keys, text_keys
 from chunkcore.evaluation.metering import MeteredEmbedder
@@ -197,6 +198,8 @@ class RunPool(Pool):
         self._shared.note_progress(done, total)
 
     def note_embedding(self, seconds: float, tokens: NDArray[np.integer] | None = None) -> None:
+        if tokens is not None and len(tokens) != len(self.embedded_texts):
+            raise DataError(f"{len(tokens)} counts were told of {len(self.embedded_texts)} texts: expected one each")
         self._asked.chunks = True
         self._asked.seconds += seconds
         self._asked.elsewhere += seconds

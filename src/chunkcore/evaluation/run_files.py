@@ -17,7 +17,7 @@ from chunkcore.evaluation.pool_files import json_line, plain_spans, read_pool, r
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.textfiles import json_lines, text_lines
 
-__all__ = ["check_column", "read_run", "write_run"]
+__all__ = ["is_column", "read_run", "write_run"]
 
 
 def read_run(
@@ -294,8 +294,9 @@ def _trec_run(run: Run) -> Iterator[bytes]:
         last = math.inf
         for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
             name = piece.id or piece.document_id
-            check_column(query)
-            check_column(name)
+            for each in (query, name):
+                if not is_column(each):
+                    raise DataError(f"TREC's columns are parted by spaces, and {each!r} is no column: write .jsonl")
             if name in seen:
                 raise DataError(
                     f"two pieces that the query {query!r} is answered with are both called {name!r}, which TREC's "
@@ -306,14 +307,9 @@ def _trec_run(run: Run) -> Iterator[bytes]:
             yield f"{query} Q0 {name} {rank} {last!r} {tag}\n".encode()
 
 
-def check_column(name: str) -> None:
-    """See that a name can be one of TREC's columns.
-
-    Raises:
-        DataError: it has white space, or what cannot be printed.
-    """
-    if name.split() != [name] or not name.isprintable():
-        raise DataError(f"TREC's columns are parted by spaces, and {name!r} is no column: write .jsonl")
+def is_column(name: str) -> bool:
+    """Whether a name can be one of TREC's columns: it has no white space, and can be printed."""
+    return name.split() == [name] and name.isprintable()
 
 
 def _scores(pieces: Sequence[Retrieved]) -> list[float]:

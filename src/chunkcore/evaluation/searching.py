@@ -47,8 +47,10 @@ def answer_all(
         depth *= 2
         found = searcher.search(texts, depth)
     seconds = time.perf_counter() - began
+    # In the order of their documents, so that none of these is read from a file twice.
+    answers = {i: pieces[i] for i in np.unique(found.indices[found.indices >= 0]).tolist()}
     results = {
-        query.id: [_scored(pieces[i], score) for i, score in zip(indices, scores, strict=True) if i >= 0]
+        query.id: [_scored(answers[i], score) for i, score in zip(indices, scores, strict=True) if i >= 0]
         for query, indices, scores in zip(queries, found.indices.tolist(), found.scores.tolist(), strict=True)
     }
     return Run(name, results, pieces), seconds

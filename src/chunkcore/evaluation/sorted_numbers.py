@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-import threading
-import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from chunkcore.scratch import ScratchFile
 
 __all__ = ["SortedNumbers"]
 
@@ -18,13 +18,13 @@ _BLOCK = 2**20  # numbers
 
 
 class SortedNumbers:
-    """Ascending numbers that are appended once and then looked up, many at a time.
+    """Ascending numbers that are appended, and then looked up many at a time.
 
-    Each lookup reads every block that it concerns once, in order. Up to some size the file is one in memory.
+    Each lookup reads every block that it concerns once, in order.
 
     Args:
         dtype: how each is kept; it holds the largest.
-        memory_bytes: the most that stays in memory.
+        memory_bytes: what stays in memory; blocks past it stand in a temporary file.
         block: numbers that are read together.
 
     >>> numbers = SortedNumbers(np.dtype("u4"), block=2)
@@ -39,9 +39,10 @@ class SortedNumbers:
     ) -> None:
         self._dtype = dtype
         self._size = block
-        self._file = tempfile.SpooledTemporaryFile(max_size=memory_bytes)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        self._lock = threading.Lock()
+        self._room = memory_bytes // (block * dtype.itemsize)  # blocks that stay in memory
+        self._blocks: list[NDArray[np.unsignedinteger] | int] = []  # each whole, or where it begins in the file
+        self._file: ScratchFile | None = None
+        self._last = bytearray()  # the block that is not full
         self._firsts: list[int] = []  # of each block
         self._count = 0
 
@@ -55,26 +56,42 @@ class SortedNumbers:
             OSError: the disk is full.
         """
         begin = -self._count % self._size  # where the next block does
-        with self._lock:
-            self._file.seek(0, 2)
-            self._file.write(numbers.astype(self._dtype).tobytes())
-            self._firsts += numbers[begin :: self._size].tolist()
-            self._count += len(numbers)
+        self._firsts += numbers[begin :: self._size].tolist()
+        self._count += len(numbers)
+        self._last += numbers.astype(self._dtype).tobytes()
+        whole = self._size * self._dtype.itemsize
+        while len(self._last) >= whole:
+            self._keep(bytes(self._last[:whole]))
+            del self._last[:whole]
+
+    def _keep(self, block: bytes) -> None:
+        if len(self._blocks) < self._room:
+            self._blocks.append(np.frombuffer(block, dtype=self._dtype))
+        else:
+            self._file = self._file or ScratchFile()
+            self._blocks.append(self._file.add(block))
 
     def first_from(self, values: Numbers) -> Numbers:
         """Of each value the place of the first number that is not under it, int64; the count where there is none."""
         # The last block that begins under the value has it, or the next one begins with it.
         blocks = np.searchsorted(np.array(self._firsts, dtype=np.int64), values, side="left") - 1
-
         found = self._by_block(blocks, values, np.searchsorted)
         return np.where(blocks < 0, 0, found + np.maximum(blocks, 0) * self._size)
 
     def at(self, places: Numbers) -> Numbers:
-        """The numbers at some places, int64."""
+        """The numbers at some places, int64.
+
+        Raises:
+            IndexError: there is no such place.
+        """
+        if len(places) and not 0 <= places.min() <= places.max() < self._count:
+            raise IndexError(f"there are {self._count} numbers, and none at {places.min()} or {places.max()}")
         blocks = places // self._size
         return self._by_block(blocks, places - blocks * self._size, lambda numbers, asked: numbers[asked])
 
-    def _by_block(self, blocks: Numbers, asked: Numbers, answer: Callable[[Numbers, Numbers], Numbers]) -> Numbers:
+    def _by_block(
+        self, blocks: Numbers, asked: Numbers, answer: Callable[[NDArray[Any], Numbers], NDArray[Any]]
+    ) -> Numbers:
         """What each block answers to those that ask it; 0 for those that ask none (-1)."""
         found = np.zeros(len(blocks), dtype=np.int64)
         order = np.argsort(blocks, kind="stable")
@@ -85,8 +102,11 @@ class SortedNumbers:
                 found[own] = answer(self._read(block), asked[own])
         return found
 
-    def _read(self, block: int) -> Numbers:
-        with self._lock:
-            self._file.seek(block * self._size * self._dtype.itemsize)
-            data = self._file.read(self._size * self._dtype.itemsize)
-        return np.frombuffer(data, dtype=self._dtype).astype(np.int64)
+    def _read(self, block: int) -> NDArray[np.unsignedinteger]:
+        if block == len(self._blocks):
+            return np.frombuffer(bytes(self._last), dtype=self._dtype)
+        kept = self._blocks[block]
+        if not isinstance(kept, int):
+            return kept
+        assert self._file is not None
+        return np.frombuffer(self._file.read(kept, self._size * self._dtype.itemsize), dtype=self._dtype)

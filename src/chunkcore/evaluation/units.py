@@ -35,7 +35,7 @@ class CharacterAxis:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.numbers = {document.id: number for number, document in enumerate(documents)}
-        self.sizes = np.array([len(document.text) for document in documents], dtype=np.int64)
+        self.sizes = np.array([document.size for document in documents], dtype=np.int64)
         self.bases = np.cumsum(self.sizes + 1) - self.sizes - 1
         self.size = int((self.sizes + 1).sum())
 

@@ -47,6 +47,8 @@ class SentenceTransformersEmbedder:
         limit = self._model.max_seq_length
         # A static model, which has no limit, says infinity.
         self.max_tokens: int | None = None if limit is None or limit == float("inf") else int(limit)
+        self._static, cut = _static_tokenizer(self._model)
+        self.max_tokens = cut or self.max_tokens
         self.symmetric = _prompt(self._model, "query") == _prompt(self._model, "document", "passage", "corpus")
         # Its tokenizer is told whether to truncate before each call: two threads would change it for each other.
         self._lock = threading.Lock()
@@ -112,12 +114,6 @@ class SentenceTransformersEmbedder:
             ready, found["input_ids"], found["offset_mapping"], found["special_tokens_mask"], prompt=prompt
         )
 
-    @cached_property
-    def _static(self) -> Any | None:
-        """The tokenizer of a static model, which is called in another way; None of all others."""
-        tokenizer = self._model.tokenizer
-        return tokenizer if type(tokenizer).__module__.partition(".")[0] == "tokenizers" else None
-
     def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
         """For each sequence of token ids, at most `max_tokens`, a row a token: float32, shape (tokens, dimensions).
 
@@ -172,6 +168,19 @@ class SentenceTransformersEmbedder:
         with self._lock:
             answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
         return answer[: len(texts)].astype(np.float32, copy=False)
+
+
+def _static_tokenizer(model: Any) -> tuple[Any, int | None]:
+    """A static model's tokenizer, which is called in another way, but for its cutting off; and where it cuts off.
+
+    None and None of all other models.
+    """
+    tokenizer = model.tokenizer
+    if type(tokenizer).__module__.partition(".")[0] != "tokenizers":
+        return None, None
+    whole = type(tokenizer).from_str(tokenizer.to_str())
+    whole.no_truncation()
+    return whole, (tokenizer.truncation or {}).get("max_length")
 
 
 def _prompt(model: Any, *names: str) -> str:

@@ -23,7 +23,7 @@ _Place = tuple[str, tuple[Span, ...]]
 ROOM = 7_000_000  # characters of the page, all systems together
 HOWS: tuple[How, ...] = get_args(How)
 TEXT = 400  # characters kept of a text that is not in the documents
-POOL = 250_000  # chunks, all systems together, that a browser can be given to draw
+POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can be given to draw
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,19 @@ def answers(
         room: characters of the page.
     """
     deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
-    chunks = sum(len(run.pool) for run in runs if run and run.pool is not None)
-    for share in _LADDER[1:] if chunks > POOL else _LADDER:
+    for share in _LADDER[1:] if _too_many(runs, documents) else _LADDER:
         packs = list(_within(benchmark, runs, documents, share, room))
         if len(packs) == len(runs):
             return Answers(packs, share.note(deeper=deepest > share.depth))
     return Answers([None] * len(runs), "There are too many answers for one page: none is shown.")
+
+
+def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
+    """Whether a browser cannot draw all chunks of the listed documents."""
+    pools = [run.pool for run in runs if run and run.pool is not None]
+    if sum(map(len, pools)) <= POOL:
+        return False
+    return sum(piece.document_id in documents for pool in pools for piece in pool) > POOL
 
 
 def _within(

@@ -83,7 +83,7 @@ def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int =
     What fits in no other way is cut off, and the note says so.
     """
     density = _density(documents)
-    whole = {at: np.array([[0, len(document.text)]], dtype=np.int64) for at, document in enumerate(documents)}
+    whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
     if (found := _fitting(documents, whole, room, density)) is not None:
         return found
     for windows in _LADDER:
@@ -100,7 +100,7 @@ def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Wind
         within = found.setdefault(place.document, [])
         if place.rank <= windows.deepest:
             end = place.end if windows.longest is None else min(place.end, place.start + windows.longest)
-            size = len(documents[place.document].text)
+            size = documents[place.document].size
             within.append((max(0, place.start - windows.margin), min(size, end + windows.margin)))
     return {
         number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))

@@ -50,7 +50,7 @@ def viewer(study: Study) -> Viewer | None:
     found = answers(benchmark, runs, numbers)
     index = {
         "ids": [page_text(document.id) for document in listed],
-        "sizes": [len(document.text) for document in listed],
+        "sizes": [document.size for document in listed],
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in found.packs],
         "hows": [HOW[how] for how in HOWS],

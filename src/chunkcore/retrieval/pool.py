@@ -93,6 +93,9 @@ class Pool:
         Args:
             seconds: what it took.
             tokens: of each of the `embedded_texts`, as the embedder counts; None: they are counted here.
+
+        Raises:
+            DataError: in a run, these are more or fewer than the texts.
         """
 
     def note_search(self, recall: SearchRecall) -> None:

@@ -120,7 +120,8 @@ class _ByShards:
         if len(widths) > 1:
             raise DataError(f"shards have vectors of {sorted(widths)} dimensions: expected the same model everywhere")
         told = [each for start in starts if (each := tokens[start]) is not None]
-        pool.note_embedding(time.perf_counter() - began, np.concatenate(told) if told else None)
+        counted = {"tokens": np.concatenate(told)} if told and len(told) == len(starts) else {}
+        pool.note_embedding(time.perf_counter() - began, **counted)
 
     def search(self, queries: Sequence[str], k: int) -> Ranked:
         shards = (Shard(kept.start, kept.load) for kept in self._kept)

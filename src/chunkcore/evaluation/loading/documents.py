@@ -19,7 +19,7 @@ __all__ = ["document_of", "documents_of", "load_documents", "tell_left_out", "te
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
-    """The documents at a path, in the order of their ids or of the file; large ones as `store_documents` keeps them.
+    """The documents at a path, in the order of their ids or of the file, as `store_documents` keeps them.
 
     A folder that holds ``documents.jsonl`` is that file. Of any other, each file in it, at any depth, is
     a document, whose id is its path relative to the folder; names that begin with a dot are passed over. So is what
