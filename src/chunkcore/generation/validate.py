@@ -55,6 +55,9 @@ assert tuple(KINDS) == get_args(Kind)
 _LEAK = 20  # letters and digits; shorter texts stand somewhere by chance
 _ANSWER = 8  # likewise, of an answer in its question
 _WORD = re.compile(r"\w+")
+_AMBIGUOUS = re.compile(
+    r"""the excerpt (?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*") occurs \d+ times (?:or more )?\(""", re.DOTALL
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,8 +320,8 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _kind(reason: str) -> Kind:
-    """What kind of problem `EvidenceFinder` tells of."""
-    if re.match(r"the excerpt .* occurs \d+ times", reason, re.DOTALL) and "give occurrence" in reason:
+    """What kind of problem `EvidenceFinder` tells of, in its own words: not in those that it quotes."""
+    if _AMBIGUOUS.match(reason):
         return "ambiguous"
     missing = (
         r"the excerpt .* (is not found|occurs)|at \d+-\d+ of .* stands|evidence ends at|its document .* is not among"
