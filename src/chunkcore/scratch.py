@@ -6,12 +6,25 @@ import os
 import tempfile
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from chunkcore.errors import DataError
 
-__all__ = ["ScratchFile"]
+__all__ = ["ScratchFile", "telling_the_folder"]
 
 _AT_ONCE = 2**30  # bytes; systems read no more than 2 GB in one call
+
+
+@contextmanager
+def telling_the_folder() -> Iterator[None]:
+    """An error of a file without a name tells where it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
+        raise
 
 
 class ScratchFile:
@@ -36,9 +49,9 @@ class ScratchFile:
         """Write behind what is there; where that begins.
 
         Raises:
-            OSError: the disk is full. What was there stays, and nothing is added.
+            OSError: the disk is full; it names the temporary folder. What was there stays, and nothing is added.
         """
-        with self._lock:
+        with self._lock, telling_the_folder():
             begin = self._size
             self._file.seek(begin)
             left = memoryview(data)

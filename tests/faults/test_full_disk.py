@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import warnings
 from itertools import count
 from pathlib import Path
@@ -15,10 +16,12 @@ from chunkadapters._retrieval.keeping import KeptAnswers
 from chunkcore.cli import main
 from chunkcore.errors import DataError
 from chunkcore.generation import Journal
+from chunkcore.index.vector_file import VectorFile
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.cache import text_key
 from chunkcore.models.llm import LLMCache, Reply
 from chunkcore.report.files import write_text
+from chunkcore.stored import store_documents
 from chunkcore.tuning.study_file import StudyFile
 from tests.fakes import FakeEmbedder
 from tests.faults.places import Disk, disk
@@ -31,6 +34,26 @@ MANY = [text_key(str(number)) for number in range(2000)]
 
 def vectors(count: int) -> np.ndarray:
     return np.ones((count, 64), dtype=np.float32)
+
+
+# ---- what a run keeps for itself: an error that names the folder
+
+
+def test_temporary_files_that_have_no_room_are_an_error_that_names_their_folder(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in "abc":
+        (tmp_path / "docs" / f"{name}.txt").write_text(f"The fox naps in the barn {name}. " * 20_000)
+    (tmp_path / "questions.jsonl").write_text('{"question": "Where?", "evidence": [{"text": "barn", "occurrence": 1}]}')
+    monkeypatch.setattr(tempfile, "tempdir", str(disk.path))
+    monkeypatch.setattr(store_documents, "__kwdefaults__", {"memory_bytes": 0})
+    given = ["--docs", str(tmp_path / "docs"), "--questions", str(tmp_path / "questions.jsonl")]
+    assert main(["compare", *given, "-o", str(tmp_path / "out")]) == 2
+    said = capfd.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"chunkcore: {disk.path} (temporary files: TMPDIR names another folder): No space left")
+    with pytest.raises(OSError, match="No space left"):
+        VectorFile(None, 64).append(vectors(9_000))
 
 
 # ---- caches: the run goes on

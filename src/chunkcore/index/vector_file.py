@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.errors import DataError, ModelError
 from chunkcore.index.search import Indices, Rows
 from chunkcore.models.base import Vectors
+from chunkcore.scratch import telling_the_folder
 
 __all__ = ["SelectedRows", "VectorFile", "keep_vectors"]
 
@@ -72,9 +73,10 @@ class VectorFile:
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.shape[1]:
             raise ModelError(f"vectors of {self.shape[1]} dimensions are kept here, got the shape {vectors.shape}")
-        self._file.seek(0, 2)
-        self._file.write(np.ascontiguousarray(vectors, dtype=_ROW).data)
-        self._file.flush()
+        with telling_the_folder():
+            self._file.seek(0, 2)
+            self._file.write(np.ascontiguousarray(vectors, dtype=_ROW).data)
+            self._file.flush()
         self.shape = (len(self) + len(vectors), self.shape[1])
 
 
