@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -36,9 +37,61 @@ print("done")
 """
 
 
+# Likewise, of what searches and what parts a text by topics. Texts that are all alike make every place a tie.
+SEARCHES = r"""
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+import numpy as np
+from chunkcore.document import Chunk, Span
+from chunkcore.retrieval.pool import Pool
+from chunkcore.retrieval.rerank import Reranked
+from chunkcore.retrieval.spec import parse_search
+from chunkcore.retrieval.words import words
+from chunkcore.segmenters import get_segmenter
+from tests.fakes import FakeEmbedder
+
+units = "a|a |_|\u0301\u0316|\uff9e\u0301|\u0f73\u0301|각|ก|犬|\u1100\u1161|\ufdfa|\u1fb3|ß|İ|👩\u200d".split("|")
+for unit in [*units, "\ud800"]:
+    words("a" + unit * (200_000 // len(unit)))
+
+class Known(FakeEmbedder):
+    "Vectors that are alike, none, opposites in turn, or ever farther."
+    kind = "alike"
+    def embed_documents(self, texts):
+        count = len(texts)
+        turns = {"alike": np.ones(count), "none": np.zeros(count), "in turn": np.resize([1.0, -1.0], count)}
+        first = turns[self.kind] if self.kind in turns else np.linspace(-1, 1, count)
+        return np.stack([first] + [np.ones(count) * (self.kind != "none")] * 383, axis=1).astype(np.float32)
+
+model = Known(384, name="all-MiniLM-L6-v2")  # that the tagger was trained for
+for model.kind in ("alike", "none", "in turn", "farther"):
+    sentences = [f"Fox {n}." for n in range(5_000 if model.kind == "alike" else 500)]
+    for name in ("texttiling", "tagger"):
+        get_segmenter(name).starts(sentences, model)
+
+alike = ["fox naps"] * 3_000
+wordy = [" ".join(f"w{n}" for n in range(200))] * 100 + ["w7 " * 20_000]
+for texts, queries in ((alike, ["fox naps " * 10_000, "fox"]), (wordy, ["w7 w8 " * 10_000, " ".join(wordy[:50])])):
+    chunks = [Chunk("d", n, (Span(n, n + 1),), text, 2) for n, text in enumerate(texts)]
+    for model.kind in ("alike", "none"):
+        pool = Pool(chunks, embedder=model)
+        methods = [parse_search(name) for name in ("bm25", "dense", "hybrid:bm25,dense", *["hnsw:checked=1"] * HNSW)]
+        for method in [*methods, Reranked(method=methods[0], model=lambda pairs: [0.0] * len(pairs), depth=1_000)]:
+            found = method.index(pool).search(queries, 1_000)
+            assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in found.indices)
+print("done")
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a process's time is limited as Unix does")
-def test_what_reads_foreign_text_grows_with_it() -> None:
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=900)
+@pytest.mark.parametrize("program", ["texts", "searches"])
+def test_what_reads_foreign_text_grows_with_it(program: str) -> None:
+    if program == "searches":
+        pytest.importorskip("bm25s", reason="the extra lexical is not installed")
+        pytest.importorskip("safetensors", reason="the extra openvino is not installed")
+    hnsw = find_spec("usearch") is not None
+    source = PROGRAM if program == "texts" else f"HNSW = {hnsw}\n{SEARCHES}"
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=900)
     assert ran.stdout == "done\n", ran.stderr
 
 
