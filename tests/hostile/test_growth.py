@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
+
+from chunkcore.retrieval import Pool, parse_search
 
 # It takes two or three seconds of the processor, and may take a minute: hours, if anything in it grew with the square.
 PROGRAM = """
@@ -103,3 +107,20 @@ def test_texts_that_repeat_are_placed_soon(unit: str) -> None:
     document = Document("d", unit * (20_000 // len(unit)))
     found = Aligner([document]).locate((unit * 200)[1:-1] + "?")
     assert all(0 <= span.start < span.end <= len(document.text) for span in found.spans)
+
+
+def test_a_chunk_of_very_many_segments_costs_each_query_its_list_and_no_more() -> None:
+    pytest.importorskip("usearch", reason="the extra ann is not installed")
+    draw = np.random.default_rng(0)
+    vectors = draw.standard_normal((2_000, 256)).astype(np.float32)
+    owners = np.concatenate((np.zeros(1_900, dtype=np.int64), np.arange(1, 101)))
+    pool = Pool([])
+    pool.vectors = lambda **_: (vectors, owners)  # type: ignore[method-assign]
+    pool.query_vectors = lambda queries: vectors[-len(queries) :]  # type: ignore[method-assign]
+    index = parse_search("hnsw:checked=1,depth=20,build=20,m=4").index(pool)
+    tracemalloc.start()
+    found = index.search(["q"] * 200, 5)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 300e6
+    assert (found.indices[-50:, 0] == np.arange(51, 101)).mean() > 0.9

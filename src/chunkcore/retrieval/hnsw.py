@@ -24,6 +24,10 @@ __all__ = ["HNSW"]
 
 Precision = Literal["f32", "f16", "i8"]
 
+# Of all queries together, at a time: one chunk of very many segments makes the list of every query long.
+_PROPOSED = 4_000_000
+_SCORED = 20_000  # vectors; each is copied a few times, as float64
+
 
 @register_search("hnsw")
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +49,9 @@ class HNSW(Search):
             may propose others.
 
     Cost: each chunk and each query is embedded once; building is O(chunks · log(chunks)) and takes longer than some
-    thousand exact questions (docs/scale.md); a search is O(log(chunks)). Memory: the vectors in `precision`, and about
-    8 · m bytes a vector.
+    thousand exact questions (docs/scale.md); a search is O(log(chunks)), and where chunks have segments it scores 2 · k
+    times as many vectors as the chunk with the most of them has. Memory: the vectors in `precision`, and about 8 · m
+    bytes a vector.
 
     Raises:
         OptionError: an option is out of range.
@@ -102,7 +107,7 @@ class _ByGraph:
         k = min(k, int(self._owners[-1]) + 1) if len(self._owners) else 0
         if not k or not len(asked):
             return Ranked(np.empty((len(asked), k), dtype=np.int64), np.empty((len(asked), k)))
-        found = self._chunks(asked, self._proposed(asked, k), k)
+        found = self._found(asked, k)
         some = np.unique(np.linspace(0, len(asked) - 1, min(self._options.checked, len(asked))).astype(np.int64))
         exact = top_k(asked[some], self._vectors, min(k * self._widest, len(self._vectors))).indices
         wanted = self._chunks(asked[some], exact, k)
@@ -110,10 +115,19 @@ class _ByGraph:
         self._pool.note_search(SearchRecall(float(np.mean(shares)), len(some), k))
         return Ranked(found.indices, found.scores.astype(np.float64))
 
-    def _proposed(self, queries: Vectors, k: int) -> Indices:
-        """The graph's nearest rows of each query, enough for k chunks; -1 where it reached no more."""
+    def _found(self, queries: Vectors, k: int) -> Best:
         # Twice as many: numbers of less precision put what is nearly as near in another order.
         deep = min(2 * k * self._widest, len(self._vectors))
+        some = max(1, _PROPOSED // deep)
+        found = Best.none(len(queries), k)
+        for start in range(0, len(queries), some):
+            own = queries[start : start + some]
+            part = self._chunks(own, self._proposed(own, deep), k)
+            found.indices[start : start + some], found.scores[start : start + some] = part
+        return found
+
+    def _proposed(self, queries: Vectors, deep: int) -> Indices:
+        """The graph's nearest rows of each query, so many of them; -1 where it reached no more."""
         answers = self._graph.search(unit(queries), deep, threads=self._options.threads)
         rows = np.atleast_2d(np.asarray(answers.keys)).astype(np.int64)
         if len(queries) > 1:
@@ -123,8 +137,9 @@ class _ByGraph:
     def _chunks(self, queries: Vectors, rows: Indices, k: int) -> Best:
         """The k best chunks among each query's rows, by exact scores."""
         best = Best.none(len(queries), k)
-        for start in range(0, len(queries), 256):
-            own = rows[start : start + 256]
+        some = max(1, min(256, _SCORED // max(rows.shape[1], 1)))
+        for start in range(0, len(queries), some):
+            own = rows[start : start + some]
             query, place = np.nonzero(own >= 0)
             row = own[query, place]
             scores = np.full(own.shape, -np.inf, dtype=np.float32)
