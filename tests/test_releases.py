@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from importlib.metadata import requires
@@ -72,3 +73,13 @@ def test_other_versions_are_tested_with_all_that_git_would_take(tmp_path: Path) 
     copied = {file.relative_to(tmp_path / "copy").as_posix() for file in (tmp_path / "copy").rglob("*.*")}
     assert copied == {".gitignore", "tests/test_é.py"}
     assert (tmp_path / "copy" / "Makefile").read_text(encoding="utf-8") == "Makefile"
+
+
+def test_no_named_tuple_is_generic_since_python_3_10_refuses_such_a_class() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and len(node.bases) > 1 and "NamedTuple" in map(ast.unparse, node.bases)
+    ]
+    assert not found

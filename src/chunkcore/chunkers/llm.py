@@ -29,7 +29,8 @@ T = TypeVar("T")
 _FALLBACK = ("fallback", "fallback_reason")
 
 
-class Outcome(NamedTuple, Generic[T]):
+@dataclass(frozen=True)
+class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
     """A question's valid answer, or why there is none."""
 
     value: T | None
