@@ -53,6 +53,7 @@ def test_brackets_in_comments_and_strings_nest_nothing(language: str, text: str)
 
 
 def test_a_comment_that_never_ends_hides_nothing() -> None:
+    assert nests_deeper(b")" * 9 + b"(" * 5, "c", 4), "what closes nothing takes nothing away"
     assert nests_deeper(b"*/ /* " + b"(" * 5 + b"/* " * 100_000, "c", 4)
 
 
@@ -87,6 +88,8 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 build_chunker("code", {"language": "c"}).split_text("a=>" * 20_000)
 build_chunker("code", {"language": "cpp"}).split_text("f<" * 20_000 + ";")
+build_chunker("code", {"language": "rust"}).split_text("->return " * 2_000)
+build_chunker("code", {"language": "cpp"}).split_text("*;(" * 10_000)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 

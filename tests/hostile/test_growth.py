@@ -19,6 +19,7 @@ resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.boundaries.nesting import nests_deeper
 from chunkcore.chunkers.llm_semantic import _split_after
 from chunkcore.report.text import csv_cell, markdown_cell, page_text, terminal_text
 
@@ -32,6 +33,9 @@ for unit in units:
         shown(text)
     sentence_ranges(text)
     markdown_blocks(text[:20_000])
+for language in ("c", "python", "typescript"):
+    for unit in ("/* ", "//", "'", '\\"', "`", "#", "([{", "\\\\"):
+        nests_deeper(b"(" * 2_000 + unit.encode() * (600_000 // len(unit)), language, 1_000)
 for tail in (" ", ":", "[", "[ ", "\\n:", ",", "1,", "split_after", "split_after:", "9"):
     try:
         _split_after("split_after:" + tail * 100_000)

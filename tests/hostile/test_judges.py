@@ -56,13 +56,14 @@ OTHERS = {
     "scores": {"q-good": -1},
 }
 STEER = "\x00\x1b]0;a\x07\u202e\ud800\u2028\r\n"
+OWN = {"excerpts": ["The fox of Arbon naps on day 7."]}
 MANY = {"statements": [{"statement": "PWNED", "supported": True}] * 1000, "excerpts": ["The fox"] * 1000}
 ANSWERS = {
     "of other questions": json.dumps(OTHERS),
     "one after the other": "".join(json.dumps({**OTHERS, "grade": n % 3}) for n in range(1000)),
     "a thousand at once": json.dumps([OTHERS] * 1000),
     "a thousand in each": json.dumps({**OTHERS, **MANY}),
-    "huge": json.dumps({**OTHERS, **dict.fromkeys(("answer", "question", "reason"), "PWNED " * 100_000)}),
+    "huge": json.dumps({**OTHERS, **dict.fromkeys(("answer", "question", "reason"), "PWNED " * 5_000)}),
     "numbers": json.dumps({**OTHERS, "grade": 10**400, "answer": 10**400, "excerpts": [1e308]}),
     "truths": json.dumps({**OTHERS, "grade": True, "statements": [{"statement": "a", "supported": "yes"}]}),
     "controls": json.dumps(
@@ -70,7 +71,7 @@ ANSWERS = {
     ),
     "another document": json.dumps({**OTHERS, "question": "Who sings?", "excerpts": [GOOD[:33]]}),
     "the order itself": json.dumps({**OTHERS, "question": ORDER, "excerpts": [ORDER]}),
-    "its own place": json.dumps({**OTHERS, "excerpts": ["The fox of Arbon naps on day 7."]}),
+    "its own place": json.dumps({**OTHERS, **OWN}),
     "nothing": "",
     "no object": "PWNED",
     "deep": '{"answer":' * 5000,
@@ -145,7 +146,7 @@ def asks_well(shown: str) -> dict[str, Any]:
 
 
 def generated(answer: str, **filters: Any) -> Generated:
-    options = GenerationOptions(questions=6, sample_size=300, retries=0, concurrency=1, patience=3)
+    options = GenerationOptions(questions=6, sample_size=4000, retries=0, concurrency=1, patience=3)
     return generate_benchmark(DOCUMENTS, Obeys(ANSWERS[answer], asks_well), options, **filters)
 
 
@@ -264,13 +265,13 @@ def pool() -> Pool:
 def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(search: str, score: Any, pool: Pool) -> None:
     method = parse_search(search)
     plain = method.index(pool).search(QUERIES, 30)
-    honest = Reranked(method=method, model=ranks(3.0), depth=30).index(pool).search(QUERIES, 30)
     found = Reranked(method=method, model=ranks(score), depth=30).index(pool).search(QUERIES, 30)
     clean = [number for number, text in enumerate(pool.texts) if "IGNORE ALL" not in text]
-    for row in range(len(QUERIES)):
-        assert sorted(found.row(row)[0].tolist()) == sorted(plain.row(row)[0].tolist())
-        mine, theirs = ([each for each in one.row(row)[0].tolist() if each in clean] for one in (found, honest))
-        assert mine == theirs
+    for row, query in enumerate(QUERIES):
+        before, after = plain.row(row)[0].tolist(), found.row(row)[0].tolist()
+        assert sorted(after) == sorted(before)
+        honest = sorted(before, key=lambda each: -shared(query, pool.texts[each]))
+        assert [each for each in after if each in clean] == [each for each in honest if each in clean]
 
 
 @pytest.mark.parametrize(
