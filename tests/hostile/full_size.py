@@ -1,6 +1,6 @@
 """Every text of `test_large` at its full size, by every strategy: processor time, peak memory, what is lost.
 
-    python -m tests.hostile.full_size LOG [-k WORDS]
+    python -m tests.hostile.full_size LOG [-k WORDS] [--part N]
 
 Each pair runs in a process of its own (a fork, so not on Windows), with a limit to its time and memory, and is a line
 of the log, a file of JSON lines; pairs that the log has are not run again. Any 31 in a row meet every text, and every
@@ -32,14 +32,14 @@ def pairs() -> list[tuple[str, str]]:
     ]
 
 
-def run(kind: str, name: str) -> dict[str, Any]:
-    """What one pair took, and how it ended: "kept" where no character was lost."""
+def run(kind: str, name: str, part: int = 1) -> dict[str, Any]:
+    """What one pair took, of one of so many parts of its size, and how it ended: "kept" where nothing was lost."""
     begun = time.perf_counter()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        os._exit(_child(kind, name, writer))
+        os._exit(_child(kind, name, part, writer))
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8", errors="replace") as pipe:
         told = pipe.read()
@@ -54,12 +54,12 @@ def run(kind: str, name: str) -> dict[str, Any]:
     }
 
 
-def _child(kind: str, name: str, writer: int) -> int:
+def _child(kind: str, name: str, part: int, writer: int) -> int:
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
         unit, times = TEXTS[kind]
-        check(name, unit * times)
+        check(name, unit * (times // part))
     except BaseException:
         os.write(writer, traceback.format_exc()[-2000:].encode("utf-8", "replace"))
         return 1
@@ -70,6 +70,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("log", type=Path)
     parser.add_argument("-k", default="", help="only pairs whose 'text-strategy' holds these words")
+    parser.add_argument("--part", type=int, default=1, help="texts of a part of the size, to see how they grow")
     options = parser.parse_args(arguments)
     lines = options.log.read_text("utf-8").splitlines() if options.log.exists() else []
     done = {(row["text"], row["strategy"]) for row in map(json.loads, lines)}
@@ -79,7 +80,7 @@ def main(arguments: list[str]) -> int:
     for kind, name in pairs():
         if (kind, name) in done or options.k not in f"{kind}-{name}":
             continue
-        row = run(kind, name)
+        row = run(kind, name, options.part)
         faults += row["end"] != "kept"
         with options.log.open("a", encoding="utf-8") as log:
             log.write(json.dumps(row) + "\n")
