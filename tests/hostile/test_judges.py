@@ -66,9 +66,7 @@ ANSWERS = {
     "huge": json.dumps({**OTHERS, **dict.fromkeys(("answer", "question", "reason"), "PWNED " * 5_000)}),
     "numbers": json.dumps({**OTHERS, "grade": 10**400, "answer": 10**400, "excerpts": [1e308]}),
     "truths": json.dumps({**OTHERS, "grade": True, "statements": [{"statement": "a", "supported": "yes"}]}),
-    "controls": json.dumps(
-        {**OTHERS, "answer": STEER, "question": f"Why {STEER}?", "reason": STEER, "excerpts": [STEER]}
-    ),
+    "controls": json.dumps({**OTHERS, **OWN, "answer": STEER, "reason": STEER, "question": f"Why {STEER}?"}),
     "another document": json.dumps({**OTHERS, "question": "Who sings?", "excerpts": [GOOD[:33]]}),
     "the order itself": json.dumps({**OTHERS, "question": ORDER, "excerpts": [ORDER]}),
     "its own place": json.dumps({**OTHERS, **OWN}),
