@@ -8,7 +8,8 @@
 Documents are random words; a question is some neighbouring words of one of them, and its evidence is where they stand.
 Vectors of 384 numbers come from a hashed bag of words, since a real model reads a million chunks in hours: they cost
 little and find what they should, so that scores can be checked. They are kept in a cache file, as `compare` does.
-Peak memory is what the kernel saw of this process until then (VmHWM), the documents included.
+Peak memory is what the kernel saw of this process until then (VmHWM); what stands in the
+temporary folder is not of it.
 
 With `--command` documents and questions are files, excerpts are to be sought everywhere, and ``chunkcore compare`` is
 run on them as users run it, with a model of sentence-transformers: the mean of all-MiniLM-L6-v2's own vectors of word
