@@ -22,10 +22,13 @@ from chunkcore.chunkers import Chunker, parse_chunker
 from chunkcore.cli import main
 from chunkcore.cli.rate import rate
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.loading import load_documents
 from chunkcore.evaluation.loading.walking import FolderWalk
 from chunkcore.streaming import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, parts, total_bytes
+from chunkcore.streaming.cutting import Cutter
+from chunkcore.streaming.pool import cut_batches
+from chunkcore.streaming.sources import Piece
 from tests.strategies import hard_text
 
 CHUNKER = parse_chunker("recursive:size=8,counter=words")
@@ -679,6 +682,21 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
     assert main(["chunk", *arguments[:-2]]) == 0
     assert main(["chunk", *arguments[:-4], "-o", str(tmp_path / "whole")]) == 0
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_worker_that_is_killed_while_it_hands_over_is_missed(which):
+    """Half an answer is in the pipe, which nobody reads; an executor would wait for its other half for ever."""
+    piece = Piece("text", "long", "long", 0, data=b"The fox naps. " * 20_000)
+    cutting = cut_batches(Cutter(parse_chunker("fixed_token:size=9"), 10**7, 1), iter([[piece]] * 9), 2)
+    assert len(next(cutting)) == 1
+    workers = cutting.gi_yieldfrom.gi_frame.f_locals["workers"]
+    wait_for(lambda: all(worker.pipe.poll() for worker in workers))
+    os.kill(workers[which]._process.pid, signal.SIGKILL)
+    with pytest.raises(ChunkcoreError, match="a worker process ended before its work did"):
+        list(cutting)
+    assert not any(worker._process.is_alive() for worker in workers)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
