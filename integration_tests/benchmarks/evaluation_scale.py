@@ -13,7 +13,7 @@ temporary folder is not of it.
 
 With `--command` documents and questions are files, excerpts are to be sought everywhere, and ``chunkcore compare`` is
 run on them as users run it, with a model of sentence-transformers: the mean of all-MiniLM-L6-v2's own vectors of word
-pieces, without its transformer, which would read for most of a day.
+pieces, without its transformer, which would read for hours.
 """
 
 from __future__ import annotations
