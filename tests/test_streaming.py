@@ -25,7 +25,17 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.loading import load_documents
 from chunkcore.evaluation.loading.walking import FolderWalk
-from chunkcore.streaming import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, parts, total_bytes
+from chunkcore.streaming import (
+    ResumableOutput,
+    Stream,
+    StreamOptions,
+    Tally,
+    cut_place,
+    output,
+    parts,
+    pool,
+    total_bytes,
+)
 from chunkcore.streaming.cutting import Cutter
 from chunkcore.streaming.pool import cut_batches
 from chunkcore.streaming.sources import Piece
@@ -697,6 +707,72 @@ def test_a_worker_that_is_killed_while_it_hands_over_is_missed(which):
     with pytest.raises(ChunkcoreError, match="a worker process ended before its work did"):
         list(cutting)
     assert not any(worker._process.is_alive() for worker in workers)
+
+
+def cut_in_two(pieces: list[Piece]):
+    return cut_batches(Cutter(parse_chunker("fixed_token:size=9"), 10**7, 1), iter([[each] for each in pieces]), 2)
+
+
+def workers_of(cutting) -> list:
+    return cutting.gi_yieldfrom.gi_frame.f_locals["workers"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
+def test_what_a_killed_worker_did_not_have_comes_and_one_without_work_is_not_missed():
+    pieces = [Piece("text", f"d{n}", f"d{n}", 0, data=b"The fox naps. " * 5_000) for n in range(4)]
+    cutting = cut_in_two(pieces)
+    found = [next(cutting)[0].id for _ in range(3)]
+    idle = [worker for worker in workers_of(cutting) if not worker.numbers]
+    for worker in idle:
+        os.kill(worker._process.pid, signal.SIGKILL)
+        worker._process.join()
+    assert [*found, *(cuts[0].id for cuts in cutting)] == ["d0", "d1", "d2", "d3"]
+    assert idle
+
+
+def test_what_goes_wrong_in_the_source_comes_after_what_came_before_it():
+    def pieces():
+        yield [Piece("text", "d0", "d0", 0, data=b"The fox naps.")]
+        yield [Piece("text", "d1", "d1", 0, data=b"The fox naps.")]
+        raise DataError("the third cannot be read")
+
+    cutting = cut_batches(Cutter(parse_chunker("fixed_token:size=9"), 10**7, 1), pieces(), 2)
+    assert [next(cutting)[0].id for _ in range(2)] == ["d0", "d1"]
+    with pytest.raises(DataError, match="the third cannot be read"):
+        next(cutting)
+
+
+class TooLongError(DataError):
+    def __init__(self, message: str, *, limit: int) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class RefusedError(Exception):
+    def __init__(self, message: str, *, response: object) -> None:
+        super().__init__(message)
+
+
+def test_an_error_that_another_process_cannot_build_says_the_same_there():
+    errors = [TooLongError("over 9", limit=9), RefusedError("no", response=1), OptionError("x")]
+    told = [pool._portable(each) for each in errors]
+    assert [(type(each), str(each)) for each in told] == [
+        (DataError, "over 9"),
+        (ChunkcoreError, "RefusedError: no"),
+        (OptionError, "x"),
+    ]
+
+
+def test_a_worker_that_cannot_begin_tells_why():
+    class Elsewhere:
+        tokens_only = True
+
+        def to_dict(self) -> dict:
+            return {"name": "of_no_package"}
+
+    cutter = Cutter(Elsewhere(), 10**7, 1)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="unknown strategy"):
+        list(cut_batches(cutter, iter([[Piece("text", "d", "d", 0, data=b"The fox.")]]), 2))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits there")

@@ -12,11 +12,13 @@ _QUOTED = rb'"(?:\\.|[^"\\\n])*"?'
 _QUOTED_ONCE = rb"'(?:\\.|[^'\\\n])*'?"
 _CHARACTER = rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # elsewhere the mark is of a lifetime, or parts digits
 _COMMENTS = rb"/\*.*?\*/|//[^\n]*"
-_C = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER, rb"`[^`]*`"]), re.DOTALL)
+_C = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER]), re.DOTALL)
+_GO = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER, rb"`[^`]*`"]), re.DOTALL)
 _SCRIPT = re.compile(rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^`\\])*`"]), re.DOTALL)
 _PYTHON = re.compile(rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL)
-_TEXTS = {"python": _PYTHON, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
+_TEXTS = {"python": _PYTHON, "go": _GO, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
 _PAIRS = (b"()", b"[]", b"{}")
+_RAW = 3  # times as many, strings and all, are too many: what hides brackets from us need not hide them from a parser
 
 
 def nests_deeper(data: bytes, language: str, most: int) -> bool:
@@ -29,12 +31,16 @@ def nests_deeper(data: bytes, language: str, most: int) -> bool:
     """
     if all(data.count(pair[:1]) <= most for pair in _PAIRS):
         return False
+    if any(_depth(np.frombuffer(data, dtype=np.uint8), *pair) > _RAW * most for pair in _PAIRS):
+        return True
     codes = np.frombuffer(_code(data, _TEXTS.get(language, _C)), dtype=np.uint8)
     return any(_depth(codes, *pair) > most for pair in _PAIRS)
 
 
 def _code(data: bytes, texts: re.Pattern[bytes]) -> bytes:
     """What is left without comments and strings."""
+    if texts is _PYTHON:
+        return texts.sub(b"", data)
     # A comment without an end is none, to a parser; and would be sought from each of its beginnings.
     last = data.rfind(b"*/") + 2 if b"*/" in data else 0
     return texts.sub(b"", data[:last]) + texts.sub(b"", data[last:].replace(b"/*", b""))

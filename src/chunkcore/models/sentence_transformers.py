@@ -175,9 +175,10 @@ def _static_tokenizer(model: Any) -> tuple[Any, int | None]:
 
     None and None of all other models.
     """
-    tokenizer = model.tokenizer
+    tokenizer: Any = getattr(model, "tokenizer", None)
     if type(tokenizer).__module__.partition(".")[0] != "tokenizers":
         return None, None
+    tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)
     whole = type(tokenizer).from_str(tokenizer.to_str())
     whole.no_truncation()
     return whole, (tokenizer.truncation or {}).get("max_length")
