@@ -89,7 +89,5 @@ def test_a_model_without_token_context_is_refused(tmp_path: Path) -> None:
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     module = static.StaticEmbedding(tokenizer, embedding_weights=np.eye(4, 8, dtype=np.float32))
     transformers.SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path))
-    with pytest.raises(
-        OptionError, match="its modules are StaticEmbedding; token vectors with context need"
-    ):
+    with pytest.raises(OptionError, match="its modules are StaticEmbedding; token vectors with context need"):
         LateEmbedder(f"torch:{tmp_path}")
