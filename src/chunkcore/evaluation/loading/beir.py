@@ -77,7 +77,7 @@ def _grades(file: Path) -> dict[str, dict[str, int]]:
                 f"{file}, line {number}: expected query-id, corpus-id and a whole number, parted by tabs, "
                 f"got {line.strip()[:60]!r}"
             )
-        found.setdefault(values[0], {})[values[1]] = int(values[2])
+        found.setdefault(values[0], {})[values[1]] = int(values[2].strip())  # which strips more than int does
     return found
 
 
