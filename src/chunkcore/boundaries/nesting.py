@@ -26,7 +26,7 @@ def nests_deeper(data: bytes, language: str, most: int) -> bool:
 
     What is a comment or a string is told as from a distance: a language's rarer strings are read as code.
 
-    >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ((( */", "c", 1)
+    >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ( */", "c", 1)
     (True, False, False)
     """
     if all(data.count(pair[:1]) <= most for pair in _PAIRS):
