@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from pathlib import Path
@@ -728,6 +729,25 @@ def test_what_a_killed_worker_did_not_have_comes_and_one_without_work_is_not_mis
         worker._process.join()
     assert [*found, *(cuts[0].id for cuts in cutting)] == ["d0", "d1", "d2", "d3"]
     assert idle
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
+def test_workers_that_ignore_sigterm_end_when_nobody_wants_more():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        cutting = cut_in_two([Piece("text", f"d{n}", f"d{n}", 0, data=b"The fox naps. " * 20_000) for n in range(9)])
+        next(cutting)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    workers = workers_of(cutting)
+    wait_for(lambda: all(worker.pipe.poll() for worker in workers))  # they wait for somebody to read their answers
+    closing = threading.Thread(target=cutting.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    left = [worker._process for worker in workers if worker._process.is_alive()]
+    for process in left:
+        process.kill()
+    assert not left
 
 
 def test_what_goes_wrong_in_the_source_comes_after_what_came_before_it():

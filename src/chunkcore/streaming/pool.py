@@ -191,6 +191,7 @@ class _Worker:
                 self.pipe.send_bytes(b"")
         else:
             self._process.terminate()
+            self.pipe.close()  # whose end ends it even where it has inherited to ignore SIGTERM
 
     def join(self) -> None:
         """Wait until it has ended."""
