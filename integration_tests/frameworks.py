@@ -15,7 +15,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters._origin import decode_spans
+from chunkadapters.places import decode_spans
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore import CachedLLM, Recursive, get_llm, load_benchmark, load_dataset
-from chunkcore.answering import Answer, AnswerRun, answer_questions, bert_scores, exact_match, score_answers, squad_f1
-from chunkcore.answering.retrieving import retrieve
+from chunkcore.answers import Answer, AnswerRun, answer_questions, bert_scores, exact_match, score_answers, squad_f1
+from chunkcore.answers.answering import retrieve
 from chunkcore.evaluation.measures import Measure
 from chunkcore.models import get_token_embedder
 from integration_tests.small_llm import MODEL, is_installed, served

@@ -15,8 +15,8 @@ import pytest
 from chunkcore.chunkers import parse_chunker
 from chunkcore.cli.compare import default_cache
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import MinRule, Scorer

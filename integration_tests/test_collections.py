@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.loading import load_benchmark, load_segmented
-from chunkcore.segmenters.labelled import load_labelled
+from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.training.data import load_labelled
 from tests.conftest import shared
 from tests.layouts import jsonl, write
 

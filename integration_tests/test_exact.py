@@ -43,7 +43,7 @@ from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSpli
 from llama_index.core.utils import globals_helper
 
 from chunkadapters.exact import Aligned, exact, exact_chunker
-from chunkadapters.exact.haystack_recursion import sentence_pieces
+from chunkadapters.exact.haystack import sentence_pieces
 from chunkcore import Chunk, DataError, Document, OptionError
 from chunkcore.tokens import TiktokenCounter
 from tests.conftest import shared

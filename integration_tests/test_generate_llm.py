@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from chunkcore import Document, dataset_path, get_llm, load_benchmark, load_dataset
-from chunkcore.generation import Generated, GenerationOptions, generate_benchmark
-from chunkcore.generation.files import files_beside
+from chunkcore.questions import Generated, GenerationOptions, generate_benchmark
+from chunkcore.questions.page import files_beside
 from integration_tests.small_llm import MODEL, is_installed, served
 from tests.fake_llm_server import FakeServer, Handler
 from tests.fake_writers import SENTENCES, mixed

@@ -36,21 +36,21 @@ from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 
-from chunkadapters._retrieval import RetrievalWarning
 from chunkadapters.haystack import (
     aevaluate_retriever,
     arun_retriever,
     evaluate_retriever,
     run_retriever,
 )
+from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import Chunker, register
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.tokens import TokenizedText
 from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
-from haystack_integrations.components.preprocessors.chunkadapters.places import shared
+from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import shared
 from integration_tests.toys import evidence as evidence_in
 from integration_tests.toys import lost
 from tests.strategies import hard_text

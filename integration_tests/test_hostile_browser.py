@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import Cost
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.results import Cost
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.evaluation.sweep import Sweep, run_sweep
-from chunkcore.generation.filters import Dropped, Filtered, Similarities
-from chunkcore.generation.page import filter_page
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.questions.filters import Dropped, Filtered, Similarities
+from chunkcore.questions.page import filter_page
 from chunkcore.report import Study, html_report
-from chunkcore.report.sweep_page import sweep_html
+from chunkcore.report.sweep import sweep_html
+from chunkcore.tuning.grid import Sweep, run_sweep
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.fakes import FakeEmbedder
 

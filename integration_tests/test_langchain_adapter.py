@@ -24,8 +24,6 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
-from chunkadapters._origin import decode_spans
-from chunkadapters._retrieval import RetrievalWarning
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
     aevaluate_retriever,
@@ -33,6 +31,8 @@ from chunkadapters.langchain import (
     evaluate_retriever,
     run_retriever,
 )
+from chunkadapters.places import decode_spans
+from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import build_chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError

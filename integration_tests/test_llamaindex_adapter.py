@@ -36,8 +36,6 @@ from llama_index.core.schema import (
 )
 from pydantic import ValidationError
 
-from chunkadapters._origin import decode_spans
-from chunkadapters._retrieval import RetrievalWarning
 from chunkadapters.llamaindex import (
     ChunkcoreNodeParser,
     aevaluate_retriever,
@@ -46,6 +44,8 @@ from chunkadapters.llamaindex import (
     evaluate_retriever,
     run_retriever,
 )
+from chunkadapters.places import decode_spans
+from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError

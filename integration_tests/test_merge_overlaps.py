@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chunkadapters._origin import decode_spans
+from chunkadapters.places import decode_spans
 from chunkcore.document import Span
 from chunkcore.spans import length, union
 

@@ -16,9 +16,9 @@ from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.index import DenseIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
 from chunkcore.models.counter import EmbedderCounter
+from chunkcore.retrieval.search import DenseIndex
 from integration_tests.static_model import static_model
 from tests.conftest import shared
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore.escaping import page_text
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, html_report
-from chunkcore.report.excerpts import excerpts
-from chunkcore.report.text import page_text
+from chunkcore.report.viewer import excerpts
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.report_data import NASTY, Prose, large, study
 

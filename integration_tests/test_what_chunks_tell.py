@@ -22,7 +22,7 @@ from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 from chunkadapters import langchain, llamaindex
-from chunkadapters._origin import decode_segments
+from chunkadapters.places import decode_segments
 from chunkcore.chunkers.base import Draft
 from chunkcore.document import Document, Span
 from integration_tests.frameworks import FRAMEWORKS, haystack_chunks, llamaindex_chunks

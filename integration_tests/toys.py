@@ -10,7 +10,7 @@ from chunkcore.chunkers import base
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.tokens import TokenizedText
 
 

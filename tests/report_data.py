@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import Cost
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run import Retrieved, Run
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report.study import Study
 
 NASTY = (

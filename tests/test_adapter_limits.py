@@ -6,8 +6,7 @@ import warnings
 
 import pytest
 
-from chunkadapters._configuration import build
-from chunkadapters._limits import TruncationWarning, watched
+from chunkadapters.configuration import TruncationWarning, build, watched
 from chunkcore.chunkers import FixedToken
 from chunkcore.document import Document
 from chunkcore.models.counter import EmbedderCounter

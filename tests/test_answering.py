@@ -42,11 +42,10 @@ from chunkcore import (
     compare,
     evaluate,
 )
-from chunkcore.answering import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answering.judging import faithfulness_question, relevancy_question
-from chunkcore.answering.prompts import LONGEST, answer_question, choice_question
-from chunkcore.answering.retrieving import retrieve
-from chunkcore.answering.scoring import references_of
+from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
+from chunkcore.answers.answering import LONGEST, answer_question, choice_question, retrieve
+from chunkcore.answers.measures import faithfulness_question, relevancy_question
+from chunkcore.answers.scoring import references_of
 from chunkcore.cli import main
 from chunkcore.report import read_reports
 from tests import fake_llm_server

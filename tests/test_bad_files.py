@@ -16,10 +16,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.loading import load_benchmark, load_documents, load_segmented
-from chunkcore.evaluation.textfiles import csv_rows, json_lines, read_json, read_text, text_lines
-from chunkcore.segmenters.labelled import load_labelled
+from chunkcore.evaluation.benchmarks import load_benchmark, load_documents, load_segmented
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
+from chunkcore.training.data import load_labelled
 from tests.layouts import WRITERS, beir, jsonl, own, write
 
 SECTIONS = ("wiki727k", "choi")

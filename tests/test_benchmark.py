@@ -12,8 +12,8 @@ import pytest
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
-from chunkcore.evaluation.loading import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
 from tests.conftest import shared
 
 FOX = Document("fox.txt", "The fox naps. The dog naps.\r\nThe end.")

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters._models import BridgedEmbedder, BridgedLLM, Identity, identify, reply_of
-from chunkadapters._models.identity import secrets_of, without_secrets
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, Identity, identify, reply_of, secrets_of, without_secrets
 from chunkcore.chunkers import build_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder

@@ -7,11 +7,11 @@ import pytest
 
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.index import DenseIndex
+from chunkcore.retrieval.search import DenseIndex
 from tests.fakes import FakeEmbedder
 
 TEXT = "".join(f"The valve {number} is red and stays shut. " for number in range(60))

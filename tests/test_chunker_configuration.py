@@ -22,9 +22,9 @@ from chunkcore.chunkers import (
     register,
     strategies,
 )
-from chunkcore.chunkers.options import check_option
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.registry import check_option
 from chunkcore.tokens import CharacterCounter
 from tests.strategies import hard_text
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.bootstrap import mean_intervals
-from chunkcore.evaluation.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.statistics.resampling import mean_intervals
 
 RECALL = Measure("Recall", 5)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from chunkcore import Chunker, OptionError, build_chunker, parse_chunker
-from chunkcore.chunkers.plugins import plugin_names
+from chunkcore.registry import plugin_names
 from tests.plugins import PROGRAM, Installed, on_path
 from tests.promises import check_promises
 from tests.strategies import hard_text
@@ -114,5 +114,5 @@ def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, na
 
 
 def test_importing_the_core_looks_for_no_packages() -> None:
-    program = "import sys, chunkcore; print('chunkcore.chunkers.plugins' in sys.modules)"
+    program = "import sys, chunkcore; print('chunkcore.registry' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "False"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import dbscan
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.dbscan import Dbscan
-from chunkcore.chunkers.joint_distance import joint_distances
+from chunkcore.chunkers.semantic import joint_distances
 from chunkcore.document import Document
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder

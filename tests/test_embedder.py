@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.models import Embedder, check_vectors, embed, get_embedder, is_symmetric, loading
-from chunkcore.models.batching import encodable, sorted_batches
-from chunkcore.models.bert_folder import is_bert_folder, read_bert_folder
-from chunkcore.models.model_files import folder_fingerprint
-from chunkcore.models.openvino_graph import import_openvino
+from chunkcore.models.base import encodable, sorted_batches
+from chunkcore.models.model_files import folder_fingerprint, is_bert_folder, read_bert_folder
+from chunkcore.models.openvino import import_openvino
 from tests.fakes import BROKEN, FakeEmbedder, ListEmbedder, NanEmbedder, RaisingEmbedder, WordsEmbedder
 from tests.strategies import hard_text
 
@@ -341,7 +340,7 @@ def test_openvino_is_imported_without_its_telemetry():
     pytest.importorskip("openvino", reason="needs openvino")
     script = (
         "import sys, threading\n"
-        "from chunkcore.models.openvino_graph import import_openvino\n"
+        "from chunkcore.models.openvino import import_openvino\n"
         "assert import_openvino().Core\n"
         "assert import_openvino() is sys.modules['openvino']\n"
         "assert not any(name.startswith('openvino_telemetry') for name in sys.modules), 'imported'\n"

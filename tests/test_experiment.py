@@ -17,19 +17,19 @@ from chunkcore.chunkers import Contextual, parse_chunker
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
-from chunkcore.evaluation.metering import MeteredEmbedder
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.index import DenseIndex, MultiVectorIndex
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.evaluation.vectors import MeteredEmbedder
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import Pool, Ranked
+from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex
 from tests.fakes import FakeEmbedder, NanEmbedder
 
 SPECS = [

@@ -18,11 +18,10 @@ from typing import Any
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.datasets.archive import unzip
-from chunkcore.datasets.download import download
-from chunkcore.datasets.public import PUBLIC, PublicDataset, fetch_dataset
+from chunkcore.datasets.fetching import PUBLIC, PublicDataset, download, fetch_dataset
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.loading import LAYOUTS, load_benchmark
+from chunkcore.evaluation.benchmarks import LAYOUTS, load_benchmark
+from chunkcore.files import unzip
 from tests import layouts
 
 TEXT = b"0123456789" * 200_000  # two blocks and a little
@@ -161,7 +160,7 @@ def test_a_download_whose_process_was_killed_goes_on(server: Server, tmp_path: P
     server.held["/a"] = held = threading.Event()
     part = tmp_path / "a.part"
     code = (
-        "import sys; from pathlib import Path; from chunkcore.datasets.download import download\n"
+        "import sys; from pathlib import Path; from chunkcore.datasets.fetching import download\n"
         "download(sys.argv[1], Path(sys.argv[2]), sys.argv[3], schemes=('http',))"
     )
     command = [sys.executable, "-c", code, server.url("/a"), str(tmp_path / "a"), sha256(TEXT)]

@@ -12,9 +12,9 @@ import pytest
 import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 

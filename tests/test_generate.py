@@ -36,7 +36,8 @@ from chunkcore import (
 )
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
-from chunkcore.generation import (
+from chunkcore.models.llm import BadAnswerError, Reply, UnreachableError, Usage
+from chunkcore.questions import (
     CallBudget,
     FilterThresholds,
     GenerationOptions,
@@ -44,15 +45,19 @@ from chunkcore.generation import (
     estimate_generation,
     generate_benchmark,
 )
-from chunkcore.generation.budget import BudgetError
-from chunkcore.generation.excerpts import NotVerbatimError, locate_excerpts
-from chunkcore.generation.files import files_beside
-from chunkcore.generation.filters import filter_questions
-from chunkcore.generation.journaled import JournaledLLM
-from chunkcore.generation.page import filter_page
-from chunkcore.generation.prompts import MODES, prompt_version, question_about
-from chunkcore.generation.samples import Sample, Schedule, draw_sample
-from chunkcore.models.llm import BadAnswerError, Reply, UnreachableError, Usage
+from chunkcore.questions.filters import filter_questions
+from chunkcore.questions.journal import BudgetError, JournaledLLM
+from chunkcore.questions.page import files_beside, filter_page
+from chunkcore.questions.prompts import (
+    MODES,
+    NotVerbatimError,
+    Sample,
+    Schedule,
+    draw_sample,
+    locate_excerpts,
+    prompt_version,
+    question_about,
+)
 from tests.fake_writers import SENTENCES, earlier, honest, lines_of, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
@@ -911,7 +916,7 @@ def model(monkeypatch) -> CallableLLM:
     """A model in place of the one that --llm names."""
     llm = fake(honest, concurrency=4)
     monkeypatch.setattr(chunkcore.models.llm, "get_llm", lambda spec: llm)
-    monkeypatch.setattr("chunkcore.generation.generate.get_llm", lambda spec: llm)
+    monkeypatch.setattr("chunkcore.questions.generate.get_llm", lambda spec: llm)
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
     return llm
 
@@ -1099,8 +1104,8 @@ WORK = """
 import json, sys, urllib.request
 from pathlib import Path
 from chunkcore import CallableLLM, Document
-from chunkcore.generation import GenerationOptions, generate_benchmark
-from chunkcore.generation.files import files_beside, write_generated
+from chunkcore.questions import GenerationOptions, generate_benchmark
+from chunkcore.questions.page import files_beside, write_generated
 
 def ask(messages, schema):
     with urllib.request.urlopen(url, json.dumps(list(messages)).encode()) as answer:

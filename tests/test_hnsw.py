@@ -10,14 +10,14 @@ import pytest
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, MissingExtraError, OptionError
-from chunkcore.evaluation.approximation import SearchRecall
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study
-from chunkcore.report.notes import warnings
+from chunkcore.report.tables import warnings
 from chunkcore.retrieval import HNSW, Dense, Pool, parse_search
+from chunkcore.retrieval.base import SearchRecall
 from tests.fakes import FakeEmbedder
 from tests.test_index import vectors_with_repeats
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.run import Retriever
-from chunkcore.index import DenseIndex, top_k
+from chunkcore.retrieval.search import DenseIndex, top_k
 from tests.fakes import BROKEN, FakeEmbedder
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.evaluation import keyed
-from chunkcore.evaluation.keyed import KeyedNumbers, text_keys
+from chunkcore import columns as keyed
+from chunkcore.columns import KeyedNumbers, text_keys
 from chunkcore.models.cache import text_key
 
 TEXTS = st.lists(st.sampled_from([f"text {number}" for number in range(12)]), max_size=9)

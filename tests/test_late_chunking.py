@@ -16,15 +16,14 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.cli import main
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.index import DenseIndex
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
-from chunkcore.models.base import TextTokens, Vectors
-from chunkcore.models.text_tokens import text_tokens
+from chunkcore.models.base import TextTokens, Vectors, text_tokens
+from chunkcore.retrieval.search import DenseIndex
 from tests.fakes import _WORD, FakeEmbedder, _word_vector
 from tests.strategies import hard_text, text_with_spans
 

@@ -39,7 +39,7 @@ from chunkcore.models.llm import (
     check_llm,
     get_llm,
 )
-from chunkcore.models.llm.answers import ascending, found_json, member, text_of, whole_number
+from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
 from chunkcore.models.llm.cache import question_key
 from tests.fake_llm_server import running
 from tests.fakes import FakeLLM, ScriptedLLM

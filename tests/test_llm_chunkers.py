@@ -38,7 +38,7 @@ from chunkcore import (
 )
 from chunkcore.chunkers import label
 from chunkcore.models.llm import Reply
-from chunkcore.models.llm.usage import count_message_tokens
+from chunkcore.models.llm.base import count_message_tokens
 from tests.fake_llm_server import FATAL, LASTING, running
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text

@@ -11,12 +11,12 @@ import pytest
 from chunkcore import Run, compare, evaluate
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Query
-from chunkcore.evaluation.loading import LAYOUTS, load_benchmark, load_segmented
-from chunkcore.evaluation.loading.layouts import recognised
+from chunkcore.evaluation.benchmarks import LAYOUTS, load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks.loading import recognised
 from chunkcore.report import Study
-from chunkcore.report.notes import warnings
-from chunkcore.segmenters.labelled import load_labelled
+from chunkcore.report.tables import warnings
+from chunkcore.training.data import load_labelled
 from tests import layouts
 from tests.layouts import WRITERS, jsonl, write
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters._merging import Hit, Merging, merged_id, merged_metadata
+from chunkadapters.places import Hit, Merging, merged_id, merged_metadata
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.spans import length, union

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.evaluation.loading import load_documents
-from chunkcore.outputs import REPORT_NAMES, SWEEP_NAMES, TUNE_NAMES
+from chunkcore.evaluation.benchmarks import load_documents
+from chunkcore.files import REPORT_NAMES, SWEEP_NAMES, TUNE_NAMES
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 

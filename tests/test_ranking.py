@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, Unit, budget_of, parse_measure
-from chunkcore.evaluation.ranking import first_cover
+from chunkcore.evaluation.outcomes import first_cover
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.tokens import get_counter

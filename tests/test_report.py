@@ -22,18 +22,17 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from chunkcore.errors import DataError, MissingExtraError
-from chunkcore.evaluation.benchmark import Problem
-from chunkcore.evaluation.comparison import compare
+from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
+from chunkcore.evaluation.benchmarks.benchmark import Problem
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.files import write_parts, write_text
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_reports
-from chunkcore.report.files import write_parts, write_text
-from chunkcore.report.notes import located_table, warnings
-from chunkcore.report.questions import whole_percent
+from chunkcore.report.page import whole_percent
 from chunkcore.report.study import Study
-from chunkcore.report.tables import collection_table, difference_table, score_table
+from chunkcore.report.tables import collection_table, difference_table, located_table, score_table, warnings
 from chunkcore.report.terminal import print_study
-from chunkcore.report.text import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
 

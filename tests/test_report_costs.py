@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.sweep import run_sweep
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, html_report, markdown_report, plots
-from chunkcore.report.cost_tables import cost_axis, cost_table
-from chunkcore.report.cross_table import cross_table
-from chunkcore.report.sweep_plots import sweep_svg
-from chunkcore.report.tables import Table, collection_score_tables, score_table
+from chunkcore.report.sweep import sweep_svg
+from chunkcore.report.tables import Table, collection_score_tables, cost_axis, cost_table, cross_table, score_table
+from chunkcore.tuning.grid import run_sweep
 from tests.fakes import FakeEmbedder
 from tests.report_data import study
 

@@ -9,16 +9,15 @@ import pytest
 from rich.console import Console
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, read_reports, write_reports
-from chunkcore.report.markdown import markdown_report
-from chunkcore.report.notes import warnings
 from chunkcore.report.page import html_report
-from chunkcore.report.tables import score_table
+from chunkcore.report.records import markdown_report
+from chunkcore.report.tables import score_table, warnings
 from chunkcore.report.terminal import print_study
 
 DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]

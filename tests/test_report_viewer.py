@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.escaping import page_text
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.report.answers import HOWS, answers
-from chunkcore.report.excerpts import Place, excerpts
-from chunkcore.report.packs import Pack
-from chunkcore.report.text import page_text
-from chunkcore.report.viewer import viewer
+from chunkcore.report.rendering import Pack
+from chunkcore.report.viewer import HOWS, Place, answers, excerpts, viewer
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
 
@@ -204,9 +202,9 @@ def test_with_too_many_chunks_those_that_were_retrieved_stay_with_their_numbers(
     shown, (first, _) = decoded(less.packs[0])
     assert [shown[number][:2] for number, *_ in first] == [(0, 8), (0, 31)]
     assert not opened(less.packs[0])["pool"]
-    monkeypatch.setattr("chunkcore.report.answers.POOL", 40)
+    monkeypatch.setattr("chunkcore.report.viewer.POOL", 40)
     assert answers(BENCHMARK, [run], NUMBERS) == whole
-    monkeypatch.setattr("chunkcore.report.answers.POOL", 39)
+    monkeypatch.setattr("chunkcore.report.viewer.POOL", 39)
     roomy = answers(BENCHMARK, [run], NUMBERS)
     assert not opened(roomy.packs[0])["pool"], "whatever room there is, a browser draws no more"
     assert "never retrieved are not drawn" in roomy.note

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.index import DenseIndex, MultiVectorIndex
 from chunkcore.retrieval import (
     BM25,
     CallableReranker,
@@ -31,7 +30,8 @@ from chunkcore.retrieval import (
     parse_search,
 )
 from chunkcore.retrieval.hybrid import fuse
-from chunkcore.retrieval.words import words
+from chunkcore.retrieval.lexical import words
+from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex
 from tests.fakes import FakeEmbedder
 
 

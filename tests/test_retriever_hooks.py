@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkadapters._models.identity import secrets_within
-from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkadapters.models import secrets_within
+from chunkadapters.retrieval import Piece, RetrieverHooks, System
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Query
-from chunkcore.evaluation.evidence import Evidence
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks.questions import Evidence
 
 TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."
 QUESTIONS = ["tea", "sea \ud800", "fee"]

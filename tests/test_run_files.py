@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.pool_files import read_pool, write_pool
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.run_files import read_run, write_run
+from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import evaluate
 from tests.fakes import FakeEmbedder
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import parse_chunker
+from chunkcore.columns import blocks
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.evaluation import evidence, pools
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.compact import CompactChunks
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation import vectors as pools
+from chunkcore.evaluation.benchmarks import questions as evidence
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.experiment import CompactChunks, run_chunkers
+from chunkcore.evaluation.outcomes import CharacterAxis, StartAxis
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.units import CharacterAxis, StartAxis
-from chunkcore.evaluation.window_index import WindowIndex
-from chunkcore.index import vector_file
-from chunkcore.lazy import blocks
+from chunkcore.evaluation.text_search import WindowIndex
 from chunkcore.models.base import Vectors
+from chunkcore.retrieval import search as vector_file
 from tests.fakes import FakeEmbedder
 
 FOX = Document("fox.txt", "The quick fox naps. The crow 🐦 watches it.")

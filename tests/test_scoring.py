@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, measures_at
-from chunkcore.evaluation.pieces import meeting_pairs
+from chunkcore.evaluation.outcomes import Coverage, meeting_pairs
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer, evaluate
-from chunkcore.evaluation.units import Coverage
 from chunkcore.spans import union_ranges
 from chunkcore.tokens import get_counter
 from tests.strategies import hard_text

@@ -19,13 +19,17 @@ from chunkcore.chunkers import FixedSentences, FixedToken, Recursive
 from chunkcore.cli import main
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError, SizeError
-from chunkcore.evaluation.segmentation import boundary_scores, boundary_similarity, pk, window_diff, window_size
-from chunkcore.evaluation.segments import (
+from chunkcore.evaluation.segmentation import (
     SEGMENT_MEASURES,
     SegmentOptions,
+    boundary_scores,
+    boundary_similarity,
     chunk_boundaries,
+    pk,
     score_baselines,
     score_segments,
+    window_diff,
+    window_size,
 )
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
@@ -331,7 +335,7 @@ def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
 
 @pytest.mark.parametrize("place", ["", "labelled.jsonl/scores.jsonl"])
 def test_where_scores_cannot_be_written_is_told_before_the_work(labelled, capsys, monkeypatch, place):
-    monkeypatch.setattr("chunkcore.evaluation.segments.score_segments", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("chunkcore.evaluation.segmentation.score_segments", lambda *_, **__: pytest.fail("worked"))
     assert main(["score-segments", "--texts", str(labelled), "--output", str(labelled.parent / place)]) == 2
     assert "irectory" in capsys.readouterr().err
 
@@ -340,7 +344,7 @@ def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelle
     def full(path, text):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("chunkcore.report.files.write_text", full)
+    monkeypatch.setattr("chunkcore.files.write_text", full)
     call = ["score-segments", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "--resamples", "100"]
     assert main([*call, "--output", str(tmp_path / "new" / "scores.jsonl")]) == 2
     told = capsys.readouterr()

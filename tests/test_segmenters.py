@@ -15,14 +15,18 @@ from chunkcore.cli import main
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.segmentation import pk, window_diff, window_size
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
-from chunkcore.segmenters.features import sentence_features
-from chunkcore.segmenters.labelled import Labelled, Parts, embed_texts, load_labelled, split_texts
-from chunkcore.segmenters.lstm import boundary_probabilities
-from chunkcore.segmenters.pieces import Pieces, whole_texts
-from chunkcore.segmenters.scores import compare_on, score
-from chunkcore.segmenters.tagger import SHIPPED, Tagger, TaggerSettings, load_tagger, peaks
+from chunkcore.segmenters.tagger import (
+    SHIPPED,
+    Tagger,
+    TaggerSettings,
+    boundary_probabilities,
+    load_tagger,
+    peaks,
+    sentence_features,
+)
 from chunkcore.segmenters.texttiling import block_similarities, depths
-from chunkcore.segmenters.training import Training, save_tagger, train_tagger
+from chunkcore.training.data import Labelled, Parts, Pieces, embed_texts, load_labelled, split_texts, whole_texts
+from chunkcore.training.training import Training, compare_on, save_tagger, score, train_tagger
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import AngleEmbedder
 

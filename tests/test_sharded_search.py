@@ -27,10 +27,8 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.index import top_k
-from chunkcore.index.shards import Shard, merge, top_k_shards
-from chunkcore.index.vector_file import SelectedRows, VectorFile, keep_vectors
 from chunkcore.retrieval import Pool, Sharded
+from chunkcore.retrieval.search import SelectedRows, Shard, VectorFile, keep_vectors, merge, top_k, top_k_shards
 from tests.fakes import FakeEmbedder, NanEmbedder
 from tests.test_index import vectors_with_repeats
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import joint_distance
+from chunkcore.chunkers import semantic as joint_distance
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.fixed_sentences import FixedSentences
-from chunkcore.chunkers.joint_distance import joint_distances
-from chunkcore.chunkers.semantic import unit_rows
+from chunkcore.chunkers.semantic import joint_distances, unit_rows
 from chunkcore.chunkers.single_linkage import SingleLinkage, link
 from chunkcore.document import Document
 from chunkcore.errors import ModelError, OptionError

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 
 from chunkcore.chunkers import parse_chunker
-from chunkcore.chunkers.sizing import sized_options, sized_spec
+from chunkcore.chunkers.configuration import sized_options, sized_spec
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.tokens import get_counter

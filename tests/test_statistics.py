@@ -11,12 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.evaluation.bootstrap import intervals, mean_intervals, resampled_means
-from chunkcore.evaluation.clusters import question_documents
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.randomisation import holm, randomisation_test
-from chunkcore.evaluation.sample_size import questions_to_equate, questions_to_separate, smallest_difference
-from chunkcore.evaluation.student import student_quantile
+from chunkcore.evaluation.benchmarks.benchmark import question_documents
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.evaluation.statistics.resampling import (
+    holm,
+    intervals,
+    mean_intervals,
+    questions_to_equate,
+    questions_to_separate,
+    randomisation_test,
+    resampled_means,
+    smallest_difference,
+    student_quantile,
+)
 from integration_tests.benchmarks import statistics_simulation as simulation
 
 needs_scipy = pytest.mark.skipif(find_spec("scipy") is None, reason="scipy, the reference, is not installed")

@@ -27,7 +27,14 @@ from chunkcore import (
 )
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli import main
-from chunkcore.protocols import Part, parts_of, sample_queries, stitch, whole_sentences, write_benchmark
+from chunkcore.evaluation.benchmarks.stitching import (
+    Part,
+    parts_of,
+    sample_queries,
+    stitch,
+    whole_sentences,
+    write_benchmark,
+)
 
 SENTENCES = (
     "The fox naps.",

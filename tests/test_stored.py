@@ -20,17 +20,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import load_benchmark, scratch, store_documents
+from chunkcore import files as scratch
+from chunkcore import load_benchmark, store_documents
 from chunkcore import stored as stored_module
 from chunkcore.chunkers import parse_chunker
+from chunkcore.columns import SortedNumbers
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks import load_documents
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_documents
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.sorted_numbers import SortedNumbers
-from chunkcore.scratch import ScratchFile
+from chunkcore.files import ScratchFile
 from tests.fakes import FakeEmbedder
 
 TEXTS = st.text(st.characters(codec=None), max_size=30)

@@ -18,28 +18,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import chunkcore.streaming.stream
+import chunkcore.scale.stream
 from chunkcore.chunkers import Chunker, parse_chunker
 from chunkcore.cli import main
 from chunkcore.cli.rate import rate
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.loading import load_documents
-from chunkcore.evaluation.loading.walking import FolderWalk
-from chunkcore.streaming import (
-    ResumableOutput,
-    Stream,
-    StreamOptions,
-    Tally,
-    cut_place,
-    output,
-    parts,
-    pool,
-    total_bytes,
-)
-from chunkcore.streaming.cutting import Cutter
-from chunkcore.streaming.pool import cut_batches
-from chunkcore.streaming.sources import Piece
+from chunkcore.evaluation.benchmarks import load_documents
+from chunkcore.evaluation.benchmarks.rows import FolderWalk
+from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, total_bytes
+from chunkcore.scale import sources as parts
+from chunkcore.scale import workers as pool
+from chunkcore.scale.sources import Piece
+from chunkcore.scale.workers import Cutter, cut_batches
 from tests.strategies import hard_text
 
 CHUNKER = parse_chunker("recursive:size=8,counter=words")
@@ -281,7 +272,7 @@ def test_bad_lines_and_repeated_ids_are_left_out_one_by_one(tmp_path):
 
 
 def test_of_a_document_whose_id_was_there_before_no_part_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunkcore.streaming.stream, "_BATCH_PIECES", 1)
+    monkeypatch.setattr(chunkcore.scale.stream, "_BATCH_PIECES", 1)
     folder = written(tmp_path, {"a.txt": PARAGRAPHS, "b.txt": PARAGRAPHS})
     once, options = lines(folder, part_size=600), StreamOptions(part_size=600, errors="skip")
     stream = Stream([folder, folder], CHUNKER, options)
@@ -381,7 +372,7 @@ def run(folder: Path, out: Path, *, steps: int | None = None, identity=IDENTITY,
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(output, "PAUSE", 0.0)
-    monkeypatch.setattr(chunkcore.streaming.stream, "_BATCH_PIECES", 2)
+    monkeypatch.setattr(chunkcore.scale.stream, "_BATCH_PIECES", 2)
     some = {f"{n:02}.txt": PARAGRAPHS[: 40 * n + 1] for n in range(20)}
     rows = "\n".join(json.dumps({"id": str(n), "text": "The fox. " * n}) for n in range(1, 9))
     return written(
@@ -608,9 +599,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 DRIVER = """
 import sys
-import chunkcore.streaming.output as output
+import chunkcore.scale.output as output
 output.PAUSE = 0.0
-import chunkcore.streaming.stream as stream
+import chunkcore.scale.stream as stream
 stream._BATCH_PIECES = 3
 if __name__ == "__main__":
     from chunkcore.cli import main

@@ -14,15 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, parse_chunker, run_chunkers
-from chunkcore.chunkers.configuration import read_specs
-from chunkcore.chunkers.grids import parse_grid
+from chunkcore.chunkers.configuration import parse_grid, read_specs
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.choices import Candidates, Chooser
-from chunkcore.evaluation.selection import halves, optimism
-from chunkcore.evaluation.sweep import Sweep, run_sweep
-from chunkcore.report.sweep_page import sweep_html, sweep_markdown, write_sweep
-from chunkcore.report.sweep_plots import panels, sweep_svg
+from chunkcore.evaluation.statistics.choices import Candidates, Chooser, halves, optimism
+from chunkcore.report.sweep import panels, sweep_html, sweep_markdown, sweep_svg, write_sweep
+from chunkcore.tuning.grid import Sweep, run_sweep
 from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY
 

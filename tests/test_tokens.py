@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from chunkcore.errors import OptionError
-from chunkcore.pretokens import context_free_boundaries
 from chunkcore.tokens import (
     CharacterCounter,
     HuggingFaceCounter,
@@ -25,8 +24,9 @@ from chunkcore.tokens import (
     TokenizedText,
     WordCounter,
     get_counter,
-    loading,
 )
+from chunkcore.tokens import counters as loading
+from chunkcore.tokens.tokenized import context_free_boundaries
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
 ENCODINGS = ["cl100k_base", "o200k_base"]

@@ -22,14 +22,13 @@ from chunkcore.chunkers import parse_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, default_space, known_space, snippets, tune
-from chunkcore.tuning.default_space import _TABLE
-from chunkcore.tuning.folds import assign_folds
-from chunkcore.tuning.held_out import Outcomes, Spread, choose, hold_out, pareto, rechosen
-from chunkcore.tuning.proposal import Proposal, Seen, propose
-from chunkcore.tuning.space_file import load_space
-from chunkcore.tuning.trial import Trial
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, known_space, tune
+from chunkcore.tuning import snippets
+from chunkcore.tuning import default_space
+from chunkcore.tuning.result import Outcomes, Spread, choose, hold_out, pareto, rechosen
+from chunkcore.tuning.space import _TABLE, load_space
+from chunkcore.tuning.trial import Proposal, Seen, Trial, assign_folds, propose
 from tests.fakes import FakeEmbedder, FakeLLM, RaisingEmbedder
 
 pytest.importorskip("optuna")

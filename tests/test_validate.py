@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import chunkcore.models
 from chunkcore import DataError, Document, MissingExtraError, OptionError, dataset_path
 from chunkcore.cli import main
-from chunkcore.generation import Finding, ValidationOptions, validate_benchmark
-from chunkcore.generation.validate import KINDS
+from chunkcore.questions import Finding, ValidationOptions, validate_benchmark
+from chunkcore.questions.validate import KINDS
 from tests.fakes import FakeEmbedder
 
 WORDS = ValidationOptions(counter="words", size=12, least=2)

@@ -8,7 +8,7 @@ from inspect import cleandoc
 from typing import Any, get_type_hints
 
 from chunkcore import Chunker
-from chunkcore.chunkers.options import described
+from chunkcore.registry import described
 from docs.making.markup import markdown_line
 
 __all__ = ["Docstring", "Option", "options_of", "read_docstring"]

@@ -24,7 +24,7 @@ from llama_index.core import Document as LlamaIndexDocument
 from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
 from llama_index.core.schema import NodeRelationship, TextNode
 
-from chunkadapters._configuration import workers_for
+from chunkadapters.configuration import workers_for
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkadapters.llamaindex import ChunkcoreNodeParser

@@ -21,12 +21,12 @@ import numpy as np
 from chunkcore.chunkers import parse_chunker
 from chunkcore.cli.caching import default_cache
 from chunkcore.document import Chunk, Span
-from chunkcore.evaluation.approximation import SearchRecall
-from chunkcore.evaluation.loading import load_benchmark
-from chunkcore.index import top_k
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval import HNSW, Pool, parse_search
+from chunkcore.retrieval.base import SearchRecall
+from chunkcore.retrieval.search import top_k
 
 SPECS = ("recursive:size=200", "fixed_token:size=200", "recursive:size=400,overlap=200", "recursive:size=400")
 SETTINGS = ("hnsw:depth=10", "hnsw", "hnsw:depth=400", "hnsw:precision=i8")

@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from chunkcore.chunkers import parse_chunker
 from chunkcore.cli.compare import default_cache
 from chunkcore.document import Chunk, Span
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.index import top_k
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
+from chunkcore.retrieval.search import top_k
 
 MEASURES: dict[str, MeasureName] = {
     "recall": "Recall",

@@ -29,11 +29,11 @@ from chunkcore.chunkers import parse_chunker, strategies
 from chunkcore.cli.compare import default_cache
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.bootstrap import mean_intervals
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.resampling import mean_intervals
 
 COLLECTIONS = ("lochmere", "chroma", "cuad", "evidence_inference", "covid_qa")
 REFERENCE = "recursive"

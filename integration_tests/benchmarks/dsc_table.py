@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chunkcore.chunkers import parse_chunker
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.results import Report
 
 MEASURES = ("DCG@5", "IoU@5", "F1@5", "Precision@5", "Recall@5")

@@ -34,11 +34,11 @@ import numpy as np
 
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.loading import load_benchmark
 from chunkcore.evaluation.measures import parse_depth
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import Study, write_reports

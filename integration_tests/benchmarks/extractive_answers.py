@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from chunkcore import CachedEmbedder, CallableLLM, EmbeddingCache, compare, get_embedder, load_benchmark, parse_chunker
-from chunkcore.answering import answer_questions, score_answers
-from chunkcore.answering.retrieving import retrieve
+from chunkcore.answers import answer_questions, score_answers
+from chunkcore.answers.answering import retrieve
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.caching import default_cache
-from chunkcore.evaluation.bootstrap import mean_intervals
 from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import Embedder
 from chunkcore.models.llm import Message
 

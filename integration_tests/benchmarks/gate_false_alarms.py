@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
 
 HITS = Measure("HitRate", 5)
 RESAMPLES = 1000

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from chunkcore import Benchmark, CachedEmbedder, EmbeddingCache, Evidence, Query, get_embedder, load_benchmark
 from chunkcore.cli.caching import default_cache
-from chunkcore.generation import FilterThresholds
-from chunkcore.generation.filters import Filtered, filter_questions
-from chunkcore.generation.samples import draw_sample
 from chunkcore.models import Embedder
+from chunkcore.questions import FilterThresholds
+from chunkcore.questions.filters import Filtered, filter_questions
+from chunkcore.questions.prompts import draw_sample
 
 _EVERY = 5
 PROPOSED = FilterThresholds()

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chunkcore import load_dataset, parse_chunker
-from chunkcore.streaming import parts
+from chunkcore.scale import sources as parts
 
 MB = 1_000_000
 SIZES = (1, 10, 100, 1000)

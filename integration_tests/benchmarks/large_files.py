@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from chunkcore.errors import DataError
-from chunkcore.evaluation.loading import load_documents
-from chunkcore.evaluation.textfiles import csv_rows, json_lines
+from chunkcore.evaluation.benchmarks import load_documents
+from chunkcore.files import csv_rows, json_lines
 
 TEXT = "words and more words, " * 4545  # some 100 KB
 MB = 1024**2

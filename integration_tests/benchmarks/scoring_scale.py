@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, measures_at, parse_measure
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer

@@ -24,7 +24,7 @@ import numpy as np
 
 from chunkcore import Measure, Report, compare
 from chunkcore.evaluation.results import Scores
-from chunkcore.evaluation.sample_size import questions_to_separate
+from chunkcore.evaluation.statistics.resampling import questions_to_separate
 
 MEASURE = Measure("Recall", 5)
 RESAMPLES = 1000

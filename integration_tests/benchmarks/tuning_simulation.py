@@ -20,11 +20,11 @@ import time
 
 import numpy as np
 
-from chunkcore.evaluation.bootstrap import mean_intervals
 from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.tuning import Branch, Space, Values
-from chunkcore.tuning.held_out import Outcomes, hold_out, rechosen
-from chunkcore.tuning.proposal import Proposal, Seen, propose
+from chunkcore.tuning.result import Outcomes, hold_out, rechosen
+from chunkcore.tuning.trial import Proposal, Seen, propose
 
 TRIALS, FOLDS, SIZES = 60, 5, 400
 SPACE = Space(branches=(Branch(strategy="sentence", parameters={"size": Values(values=tuple(range(1, SIZES + 1)))}),))

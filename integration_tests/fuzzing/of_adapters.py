@@ -15,7 +15,7 @@ from chunkadapters import haystack, langchain, llamaindex
 from chunkcore import Document, Span
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError, SizeError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from integration_tests.frameworks import FRAMEWORKS
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.of_chunkers import SLOW

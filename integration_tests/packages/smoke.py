@@ -167,9 +167,9 @@ def training() -> None:
     """Trains a small segmenter for an epoch, and writes its weights and reads them."""
     import numpy as np
 
-    from chunkcore.segmenters.labelled import Labelled
     from chunkcore.segmenters.tagger import load_tagger
-    from chunkcore.segmenters.training import Training, save_tagger, train_tagger
+    from chunkcore.training.data import Labelled
+    from chunkcore.training.training import Training, save_tagger, train_tagger
 
     vectors = np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10]
     texts = [Labelled(str(number), vectors, np.array([10])) for number in range(4)]
@@ -247,7 +247,7 @@ def tune() -> None:
 
 def answers() -> None:
     """Compares an answer's words with a right one's."""
-    from chunkcore.answering.overlap import bleu, meteor, rouge_l
+    from chunkcore.answers.measures import bleu, meteor, rouge_l
 
     for measure in (rouge_l, bleu, meteor):
         assert measure("the fox naps at noon today", ["the fox naps at noon today"]) > 0.9

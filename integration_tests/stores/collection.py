@@ -12,10 +12,10 @@ from chunkcore.chunkers import build_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Span
 from chunkcore.errors import ChunkcoreError
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.index import DenseIndex
 from chunkcore.models import CachedEmbedder, get_embedder
+from chunkcore.retrieval.search import DenseIndex
 
 # Nothing here goes online.
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")

@@ -5,15 +5,11 @@ pipeline.add_component("splitter", splitter)
 report = evaluate_retriever(pipeline, benchmark)
 """
 
-from chunkcore.errors import MissingExtraError
-
-try:
-    import haystack  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error
+from __future__ import annotations
 
 from chunkadapters._haystack.models import as_embedder, as_llm
 from chunkadapters._haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from chunkcore.errors import MissingExtraError
 from haystack_integrations.components.embedders.chunkadapters import (
     ChunkcoreDocumentEmbedder,
     ChunkcoreLateEmbedder,
@@ -53,3 +49,8 @@ __all__ = [
     "evaluate_retriever",
     "run_retriever",
 ]
+
+try:
+    import haystack  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error

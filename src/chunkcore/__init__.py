@@ -8,7 +8,7 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> 
 [('The fox naps.', 0, 13), ('The dog naps.', 14, 27), ('The fox wakes.', 28, 42)]
 """
 
-from chunkcore.answering import Answer, AnswerRun, answer_questions, score_answers
+from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.chunkers import (
     Agentic,
     Auto,
@@ -41,7 +41,7 @@ from chunkcore.chunkers import (
     register,
     strategies,
 )
-from chunkcore.chunkers.grids import Grid, parse_grid
+from chunkcore.chunkers.configuration import Grid, parse_grid
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.datasets import dataset_path, list_datasets, load_dataset
 from chunkcore.document import Chunk, Document, Mark, Span
@@ -55,25 +55,39 @@ from chunkcore.errors import (
     SizeError,
 )
 from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Problem, Query
-from chunkcore.evaluation.choices import Choice, Gap
-from chunkcore.evaluation.comparison import Comparison, Difference, compare
-from chunkcore.evaluation.costs import Cost
+from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Part, Problem, Query, parts_of
+from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
-from chunkcore.evaluation.loading import load_benchmark, load_segmented
 from chunkcore.evaluation.measures import Measure, parse_measure
-from chunkcore.evaluation.pareto import pareto_front
-from chunkcore.evaluation.parts import Part, parts_of
-from chunkcore.evaluation.pool_files import read_pool, write_pool
-from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
-from chunkcore.evaluation.run_files import read_run, write_run
+from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import evaluate
-from chunkcore.evaluation.segmentation import BoundaryScores, boundary_scores, boundary_similarity, pk, window_diff
-from chunkcore.evaluation.segments import SegmentOptions, SegmentReport, score_segments
-from chunkcore.evaluation.sweep import Sweep, run_sweep
-from chunkcore.generation import (
+from chunkcore.evaluation.segmentation import (
+    BoundaryScores,
+    SegmentOptions,
+    SegmentReport,
+    boundary_scores,
+    boundary_similarity,
+    pk,
+    score_segments,
+    window_diff,
+)
+from chunkcore.evaluation.statistics.choices import Choice, Gap, pareto_front
+from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
+from chunkcore.models import (
+    CachedEmbedder,
+    CacheWarning,
+    Embedder,
+    EmbeddingCache,
+    LateEmbedder,
+    TokenEmbedder,
+    get_embedder,
+)
+from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
+from chunkcore.questions import (
     CallBudget,
     FilterThresholds,
     Finding,
@@ -85,18 +99,6 @@ from chunkcore.generation import (
     generate_benchmark,
     validate_benchmark,
 )
-from chunkcore.index import DenseIndex, MultiVectorIndex, top_k
-from chunkcore.models import (
-    CachedEmbedder,
-    CacheWarning,
-    Embedder,
-    EmbeddingCache,
-    LateEmbedder,
-    TokenEmbedder,
-    get_embedder,
-)
-from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
-from chunkcore.protocols import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.retrieval import (
     BM25,
     HNSW,
@@ -113,10 +115,12 @@ from chunkcore.retrieval import (
     get_reranker,
     get_search,
 )
+from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.stored import store_documents
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning import TuneOptions, Tuning, tune
+from chunkcore.tuning.grid import Sweep, run_sweep
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [

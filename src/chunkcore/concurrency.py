@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-__all__ = ["check_wanted", "ordered"]
+__all__ = ["LateError", "Progress", "check_wanted", "ordered", "within"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -69,3 +70,42 @@ class _Effort:
                 _thread.effort = None
 
         return begun
+
+
+# Called with a step's name, what is done of it, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+
+class LateError(TimeoutError):
+    """Work was given up. The work's own `TimeoutError` is none."""
+
+
+def within(seconds: float | None, work: Callable[[], T]) -> T:
+    """What the work gives, or raises; with None it is waited for as long as it takes.
+
+    Work that is given up goes on in a thread of its own, which does not keep the process from ending.
+
+    Raises:
+        LateError: the time is over.
+
+    >>> within(5, lambda: 2 + 2)
+    4
+    """
+    if seconds is None:
+        return work()
+    told: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def tell() -> None:
+        try:
+            told.put((work(), None))
+        except BaseException as error:  # noqa: BLE001  # it is raised where it is waited for
+            told.put((None, error))
+
+    threading.Thread(target=tell, name="chunkcore-model", daemon=True).start()
+    try:
+        value, error = told.get(timeout=seconds)
+    except Empty:
+        raise LateError from None
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]

@@ -10,7 +10,7 @@ from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
-from chunkcore.scratch import ScratchFile
+from chunkcore.files import ScratchFile
 
 __all__ = ["store_documents"]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import chunkcore.models
 from chunkcore.cli import main
-from chunkcore.evaluation.trial import Trial
+from chunkcore.evaluation.experiment import Trial
 from chunkcore.models import Vectors
 from tests.fakes import FakeEmbedder
 

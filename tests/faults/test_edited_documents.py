@@ -10,21 +10,19 @@ import numpy as np
 import pytest
 
 import chunkcore.models
-from chunkadapters._retrieval import Piece, RetrieverHooks, System
+from chunkadapters.retrieval import Piece, RetrieverHooks, System
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.digests import ChangedDocumentsWarning
-from chunkcore.evaluation.gate import check_baseline
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
 from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.pool_files import read_pool, write_pool
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.run_files import read_run, write_run
+from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.evaluation.statistics.gate import check_baseline
 from chunkcore.report import Study
-from chunkcore.report.notes import warnings as notes_of
+from chunkcore.report.tables import warnings as notes_of
 from tests.fakes import FakeEmbedder
 
 TEXT = "Tea is hot. The sea is deep. Fees are low."

@@ -15,7 +15,7 @@ import pytest
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import ModelError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_chunkers
 from chunkcore.models import CachedEmbedder, EmbeddingCache, Vectors
 from tests.fakes import FakeEmbedder, RaisingEmbedder

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import chunkcore.models
-from chunkadapters._retrieval.keeping import KeptAnswers
+from chunkadapters.retrieval import KeptAnswers
 from chunkcore.cli import main
 from chunkcore.errors import DataError
-from chunkcore.generation import Journal
-from chunkcore.index.vector_file import VectorFile
+from chunkcore.files import write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.cache import text_key
 from chunkcore.models.llm import LLMCache, Reply
-from chunkcore.report.files import write_text
+from chunkcore.questions import Journal
+from chunkcore.retrieval.search import VectorFile
 from chunkcore.stored import store_documents
-from chunkcore.tuning.study_file import StudyFile
+from chunkcore.tuning.tuner import StudyFile
 from tests.fakes import FakeEmbedder
 from tests.faults.places import Disk, disk
 

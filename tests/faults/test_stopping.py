@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from chunkcore.appending import append_lines
+from chunkcore.files import append_lines
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, running
 from tests.fake_writers import SENTENCES, honest
@@ -322,7 +322,7 @@ def test_ctrl_c_while_lines_are_written_leaves_none_of_them(tmp_path, monkeypatc
     def stopped(number: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("chunkcore.appending.os.fsync", stopped)
+    monkeypatch.setattr("chunkcore.files.os.fsync", stopped)
     with path.open("r+b", buffering=0) as file:
         with pytest.raises(KeyboardInterrupt):
             append_lines(file, b"two\nthree\n")

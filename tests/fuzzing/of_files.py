@@ -17,20 +17,19 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from hypothesis import strategies as st
 
 from chunkcore import load_chunkers
-from chunkcore.chunkers.grids import parse_grid
-from chunkcore.datasets.archive import unzip
+from chunkcore.chunkers.configuration import parse_grid
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.gate import parse_requirement
-from chunkcore.evaluation.loading import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import parse_measure
-from chunkcore.evaluation.pool_files import read_pool
-from chunkcore.evaluation.run_files import read_run
-from chunkcore.models.llm.answers import BadAnswerError, found_json
-from chunkcore.retrieval.spec import parse_search
+from chunkcore.evaluation.run_files import read_pool, read_run
+from chunkcore.evaluation.statistics.gate import parse_requirement
+from chunkcore.files import unzip
+from chunkcore.models.llm.asking import BadAnswerError, found_json
+from chunkcore.retrieval.hybrid import parse_search
 from chunkcore.segmenters.loading import get_segmenter
-from chunkcore.tuning.space_file import load_space
+from chunkcore.tuning.space import load_space
 from tests import test_bad_files
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import texts

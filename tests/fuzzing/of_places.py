@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
-from chunkadapters._merging import Hit
+from chunkadapters.places import Hit
 from chunkcore import Document, Span
 from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.text_forms import fold
+from chunkcore.evaluation.text_search import fold
 from tests import test_merging, test_scoring, test_spans
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts

@@ -11,19 +11,18 @@ from typing import Any
 import pytest
 
 from chunkcore.chunkers import build_chunker, load_chunkers, parse_chunker
-from chunkcore.chunkers.grids import parse_grid
+from chunkcore.chunkers.configuration import parse_grid
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, NoAnswerError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.loading import load_benchmark
-from chunkcore.evaluation.loading.documents import load_documents
-from chunkcore.evaluation.pool_files import read_pool
-from chunkcore.evaluation.run_files import read_run
-from chunkcore.generation.journal import Journal
-from chunkcore.models.bert_folder import read_bert_folder
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.documents import load_documents
+from chunkcore.evaluation.run_files import read_pool, read_run
+from chunkcore.models.model_files import read_bert_folder
+from chunkcore.questions.journal import Journal
 from chunkcore.report import read_reports
-from chunkcore.tuning.space_file import load_space
-from chunkcore.tuning.study_file import StudyFile
+from chunkcore.tuning.space import load_space
+from chunkcore.tuning.tuner import StudyFile
 from tests.fakes import ScriptedLLM
 
 DEEP = 100_000

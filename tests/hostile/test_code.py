@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from chunkcore.boundaries.nesting import nests_deeper
+from chunkcore.boundaries.code import nests_deeper
 from chunkcore.chunkers import build_chunker
 from chunkcore.document import Document
 

@@ -14,15 +14,15 @@ import pytest
 
 from chunkcore.cli import main
 from chunkcore.cli.saving import save_runs
-from chunkcore.datasets.archive import unzip
-from chunkcore.datasets.public import PublicDataset, fetch_dataset
+from chunkcore.datasets.fetching import PublicDataset, fetch_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.loading import load_benchmark
-from chunkcore.evaluation.loading.documents import load_documents
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import evaluate
+from chunkcore.files import unzip
 
 
 def entry(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:
@@ -64,7 +64,7 @@ def test_an_archive_writes_files_into_its_folder_and_nothing_else(member: zipfil
 
 
 def test_an_archive_with_very_many_files_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunkcore.datasets.archive._FILES", 10)
+    monkeypatch.setattr("chunkcore.files._FILES", 10)
     (tmp_path / "a.zip").write_bytes(packed(*((entry(str(n)), b"") for n in range(11))))
     (tmp_path / "in").mkdir()
     with pytest.raises(DataError, match="has 11 files, over 10"):
@@ -151,7 +151,7 @@ def test_folders_in_folders_by_the_thousand(tmp_path: Path, deep: None) -> None:
 def test_numbers_of_documents_are_not_believed(tmp_path: Path) -> None:
     """Spans of a file of chunks, however large, take no memory before they are checked."""
     benchmark = Benchmark("b", [Document("d", "One fox.")], [Query("q", "?", (Evidence("d", Span(0, 3)),))])
-    from chunkcore.evaluation.pool_files import read_pool
+    from chunkcore.evaluation.run_files import read_pool
 
     for spans in (
         "[[0, 99999999999999999999]]",

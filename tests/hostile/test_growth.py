@@ -19,9 +19,9 @@ resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.boundaries.nesting import nests_deeper
+from chunkcore.boundaries.code import nests_deeper
 from chunkcore.chunkers.llm_semantic import _split_after
-from chunkcore.report.text import csv_cell, markdown_cell, page_text, terminal_text
+from chunkcore.escaping import csv_cell, markdown_cell, page_text, terminal_text
 
 units = " |\\n|\\t|- |#|> |`|[|](|<|</|<a |<!--|&|*|_|=|. |a. A|\\"|ก |。|\\r|\\x85|{|--".split("|")
 units += ["+++\\n", "---\\n", ";\\n", "\\ufeff", "=\\u200b", "|", "| ", "|-", "\\\\"]
@@ -51,10 +51,10 @@ import resource
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 import numpy as np
 from chunkcore.document import Chunk, Span
-from chunkcore.retrieval.pool import Pool
+from chunkcore.retrieval.base import Pool
 from chunkcore.retrieval.rerank import Reranked
-from chunkcore.retrieval.spec import parse_search
-from chunkcore.retrieval.words import words
+from chunkcore.retrieval.hybrid import parse_search
+from chunkcore.retrieval.lexical import words
 from chunkcore.segmenters import get_segmenter
 from tests.fakes import FakeEmbedder
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chunkcore.boundaries import patterns
-from chunkcore.boundaries.patterns import finder
+from chunkcore.boundaries import separators as patterns
+from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import build_chunker
 from chunkcore.errors import DataError
 from tests.fakes import FakeEmbedder, FakeLLM

@@ -17,9 +17,8 @@ import pytest
 import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.cli.progress import reporting
-from chunkcore.report.markdown import markdown_report
-from chunkcore.report.records import question_csv, score_csv
-from chunkcore.report.text import csv_cell
+from chunkcore.escaping import csv_cell
+from chunkcore.report.records import markdown_report, question_csv, score_csv
 from tests.fakes import FakeEmbedder
 from tests.report_data import study
 

@@ -10,10 +10,8 @@ from haystack import Document
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
 from haystack.dataclasses import ChatMessage
 
-from chunkadapters._haystack.components import is_component, run_async, warm_up
-from chunkadapters._haystack.sockets import Sockets, component_sockets
-from chunkadapters._models import BridgedEmbedder, BridgedLLM, identify, reply_of
-from chunkadapters._models.llm import titled
+from chunkadapters._haystack.retrieval import Sockets, component_sockets, is_component, run_async, warm_up
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, reply_of, titled
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.llm.base import Message, Reply
 

@@ -2,28 +2,211 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline
 
-from chunkadapters._haystack.components import is_component, run_async, warm_up
-from chunkadapters._haystack.pieces import piece_of
-from chunkadapters._haystack.sockets import (
-    Socket,
-    Sockets,
-    component_sockets,
-    find_documents,
-    find_queries,
-    pipeline_sockets,
-)
-from chunkadapters._models.identity import secrets_within
-from chunkadapters._retrieval import Piece, RetrieverHooks, System, settings_mark
+from chunkadapters.models import secrets_within
+from chunkadapters.places import DERIVED, Hit
+from chunkadapters.retrieval import Piece, RetrieverHooks, System, names, settings_mark, stated_spans
 from chunkcore.errors import DataError, OptionError
 
-__all__ = ["aevaluate_retriever", "arun_retriever", "evaluate_retriever", "run_retriever"]
+__all__ = [
+    "Socket",
+    "Sockets",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "component_sockets",
+    "evaluate_retriever",
+    "find_documents",
+    "find_queries",
+    "hit_of",
+    "is_component",
+    "piece_of",
+    "pipeline_sockets",
+    "run_async",
+    "run_retriever",
+    "warm_up",
+]
+
+# Where Haystack's converters and fetchers, and users, write down what a document is called.
+_NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
+
+
+def piece_of(document: Any) -> Piece:
+    """What a document says of itself. Raises `DataError` where it is none."""
+    if not isinstance(document, Document):
+        raise DataError(f"expected Haystack documents, got a {type(document).__name__} among the answers")
+    told, text = document.meta, document.content or ""
+    rooted = isinstance(told.get("root_source_id"), str)
+    prefix, several = ("root_idx_", "root_spans") if rooted else ("split_idx_", "spans")
+    return Piece(
+        text=text,
+        score=float(document.score) if document.score is not None else 0.0,
+        document_ids=names(
+            told.get("root_source_id"), told.get("source_id"), document.id, *(told.get(key) for key in _NAMING_KEYS)
+        ),
+        derived=told.get(DERIVED) is True,
+        spans=stated_spans(told.get(several), told.get(f"{prefix}start"), told.get(f"{prefix}end"), text),
+    )
+
+
+def hit_of(document: Document) -> Hit:
+    """A document with the one that its place is in: the root of a chain of splitters, or its source."""
+    piece, meta = piece_of(document), document.meta
+    source = meta.get("root_source_id") or meta.get("source_id")
+    return Hit(source if isinstance(source, str) else "", piece.spans, piece.text, piece.derived)
+
+
+def is_component(candidate: Any) -> bool:
+    """Whether it is an object of a class that Haystack's ``component`` decorated."""
+    return hasattr(candidate, "__haystack_input__") and hasattr(candidate, "__haystack_output__")
+
+
+def warm_up(component: Any) -> None:
+    """Warm it up, where it has to be."""
+    if hasattr(component, "warm_up"):
+        component.warm_up()
+
+
+async def run_async(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Its outputs: by its own asynchronous method, or from a thread where it has none."""
+    if getattr(component, "__haystack_supports_async__", False):
+        return cast("Mapping[str, Any]", await component.run_async(**values))
+    return cast("Mapping[str, Any]", await asyncio.to_thread(component.run, **values))
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """An input or an output; of a component on its own, `component` is empty."""
+
+    component: str
+    name: str
+    type: Any
+    mandatory: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.component}.{self.name}" if self.component else self.name
+
+    def holds(self, kind: Any) -> bool:
+        """Whether its type is `kind`, or a union with it."""
+        union = get_origin(self.type) in (Union, UnionType)
+        return kind in (get_args(self.type) if union else (self.type,))
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """The sockets of a component or a pipeline.
+
+    Attributes:
+        inputs: those that nothing inside is connected to.
+        outputs: those that nothing inside is connected to.
+        inner_inputs: every input, the connected ones too.
+        inner_outputs: every output, the connected ones too.
+    """
+
+    inputs: Sequence[Socket]
+    outputs: Sequence[Socket]
+    inner_inputs: Sequence[Socket]
+    inner_outputs: Sequence[Socket]
+
+
+def pipeline_sockets(pipeline: Pipeline) -> Sockets:
+    """The sockets of a whole pipeline."""
+    return Sockets(
+        inputs=_flat(pipeline.inputs()),
+        outputs=_flat(pipeline.outputs()),
+        inner_inputs=_flat(pipeline.inputs(include_components_with_connected_inputs=True)),
+        inner_outputs=_flat(pipeline.outputs(include_components_with_connected_outputs=True)),
+    )
+
+
+def _flat(described: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Socket]:
+    return [
+        Socket(component, name, told["type"], bool(told.get("is_mandatory", False)))
+        for component, sockets in described.items()
+        for name, told in sockets.items()
+    ]
+
+
+def component_sockets(component: Any) -> Sockets:
+    """The sockets of one component."""
+    # Public sockets exist only in a pipeline, and a component can be in one only.
+    inputs = [
+        Socket("", name, socket.type, socket.is_mandatory)
+        for name, socket in component.__haystack_input__._sockets_dict.items()
+    ]
+    outputs = [Socket("", name, socket.type) for name, socket in component.__haystack_output__._sockets_dict.items()]
+    return Sockets(inputs, outputs, inputs, outputs)
+
+
+def find_queries(sockets: Sockets, named: str | Sequence[str] | None) -> list[Socket]:
+    """The inputs that take the question: the named ones, else the only mandatory string.
+
+    Raises:
+        OptionError: no such input, none that could be meant, or several.
+    """
+    if named is not None:
+        wanted = [named] if isinstance(named, str) else named
+        if not isinstance(wanted, list | tuple) or not all(isinstance(each, str) for each in wanted) or not wanted:
+            raise OptionError(f"query_socket is an input's name or a list of names, got {named!r}")
+        return [_named(each, sockets.inner_inputs, "query_socket", str) for each in wanted]
+    texts = [socket for socket in sockets.inputs if socket.holds(str)]
+    mandatory = [socket for socket in texts if socket.mandatory]
+    if len(mandatory) == 1:
+        return mandatory
+    if mandatory:
+        raise OptionError(
+            f"several inputs take a string: {_listed(mandatory)}; say which take the question, "
+            f"as query_socket={[str(socket) for socket in mandatory]!r} or one of them, "
+            "and what the others take as inputs={...}"
+        )
+    raise OptionError(
+        "no mandatory input takes a string; "
+        + (f"name one of {_listed(texts)} as query_socket" if texts else "a retriever needs one for the question")
+    )
+
+
+def find_documents(sockets: Sockets, named: str | None) -> Socket:
+    """The output that gives the documents: the named one, else the only one of documents.
+
+    Outputs that something inside takes are looked at where no other gives documents: the retriever of a
+    pipeline that ends in a generator.
+
+    Raises:
+        OptionError: no such output, none that gives documents, or several.
+    """
+    if named is not None:
+        return _named(named, sockets.inner_outputs, "documents_socket", list[Document])
+    for candidates in (sockets.outputs, sockets.inner_outputs):
+        found = [socket for socket in candidates if socket.holds(list[Document])]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise OptionError(
+                f"several outputs give documents: {_listed(found)}; "
+                f'say which counts, as documents_socket="{found[0]}" for instance'
+            )
+    raise OptionError(
+        f"no output gives a list of documents: expected one, got {_listed(sockets.inner_outputs) or 'no output at all'}"
+    )
+
+
+def _named(name: str, candidates: Sequence[Socket], option: str, kind: Any) -> Socket:
+    for socket in candidates:
+        if str(socket) == name:
+            return socket
+    fitting = [socket for socket in candidates if socket.holds(kind)] or candidates
+    raise OptionError(f"{option}: there is no {name!r}; expected one of {_listed(fitting)}")
+
+
+def _listed(sockets: Iterable[Socket]) -> str:
+    return ", ".join(map(str, sockets))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("pyarrow", "arrow", "chunk Arrow record batches") from error
 
-from chunkadapters.arrow.chunker import ArrowChunker
-from chunkadapters.arrow.engines import ray_chunks, spark_chunks
-from chunkadapters.arrow.schema import chunk_schema, spark_schema
+from chunkadapters.arrow.chunker import ArrowChunker, ray_chunks, spark_chunks
+from chunkadapters.arrow.writing import chunk_schema, spark_schema
 
 __all__ = ["ArrowChunker", "chunk_schema", "ray_chunks", "spark_chunks", "spark_schema"]

@@ -2,26 +2,91 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from chunkadapters._configuration import DEFAULT_STRATEGY, build, is_bridged
-from chunkadapters._models.identity import secrets_within, without_secrets
-from chunkadapters.arrow.cutting import BlankError, Cut, cut_each
-from chunkadapters.arrow.reading import METADATA, Columns
-from chunkadapters.arrow.schema import chunk_schema
-from chunkadapters.arrow.vectors import Vectorizer
-from chunkadapters.arrow.writing import Row, batched, chunk_rows, error_row
+from chunkadapters.arrow.reading import METADATA, Columns, Reading
+from chunkadapters.arrow.writing import Row, Vectorizer, batched, chunk_rows, chunk_schema, error_row, spark_schema
+from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
+from chunkadapters.models import secrets_within, without_secrets
 from chunkcore.chunkers.base import Chunker
+from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.models import get_embedder
 from chunkcore.models.base import Embedder
 
-__all__ = ["ArrowChunker"]
+__all__ = ["ArrowChunker", "BlankError", "Cut", "cut_each", "ray_chunks", "spark_chunks"]
+
+# Small documents are cut together where that is cheaper: see `Chunker.chunk_each`.
+_TOGETHER = 64
+_CHARACTERS = 100_000
+
+
+class BlankError(DataError):
+    """There is nothing to cut: told like an error, so that every document has a row, and never raised."""
+
+
+class Cut(NamedTuple):
+    """A row's document and its chunks.
+
+    Attributes:
+        reading: what the row says.
+        chunks: none where there is a problem.
+        problem: why there are none.
+    """
+
+    reading: Reading
+    chunks: list[Chunk]
+    problem: Exception | None = None
+
+
+def cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[Cut]:
+    """Every row, in order, lazily; whatever is raised for a document is its problem, and no other's."""
+    for group in _groups(readings, _TOGETHER if chunker.tokens_only else 1):
+        cut = _cut(chunker, [each.document for each in group if each.document is not None])
+        for reading in group:
+            if reading.document is None:
+                yield Cut(reading, [], reading.problem)
+                continue
+            answer = next(cut)
+            if isinstance(answer, Exception):
+                yield Cut(reading, [], answer)
+            elif answer:
+                yield Cut(reading, answer)
+            else:
+                yield Cut(reading, [], BlankError("it has no chunks: its text is empty or white space alone"))
+
+
+def _groups(readings: Iterable[Reading], most: int) -> Iterator[list[Reading]]:
+    group: list[Reading] = []
+    characters = 0
+    for reading in readings:
+        group.append(reading)
+        characters += len(reading.document.text) if reading.document else 0
+        if len(group) == most or characters >= _CHARACTERS:
+            yield group
+            group, characters = [], 0
+    if group:
+        yield group
+
+
+def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:
+    if len(documents) > 1:
+        with suppress(Exception):  # whatever it is: it is found again, below
+            yield from list(chunker.chunk_each(documents))
+            return
+    for document in documents:
+        try:
+            yield chunker.chunk(document)
+        except Exception as error:  # noqa: BLE001 - one document's failure is its row, and no other's
+            yield error
+
 
 _MOST_CHARACTERS = 500_000_000  # at 4 bytes each still within one string of Arrow's
 _PROBLEM_LENGTH = 1000
@@ -222,3 +287,72 @@ class ArrowChunker:
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any) -> Any:
+    """The chunks of a Ray dataset of documents, as a Ray dataset: nothing runs before it is read.
+
+    Args:
+        dataset: a `ray.data.Dataset` with the chunker's columns.
+        chunker: what cuts.
+        actors: processes that cut at the same time; each loads the model once. Each takes one of Ray's cores, unless
+            ``num_cpus`` says less: there have to be cores beside them, which read the documents.
+        batch_size: documents that an actor is given at once.
+        options: others of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
+
+    Warns:
+        UserWarning: the actors take all cores that there are now: Ray would wait for more, without an end.
+    """
+    import ray
+    from ray.data import ActorPoolStrategy
+
+    cores = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else None
+    taken = actors * (options.get("num_cpus") or (0 if options.get("num_gpus") else 1))
+    if cores is not None and taken >= cores:
+        warnings.warn(
+            f"{actors} actors take {taken:g} of Ray's {cores:g} cores, and none is left to read the documents: ask for "
+            "fewer actors, or give num_cpus=0.5",
+            stacklevel=2,
+        )
+    return dataset.map_batches(
+        _Actor,
+        fn_constructor_args=(chunker,),
+        batch_format="pyarrow",
+        batch_size=batch_size,
+        compute=ActorPoolStrategy(size=actors),
+        **options,
+    )
+
+
+def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
+    """The chunks of a Spark data frame of documents, as a data frame: nothing runs before it is read.
+
+    Args:
+        frame: a `pyspark.sql.DataFrame` with the chunker's columns.
+        chunker: what cuts. Its schema is asked for here: see `ArrowChunker.schema` and its ``dimensions``. Vectors
+            are arrays of floats: Spark has no lists of a fixed size.
+    """
+
+    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(_without_fixed_sizes, chunker.batches(batches))
+
+    return frame.mapInArrow(cut, spark_schema(chunker.schema))
+
+
+def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its vectors as plain lists: Spark reads no others."""
+    fields = [
+        field.with_type(pa.list_(field.type.value_type)) if pa.types.is_fixed_size_list(field.type) else field
+        for field in batch.schema
+    ]
+    return batch.cast(pa.schema(fields))
+
+
+class _Actor:
+    """Ray builds one in each process of its pool."""
+
+    def __init__(self, chunker: ArrowChunker) -> None:
+        self._chunker = chunker
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return self._chunker(batch)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chunkadapters.exact.aligned import Aligned
+from chunkadapters.exact.base import Aligned
 from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import OptionError
 

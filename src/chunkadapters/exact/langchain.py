@@ -15,9 +15,7 @@ from langchain_text_splitters import (
     TokenTextSplitter,
 )
 
-from chunkadapters.exact.aligned import Aligned
-from chunkadapters.exact.functions import counter_of
-from chunkadapters.exact.joined import Joined, joined
+from chunkadapters.exact.base import Aligned, Joined, counter_of, joined
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, register

@@ -15,11 +15,9 @@ from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplit
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
-from chunkadapters.exact.aligned import Aligned
-from chunkadapters.exact.functions import FunctionCounter, Named
-from chunkadapters.exact.joined import Joined, joined
+from chunkadapters.exact.base import Aligned, FunctionCounter, Joined, Named, joined
 from chunkadapters.llamaindex import ChunkcoreNodeParser
-from chunkcore.boundaries.patterns import finder
+from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers.base import Chunker, Draft, register
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError

@@ -13,21 +13,28 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
 
-from chunkadapters._limits import TruncationWarning
-from chunkadapters.langchain.embeddings import ChunkcoreEmbeddings
-from chunkadapters.langchain.indexing import content_key
-from chunkadapters.langchain.langsmith import langsmith_evaluator
-from chunkadapters.langchain.late import add_embedded, embed_late, segment_documents
-from chunkadapters.langchain.merging import MergeOverlaps, merge_overlaps
-from chunkadapters.langchain.models import as_embedder, as_llm
-from chunkadapters.langchain.named import (
+from chunkadapters.configuration import TruncationWarning
+from chunkadapters.langchain.models import ChunkcoreEmbeddings, as_embedder, as_llm
+from chunkadapters.langchain.retrieval import (
+    MergeOverlaps,
+    add_embedded,
+    aevaluate_retriever,
+    arun_retriever,
+    embed_late,
+    evaluate_retriever,
+    langsmith_evaluator,
+    merge_overlaps,
+    run_retriever,
+    segment_documents,
+)
+from chunkadapters.langchain.splitter import (
+    ChunkcoreTextSplitter,
     ClusterSemanticTextSplitter,
     LumberTextSplitter,
     RecursiveTextSplitter,
     SemanticTextSplitter,
+    content_key,
 )
-from chunkadapters.langchain.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
-from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
 
 __all__ = [
     "ChunkcoreEmbeddings",

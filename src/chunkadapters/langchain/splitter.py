@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import Any, Literal
+from hashlib import blake2b
+from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import TextSplitter
 
-from chunkadapters._configuration import build, workers_for
-from chunkadapters._ids import digest, unused_id
-from chunkadapters._limits import watched
-from chunkadapters._origin import Origin, decode_spans, encode_spans
-from chunkadapters._told import DERIVED, SPANS, inherited, told
+from chunkadapters.configuration import build, one_strategy, watched, workers_for
 from chunkadapters.langchain.models import as_model
+from chunkadapters.places import (
+    DERIVED,
+    SEGMENTS,
+    SPANS,
+    Origin,
+    decode_spans,
+    digest,
+    encode_spans,
+    inherited,
+    told,
+    unused_id,
+)
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
@@ -24,7 +34,16 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 from chunkcore.tokens import HuggingFaceCounter
 
-__all__ = ["ChunkcoreTextSplitter", "place_of", "source_of"]
+__all__ = [
+    "ChunkcoreTextSplitter",
+    "ClusterSemanticTextSplitter",
+    "LumberTextSplitter",
+    "RecursiveTextSplitter",
+    "SemanticTextSplitter",
+    "content_key",
+    "place_of",
+    "source_of",
+]
 
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
@@ -254,3 +273,76 @@ class _TokenizerCounter(HuggingFaceCounter):
     @property
     def tokenizer(self) -> Any:
         return self._tokenizer
+
+
+class _Named(ChunkcoreTextSplitter):
+    """One strategy, which needs no naming."""
+
+    _own: ClassVar[str]
+
+    def __init__(self, *, strategy: str | None = None, **more: Any) -> None:
+        super().__init__(strategy=one_strategy(self, self._own, strategy, more), **more)
+
+
+class RecursiveTextSplitter(_Named):
+    """The strategy ``recursive``: separators from large to small; `ChunkcoreTextSplitter` tells the rest.
+
+    >>> splitter = RecursiveTextSplitter(chunk_size=9, chunk_overlap=0, counter="characters")
+    >>> splitter.split_text("one two. one two.")
+    ['one two.', 'one two.']
+    """
+
+    _own = "recursive"
+
+
+class SemanticTextSplitter(_Named):
+    """The strategy ``breakpoint``, known as SemanticChunker: cuts where neighbouring sentences differ most.
+
+    >>> SemanticTextSplitter(max_size=200, embedder="all-MiniLM-L6-v2").chunker.name
+    'breakpoint'
+    """
+
+    _own = "breakpoint"
+
+
+class ClusterSemanticTextSplitter(_Named):
+    """The strategy ``cluster_semantic`` of the Chroma report: chunks of the most similarity inside, up to `max_size`.
+
+    >>> ClusterSemanticTextSplitter(max_size=200, embedder="all-MiniLM-L6-v2").chunker.max_size
+    200
+    """
+
+    _own = "cluster_semantic"
+
+
+class LumberTextSplitter(_Named):
+    """The strategy ``lumber``, known as LumberChunker: a language model says where the content changes.
+
+    >>> LumberTextSplitter(llm="openai:qwen3:8b@http://localhost:11434/v1").chunker.name
+    'lumber'
+    """
+
+    _own = "lumber"
+
+
+_PLACES = ("start_index", "end_index", SPANS, SEGMENTS)
+
+
+def content_key(document: Document) -> str:
+    """A key of a chunk's source, text and metadata, but not of where it stands.
+
+    For ``index(..., cleanup="incremental", source_id_key="source_id", key_encoder=content_key)``: after an edit only
+    the chunks with another text are embedded and written, and the old ones deleted. Chunks that have only moved are
+    left alone, and say in the store where they stood before; `evaluate_retriever` then finds them by their text. Of
+    passages that a source repeats word for word, the first is indexed.
+
+    Any of LangChain's own encoders (``key_encoder="sha256"``) also sees where a chunk stands: what has moved is
+    written again, and says where it stands now. `ChunkcoreEmbeddings` over a cache then embeds only what is new.
+
+    >>> moved = [Document(page_content="tea", metadata={"source_id": "a", "start_index": i}) for i in (0, 9)]
+    >>> content_key(moved[0]) == content_key(moved[1])
+    True
+    """
+    kept = {str(key): value for key, value in document.metadata.items() if key not in _PLACES}
+    data = json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr)
+    return blake2b(data.encode("ascii"), digest_size=16).hexdigest()

@@ -12,20 +12,31 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
 
-from chunkadapters._limits import TruncationWarning
-from chunkadapters.llamaindex.embedding import ChunkcoreEmbedding
-from chunkadapters.llamaindex.evaluation import SpanF1, SpanIoU, SpanPrecision, SpanRecall, SpanRetrieverEvaluator
-from chunkadapters.llamaindex.late import embed_late, segment_nodes
-from chunkadapters.llamaindex.merging import MergeOverlaps, merge_overlaps
-from chunkadapters.llamaindex.models import as_embedder, as_llm
-from chunkadapters.llamaindex.named import (
+from chunkadapters.configuration import TruncationWarning
+from chunkadapters.llamaindex.models import ChunkcoreEmbedding, as_embedder, as_llm
+from chunkadapters.llamaindex.node_parser import (
+    ChunkcoreNodeParser,
     ClusterSemanticNodeParser,
     LumberNodeParser,
     RecursiveNodeParser,
     SemanticNodeParser,
+    chunk_id_func,
 )
-from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, chunk_id_func
-from chunkadapters.llamaindex.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
+from chunkadapters.llamaindex.retrieval import (
+    MergeOverlaps,
+    SpanF1,
+    SpanIoU,
+    SpanPrecision,
+    SpanRecall,
+    SpanRetrieverEvaluator,
+    aevaluate_retriever,
+    arun_retriever,
+    embed_late,
+    evaluate_retriever,
+    merge_overlaps,
+    run_retriever,
+    segment_nodes,
+)
 from chunkadapters.llamaindex.updating import IndexUpdate, update_index
 
 __all__ = [

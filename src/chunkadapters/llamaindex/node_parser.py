@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import (
@@ -29,20 +30,94 @@ from llama_index.core.schema import (
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
 
-from chunkadapters._configuration import DEFAULT_STRATEGY, build, workers_for
-from chunkadapters._ids import unused_id
-from chunkadapters._limits import watched
-from chunkadapters._origin import Origin, decode_spans, encode_spans
-from chunkadapters._told import BOOKKEEPING, CONTEXT, DERIVED, SPANS, inherited, told
+from chunkadapters.configuration import DEFAULT_STRATEGY, build, one_strategy, watched, workers_for
 from chunkadapters.llamaindex.models import as_model
-from chunkadapters.llamaindex.room import chunk_beside_metadata, size_option
+from chunkadapters.places import (
+    BOOKKEEPING,
+    CONTEXT,
+    DERIVED,
+    SPANS,
+    Origin,
+    decode_spans,
+    encode_spans,
+    inherited,
+    told,
+    unused_id,
+)
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.document import Chunk, Span
+from chunkcore.document import Chunk, Document, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, get_embedder
 
-__all__ = ["ChunkcoreNodeParser", "chunk_id_func"]
+__all__ = [
+    "ChunkcoreNodeParser",
+    "ClusterSemanticNodeParser",
+    "LumberNodeParser",
+    "RecursiveNodeParser",
+    "SemanticNodeParser",
+    "chunk_beside_metadata",
+    "chunk_id_func",
+    "size_option",
+]
+
+# Options that may not be over the size, which shrink with it where they would be.
+_WITHIN_THE_SIZE = ("overlap", "minimum", "min_size", "piece_size", "passage_size", "passage_minimum", "max_segment")
+
+
+def size_option(chunker: Chunker) -> str:
+    """The name of the option that says how large chunks are.
+
+    Raises:
+        OptionError: the strategy has none.
+    """
+    found = next((name for name in ("size", "max_size") if name in chunker.option_names()), "")
+    if not found or getattr(chunker, found) is None:
+        raise OptionError(f"metadata_aware needs a strategy with a size, and {chunker.name} has none: leave it out")
+    return found
+
+
+def chunk_beside_metadata(
+    chunker: Chunker, documents: Iterable[Document], nodes: Sequence[BaseNode]
+) -> Iterator[list[Chunk]]:
+    """Each node's chunks, so much smaller than the size as the metadata count that a model reads with them.
+
+    As LlamaIndex' own splitters do: the longer of what the embedding model and the language model read counts.
+
+    Raises:
+        OptionError: the metadata of a node leave no room.
+    """
+    smaller: dict[int, Chunker] = {}
+    for document, node in zip(documents, nodes, strict=True):
+        taken = _metadata_size(chunker, node)
+        if taken not in smaller:
+            smaller[taken] = _smaller(chunker, taken)
+        yield smaller[taken].chunk(document)
+
+
+def _metadata_size(chunker: Chunker, node: BaseNode) -> int:
+    embedded, told = (node.get_metadata_str(mode=mode) for mode in (MetadataMode.EMBED, MetadataMode.LLM))
+    longer = embedded if len(embedded) > len(told) else told
+    return chunker.token_counter.count(longer) + int(getattr(chunker, "beside_metadata", 0))
+
+
+def _smaller(chunker: Chunker, taken: int) -> Chunker:
+    name = size_option(chunker)
+    size = getattr(chunker, name) - taken
+    if size < 1:
+        raise OptionError(
+            f"the metadata count {taken}, which leaves nothing of {name}={size + taken}: choose a larger {name}, or "
+            "keep some metadata from the models by excluded_embed_metadata_keys and excluded_llm_metadata_keys"
+        )
+    options: dict[str, Any] = {name: size}
+    for other in _WITHIN_THE_SIZE:
+        value = getattr(chunker, other, None)
+        if isinstance(value, int) and not isinstance(value, bool):
+            options[other] = min(value, size)
+    overlap = options.get("overlap", 0)
+    if overlap == size and chunker.overlap < size + taken:  # type: ignore[attr-defined]
+        options["overlap"] = size - 1  # some strategies want it under the size, and it was
+    return replace(chunker, **options) if taken else chunker
 
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
@@ -334,3 +409,58 @@ def _is_bookkeeping(key: str) -> bool:
 def _not_context(key: str) -> bool:
     # What is embedded is then what `Chunk.embedded_text` has, and the document's own metadata.
     return key.removeprefix("chunk_") != CONTEXT
+
+
+class _Named(ChunkcoreNodeParser):
+    """One strategy, which needs no naming; a configuration names it all the same."""
+
+    _own: ClassVar[str]
+
+    def __init__(self, *, strategy: str | None = None, **more: Any) -> None:
+        super().__init__(strategy=one_strategy(self, self._own, strategy, more), **more)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return cls.__name__
+
+
+class RecursiveNodeParser(_Named):
+    """The strategy ``recursive``: separators from large to small; `ChunkcoreNodeParser` tells the rest.
+
+    >>> from llama_index.core import Document
+    >>> parser = RecursiveNodeParser(chunk_size=9, chunk_overlap=0, counter="characters")
+    >>> [node.start_char_idx for node in parser.get_nodes_from_documents([Document(text="one two. one two.")])]
+    [0, 9]
+    """
+
+    _own = "recursive"
+
+
+class SemanticNodeParser(_Named):
+    """The strategy ``breakpoint``, known as SemanticSplitterNodeParser: cuts where neighbouring sentences differ most.
+
+    >>> SemanticNodeParser(max_size=200, embedder="all-MiniLM-L6-v2").strategy
+    'breakpoint'
+    """
+
+    _own = "breakpoint"
+
+
+class ClusterSemanticNodeParser(_Named):
+    """The strategy ``cluster_semantic`` of the Chroma report: chunks of the most similarity inside, up to `max_size`.
+
+    >>> ClusterSemanticNodeParser(max_size=200, embedder="all-MiniLM-L6-v2").chunker.max_size
+    200
+    """
+
+    _own = "cluster_semantic"
+
+
+class LumberNodeParser(_Named):
+    """The strategy ``lumber``, known as LumberChunker: a language model says where the content changes.
+
+    >>> LumberNodeParser(llm="openai:qwen3:8b@http://localhost:11434/v1").strategy
+    'lumber'
+    """
+
+    _own = "lumber"

@@ -3,25 +3,184 @@
 from __future__ import annotations
 
 import re
+import time
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chunkcore.errors import MissingExtraError
+from chunkcore.tokens import Offsets
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Tree
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from chunkcore.boundaries.blocks import Block, between, lines
-from chunkcore.boundaries.parsing import Parsed, load_grammar
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["LANGUAGES", "code_blocks", "language_of"]
+__all__ = ["LANGUAGES", "Parsed", "code_blocks", "language_of", "load_grammar", "nests_deeper"]
+
+_QUOTED = rb'"(?:\\.|[^"\\\n])*"?'
+_QUOTED_ONCE = rb"'(?:\\.|[^'\\\n])*'?"
+_CHARACTER = rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # elsewhere the mark is of a lifetime, or parts digits
+_COMMENTS = rb"/\*.*?\*/|//[^\n]*"
+_C = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER]), re.DOTALL)
+_GO = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER, rb"`[^`]*`"]), re.DOTALL)
+_SCRIPT = re.compile(rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^`\\])*`"]), re.DOTALL)
+_PYTHON = re.compile(rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL)
+_TEXTS = {"python": _PYTHON, "go": _GO, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
+_PAIRS = (b"()", b"[]", b"{}")
+_RAW = 3  # times as many, strings and all, are too many: what hides brackets from us need not hide them from a parser
+
+
+def nests_deeper(data: bytes, language: str, most: int) -> bool:
+    """Whether, somewhere, more brackets of one kind than `most` are open. O(n).
+
+    What is a comment or a string is told as from a distance: a language's rarer strings are read as code.
+
+    >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ( */", "c", 1)
+    (True, False, False)
+    """
+    if all(data.count(pair[:1]) <= most for pair in _PAIRS):
+        return False
+    if any(_depth(np.frombuffer(data, dtype=np.uint8), *pair) > _RAW * most for pair in _PAIRS):
+        return True
+    codes = np.frombuffer(_code(data, _TEXTS.get(language, _C)), dtype=np.uint8)
+    return any(_depth(codes, *pair) > most for pair in _PAIRS)
+
+
+def _code(data: bytes, texts: re.Pattern[bytes]) -> bytes:
+    """What is left without comments and strings."""
+    if texts is _PYTHON:
+        return texts.sub(b"", data)
+    # A comment without an end is none, to a parser; and would be sought from each of its beginnings.
+    last = data.rfind(b"*/") + 2 if b"*/" in data else 0
+    return texts.sub(b"", data[:last]) + texts.sub(b"", data[last:].replace(b"/*", b""))
+
+
+def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
+    """How many are open at once, at most; one that closes nothing is passed over."""
+    steps = (codes == opening).astype(np.int32) - (codes == closing)
+    reached = np.cumsum(steps, dtype=np.int32)
+    return int((reached - np.minimum(np.minimum.accumulate(reached), 0)).max(initial=0))
+
+
+# The parser reports every 100 steps, and reads a text bit by bit. Code takes it under a hundredth of a report a byte,
+# code of another language about as much, and one reading. But where it finds little that its grammar knows, its
+# search grows with the square of the text, and so does what it reads in search of the ends of comments without one.
+# And to give up an expression that goes on and on ("f<f<f<") takes it time and memory that grow with the square of its
+# length, in one step: five gigabytes for 12 kB. Brackets that nest without end are as bad: to free what it tried, it
+# calls itself once a level, until the stack ends, and the process with it (at 10,000 levels where a thread has half a
+# megabyte, as on macOS). So such texts are not given to it. There is a limit to its time, too: some forty times what
+# code takes, and four times what the slowest grammar takes for code of another language.
+_LEAST = 1000
+_REPORTS_A_BYTE = 0.05
+_READ = 8192  # bytes at once
+_READINGS = 50
+_SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # of the processor
+_OPERATORS = 500  # of one statement, of those that go on to the right
+_LEVELS = 1000  # of brackets of one kind; of 53,000 files that we looked at one has over 300, and none so many
+_BY_LINES = ("go", "python")  # whose statements end with their lines: their grammars give up expressions sooner
+_STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
+
+
+class Parsed:
+    """A text, as a parser knows it.
+
+    Args:
+        text: the source.
+        language: that it is of.
+        grammar: of the language.
+
+    Attributes:
+        data: the text in UTF-8; an unpaired surrogate, which UTF-8 cannot say, is a question mark.
+        tree: the parser's tree, with places in `data`; None where the parser was stopped, having done so many times
+            the work that code takes that this is no code of its language, or was not asked for that reason.
+    """
+
+    def __init__(self, text: str, language: str, grammar: Language) -> None:
+        self.data = text.encode("utf-8", "replace")
+        self.tree = _parse(self.data, grammar) if _is_bounded(self.data, language) else None
+        # As signed numbers the bytes that continue a character are the lowest.
+        self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
+
+    def code_points(self, places: Offsets) -> Offsets:
+        """Places in `data` as places in the text: of each, how many characters begin before it."""
+        found: Offsets = places - self._continue.searchsorted(places)
+        return found
+
+
+def _is_bounded(data: bytes, language: str) -> bool:
+    """Whether neither an expression nor brackets in brackets go on and on."""
+    return (language in _BY_LINES or not _goes_on(data)) and not nests_deeper(data, language, _LEVELS)
+
+
+def _goes_on(data: bytes) -> bool:
+    """Whether an expression has more operators than any that a person or a program writes."""
+    statements = (each for each in _STATEMENT_END.split(data) if len(each) > _OPERATORS)
+    return any(len(_OPERATOR.findall(each)) > _OPERATORS for each in statements)
+
+
+def _parse(data: bytes, grammar: Language) -> Tree | None:
+    from tree_sitter import Parser
+
+    work = _Work(data)
+    try:
+        tree = Parser(grammar).parse(work.read, encoding="utf8", progress_callback=work.is_too_much)
+    except ValueError:  # which is how it says that it was stopped
+        return None
+    return None if work.reads <= 0 else tree
+
+
+class _Work:
+    """What a parser is allowed to do: it reads from here, and reports to here."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.reports = 0
+        self.reads = _LEAST + _READINGS * len(data) // _READ
+        self.begun = time.thread_time()
+
+    def read(self, offset: int, _: object) -> bytes:
+        self.reads -= 1
+        return self.data[offset : offset + _READ] if self.reads > 0 else b""
+
+    def is_too_much(self, offset: int, _: object) -> bool:
+        """Whether it is more than code takes up to this byte."""
+        self.reports += 1
+        spent = time.thread_time() - self.begun
+        allowed = self.reports < _LEAST + _REPORTS_A_BYTE * offset and spent < _SECONDS + _SECONDS_A_BYTE * offset
+        return not allowed or self.reads <= 0
+
+
+@lru_cache(maxsize=32)
+def load_grammar(package: str, function: str = "language") -> Language:
+    """The grammar of a package, loaded once.
+
+    Raises:
+        MissingExtraError: the package, or tree-sitter, is not installed.
+    """
+    try:
+        from tree_sitter import Language
+
+        module = import_module(package)
+    except ImportError as error:
+        name = package.replace("_", "-")
+        raise MissingExtraError.of(f"{name} (with tree-sitter)", "structure", "read its language") from error
+    return Language(getattr(module, function)())
+
 
 _FUNCTIONS = {"function_declaration": "function", "generator_function_declaration": "function"}
-_SCRIPT = {**_FUNCTIONS, "class_declaration": "class", "class": "class", "method_definition": "method"}
+_SCRIPT_CODE = {**_FUNCTIONS, "class_declaration": "class", "class": "class", "method_definition": "method"}
 _TYPED = {
-    **_SCRIPT,
+    **_SCRIPT_CODE,
     "abstract_class_declaration": "class",
     "interface_declaration": "interface",
     "enum_declaration": "enum",
@@ -29,7 +188,7 @@ _TYPED = {
     "internal_module": "namespace",
     "module": "module",
 }
-_C = {
+_C_CODE = {
     "function_definition": "function",
     "struct_specifier": "struct",
     "union_specifier": "union",
@@ -46,10 +205,10 @@ class _Grammar(NamedTuple):
 
 
 _GRAMMARS = {
-    "c": _Grammar("tree_sitter_c", _C),
+    "c": _Grammar("tree_sitter_c", _C_CODE),
     "cpp": _Grammar(
         "tree_sitter_cpp",
-        {**_C, "class_specifier": "class", "namespace_definition": "namespace", "concept_definition": "concept"},
+        {**_C_CODE, "class_specifier": "class", "namespace_definition": "namespace", "concept_definition": "concept"},
     ),
     "go": _Grammar(
         "tree_sitter_go", {"function_declaration": "func", "method_declaration": "func", "type_spec": "type"}
@@ -66,7 +225,7 @@ _GRAMMARS = {
             "constructor_declaration": "constructor",
         },
     ),
-    "javascript": _Grammar("tree_sitter_javascript", _SCRIPT),
+    "javascript": _Grammar("tree_sitter_javascript", _SCRIPT_CODE),
     "python": _Grammar("tree_sitter_python", {"class_definition": "class", "function_definition": "def"}),
     "rust": _Grammar(
         "tree_sitter_rust",
@@ -99,10 +258,16 @@ _BY_ENDING = {
 LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
 
 # What belongs to the definition after it, where no blank line parts them.
-_COMMENTS = frozenset(("comment", "line_comment", "block_comment"))
-_ATTACHED = _COMMENTS | {"attribute_item", "decorator", "annotation"}
+_COMMENTS_CODE = frozenset(("comment", "line_comment", "block_comment"))
+_ATTACHED = _COMMENTS_CODE | {"attribute_item", "decorator", "annotation"}
 # What is cut at its lines alone: strings and comments.
-_TEXTS = _COMMENTS | {"string", "string_literal", "raw_string_literal", "template_string", "template_literal_type"}
+_TEXTS_CODE = _COMMENTS_CODE | {
+    "string",
+    "string_literal",
+    "raw_string_literal",
+    "template_string",
+    "template_literal_type",
+}
 # What can stand around a definition.
 _WRAPPERS = frozenset(
     [
@@ -198,7 +363,7 @@ class _Reader:
         So does what is before a text of several lines that begins inside a line. `around` is the path around the
         node, and `own` the one of the range.
         """
-        if node.type in _TEXTS:
+        if node.type in _TEXTS_CODE:
             return self.lines(start, end, own)
         places = list(self.places(node, around + self.label(node)))
         groups = _grouped([place for place in places if place.begins_line])
@@ -261,7 +426,7 @@ class _Reader:
             child, path, depth = waiting.pop()
             begins = child.start_point.row > row
             goes_on = not begins and child.end_point.row > child.start_point.row
-            is_open = (goes_on and child.type not in _TEXTS) or child.type in _BODIES
+            is_open = (goes_on and child.type not in _TEXTS_CODE) or child.type in _BODIES
             if is_open and child.children and depth < _SPLICES:
                 inner = path + self.label(child)
                 waiting.extend([(each, inner, depth + 1) for each in reversed(child.children)])
@@ -338,7 +503,7 @@ def _first_word(text: str, start: int) -> int:
 
 def _is_long_text(node: Node) -> bool:
     """Whether a node is a string or a comment of several lines."""
-    return node.type in _TEXTS and _last_row(node) > node.start_point.row
+    return node.type in _TEXTS_CODE and _last_row(node) > node.start_point.row
 
 
 def _last_row(node: Node) -> int:

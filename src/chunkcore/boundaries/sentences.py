@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.boundaries.patterns import finder
+from chunkcore.boundaries.separators import finder
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.spans import Ranges
 
@@ -87,7 +87,7 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
         OptionError: no such splitter or no such pipeline, or no regular expression.
         MissingExtraError: spaCy is not installed.
         DataError: a callable's ranges are out of bounds or of order, or overlap; or a regular expression takes too
-            long (`chunkcore.boundaries.patterns`).
+            long (`chunkcore.boundaries.separators`).
 
     >>> text = 'Dr. Wu paid $3.50. "Why?" he asked.  これは文。次の文。'
     >>> [text[start:end] for start, end in sentence_ranges(text).tolist()]

@@ -1,6 +1,5 @@
 """The strategies, one file each; importing this registers them all."""
 
-from chunkcore.chunkers.agentic import Agentic
 from chunkcore.chunkers.auto import Auto
 from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
@@ -14,7 +13,7 @@ from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.hierarchical import Hierarchical
 from chunkcore.chunkers.html import Html
 from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
-from chunkcore.chunkers.llm_semantic import LLMSemantic
+from chunkcore.chunkers.llm_semantic import Agentic, LLMSemantic
 from chunkcore.chunkers.lumber import Lumber
 from chunkcore.chunkers.markdown import Markdown
 from chunkcore.chunkers.propositions import Propositions

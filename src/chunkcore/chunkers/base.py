@@ -18,10 +18,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from chunkcore.chunkers.options import check_option
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
+from chunkcore.registry import check_option
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
@@ -325,7 +325,7 @@ def find_strategy(name: str) -> type[Chunker] | None:
     """
     if name in _registry:
         return _registry[name]
-    from chunkcore.chunkers.plugins import GROUP, load_plugin
+    from chunkcore.registry import GROUP, load_plugin
 
     offered = load_plugin(name)
     if offered is not None and _registry.get(name) is not offered:
@@ -344,7 +344,7 @@ def build_chunker(name: str | None, options: Mapping[str, Any]) -> Chunker:
     """
     cls = find_strategy(name) if isinstance(name, str) else None
     if cls is None:
-        from chunkcore.chunkers.plugins import plugin_names
+        from chunkcore.registry import plugin_names
 
         known = sorted({*_registry, *plugin_names()})
         raise OptionError(f"unknown strategy {name!r}: expected one of {', '.join(known)}")

@@ -13,9 +13,9 @@ import numpy as np
 from chunkcore.boundaries.blocks import Block, lines
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import DraftingChunker
-from chunkcore.chunkers.options import check_sizes
 from chunkcore.document import Span
 from chunkcore.packing import fit, join_small
+from chunkcore.registry import check_sizes
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["BlockChunker", "Packed", "pack_blocks"]

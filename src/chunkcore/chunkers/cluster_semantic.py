@@ -16,8 +16,7 @@ from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import neighbour_distances
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models.base import Embedder, Vectors
-from chunkcore.models.checks import embed
+from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.packing import join_ranges
 from chunkcore.spans import Ranges

@@ -16,7 +16,7 @@ from chunkcore.concurrency import ordered
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import LLM, BadAnswerError, Question
-from chunkcore.models.llm.answers import found_json, member, text_of
+from chunkcore.models.llm.asking import found_json, member, text_of
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Contextual"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.answers import ascending, found_json, member
+from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["LLMSemantic", "tagged"]
+__all__ = ["Agentic", "LLMSemantic", "tagged"]
 
 _SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 # The report's own form of an answer, which some models keep to whatever they are told.
@@ -140,3 +141,136 @@ def _split_after(text: str) -> object:
             raise
         numbers = [number.strip() for number in plain[-1].split(",")]
         return [int(number) if len(number) < _DIGITS else number for number in numbers]
+
+
+_LONGEST = 500  # characters that are kept of a title or a reason
+
+_INSTRUCTIONS_AGENTIC = """You analyse a text and find its natural sections, which should stay together. Consider:
+- that a section is about one topic,
+- that it can be understood on its own,
+- that what refers to something else stands with what it refers to.
+
+The text is given in numbered pieces. Answer with a JSON object and nothing else, such as {"sections": [{"first": 1, \
+"title": "The harbour", "reason": "One description of one place."}, {"first": 4, "title": "The ships", "reason": \
+"Turns from the place to what sails there."}]}. "first" is the number of the section's first piece; each section goes \
+on until the next one begins, so that the first section begins with piece 1 and the numbers ascend."""
+
+
+@register("agentic")
+@dataclass(frozen=True, kw_only=True)
+class Agentic(WindowChunker):
+    r"""A language model is shown the text in numbered pieces, and names its sections, each with a reason.
+
+    Agentic chunking as the chunking survey, section "Agentic Chunking", proposes it: topic coherence, self-contained
+    information and reference dependencies are what the model is told to consider. The paper has the model answer
+    with offsets, which models cannot count; here it answers with the number of each section's first piece,
+    so that the sections cover the text whatever it says. The chunks' metadata have `section_title` and
+    `section_reason`, the model's words, at most 500 characters of each.
+
+    Of a text longer than the window, the last section is asked about again at the beginning of the next window.
+
+    Where no answer can be used, the window is cut by size alone, and the chunks' metadata have `fallback`.
+
+    Attributes:
+        piece_size: of a piece, in the counter's unit; at most `max_size`.
+        window: see `WindowChunker`.
+        max_size: see `WindowChunker`; the model is told how many pieces that is.
+        min_size: see `WindowChunker`.
+        llm: see `LLMChunker`.
+        retries: see `LLMChunker`.
+        strict: see `LLMChunker`.
+
+    Cost: one call a window, one after another within a document: about n / (window - a section's size) calls for n
+    tokens, n / `piece_size` at most. Each call reads the window and about 5 tokens a piece beside, and answers
+    with about 40 tokens a section. Time and memory beside the model are linear. `estimate` assumes sections of
+    half of `max_size`, and titles and reasons of 5 and 15 words.
+
+    Raises:
+        OptionError: an option is out of range, or `llm` is not given.
+        SizeError: one grapheme is over `piece_size`.
+        NoAnswerError: with `strict`, a window has no valid answer.
+        ModelError: the model cannot be asked at all.
+
+    >>> from chunkcore import Document
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> answer = (
+    ...     '{"sections": [{"first": 1, "title": "Naps", "reason": "Who naps."},'
+    ...     ' {"first": 3, "title": "The sea", "reason": "Another thing."}]}'
+    ... )
+    >>> llm = CallableLLM(lambda messages, schema: answer, name="always so")
+    >>> chunker = Agentic(llm=llm, piece_size=3, counter="words")
+    >>> for chunk in chunker.chunk(Document("d", "Foxes nap.\nDogs nap.\nThe sea foams.")):
+    ...     print(repr(chunk.text), chunk.metadata["section_title"])
+    'Foxes nap.\nDogs nap.' Naps
+    'The sea foams.' The sea
+    """
+
+    window: int = 4000
+    piece_size: int = 50
+
+    def _validate(self) -> None:
+        super()._validate()
+        if not 1 <= self.piece_size <= self.max_size:
+            raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
+
+    def _pieces(self, source: TokenizedText) -> Ranges:
+        return small_pieces(source, self.piece_size)
+
+    def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
+        most = max(1, self.max_size // self.piece_size)
+        numbered = "\n".join(f"[{number}] {text}" for number, text in enumerate(pieces, start=1))
+        return Question(
+            messages=[
+                {"role": "system", "content": f"{_INSTRUCTIONS_AGENTIC} No section has more than {most} pieces."},
+                {"role": "user", "content": numbered},
+            ],
+            schema=_schema(len(pieces)),
+            read=lambda text: _sections(text, len(pieces)),
+            assumed={
+                "sections": [
+                    {"first": first, "title": "word " * 5, "reason": "word " * 15}
+                    for first in range(1, len(pieces) + 1, max(1, most // 2))
+                ]
+            },
+        )
+
+
+def _schema(pieces: int) -> dict[str, Any]:
+    section = {
+        "type": "object",
+        "properties": {
+            "first": {"type": "integer", "minimum": 1, "maximum": pieces},
+            "title": {"type": "string"},
+            "reason": {"type": "string"},
+        },
+        "required": ["first", "title", "reason"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"sections": {"type": "array", "items": section, "minItems": 1}},
+        "required": ["sections"],
+        "additionalProperties": False,
+    }
+
+
+def _sections(text: str, pieces: int) -> list[Section]:
+    """The sections of an answer, checked: the first begins with piece 1, and each later than the one before."""
+    given = member(found_json(text), "sections")
+    if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
+        raise BadAnswerError("expected 'sections' to be a list of at least one object")
+    found: list[Section] = []
+    for each in given:
+        first = whole_number(member(each, "first"), "first", 1, pieces)
+        expected = found[-1].first + 1 if found else 0
+        if (found and first - 1 < expected) or (not found and first != 1):
+            raise BadAnswerError(
+                "expected the first section to begin with piece 1 and each other one after the section before it, "
+                f"got 'first': {first} in place {len(found) + 1}"
+            )
+        metadata = {
+            "section_title": text_of(member(each, "title"), "title")[:_LONGEST],
+            "section_reason": text_of(member(each, "reason"), "reason")[:_LONGEST],
+        }
+        found.append(Section(first - 1, metadata))
+    return found

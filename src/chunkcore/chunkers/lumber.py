@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from chunkcore.boundaries.patterns import finder
 from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers.base import register
 from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import Question
-from chunkcore.models.llm.answers import found_json, member, whole_number
+from chunkcore.models.llm.asking import found_json, member, whole_number
 from chunkcore.packing import fit, pack, running_sizes, trim
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.semantic import neighbour_distances
 from chunkcore.errors import OptionError
-from chunkcore.models.base import Embedder
-from chunkcore.models.checks import embed
+from chunkcore.models.base import Embedder, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText

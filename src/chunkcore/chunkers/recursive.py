@@ -59,7 +59,7 @@ class Recursive(Chunker):
     Raises:
         OptionError: an option is out of range, or a separator is no regular expression.
         SizeError: with ``maximum="text"``, one grapheme is over `size`.
-        DataError: a regular expression takes too long on a text (`chunkcore.boundaries.patterns`).
+        DataError: a regular expression takes too long on a text (`chunkcore.boundaries.separators`).
 
     >>> chunker = Recursive(size=14, counter="characters")
     >>> chunker.split_text("One line.\n\nAnother, longer line.")

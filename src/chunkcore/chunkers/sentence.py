@@ -11,11 +11,11 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, register
-from chunkcore.chunkers.options import check_sizes
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_ranges, running_sizes
+from chunkcore.registry import check_sizes
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

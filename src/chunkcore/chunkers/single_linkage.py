@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import register
-from chunkcore.chunkers.joint_distance import SentenceClusters, Sentences, joint_distances, row_blocks
-from chunkcore.chunkers.semantic import Floats
+from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
 from chunkcore.errors import OptionError
 
 __all__ = ["SingleLinkage", "link"]

@@ -49,7 +49,7 @@ def _any_command(
     version: Annotated[bool, typer.Option("--version", is_eager=True, help="Show the version and end.")] = False,
 ) -> None:
     if version:
-        from chunkcore.version import installed_version
+        from chunkcore.files import installed_version
 
         typer.echo(f"chunkcore {installed_version()}")
         raise typer.Exit
@@ -107,7 +107,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _say(sentence: str, *, code: int = 2) -> int:
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
 
     print(f"chunkcore: {terminal_text(sentence)}", file=sys.stderr)  # noqa: T201
     return code

@@ -25,9 +25,9 @@ from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
-    from chunkcore.answering import AnswerRun
+    from chunkcore.answers import AnswerRun
     from chunkcore.chunkers.base import Chunker
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, MeasureName
     from chunkcore.evaluation.results import Report
     from chunkcore.models import Embedder
@@ -100,16 +100,16 @@ def answer(
     from rich.console import Console
     from rich.text import Text
 
-    from chunkcore.answering.retrieving import answerable, retrieve
-    from chunkcore.answering.scoring import check_measures
-    from chunkcore.chunkers.sizing import sized_spec
-    from chunkcore.evaluation.comparison import compare
+    from chunkcore.answers.answering import answerable, retrieve
+    from chunkcore.answers.scoring import check_measures
+    from chunkcore.chunkers.configuration import sized_spec
+    from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.measures import Measure
+    from chunkcore.evaluation.statistics.comparison import compare
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.models.llm import Estimator
     from chunkcore.report import Study
     from chunkcore.report.page import require_jinja2
-    from chunkcore.report.text import terminal_text
 
     require_jinja2()
     prices = read_prices(input_price, output_price)
@@ -213,7 +213,7 @@ class _Work:
 
     def done(self, report: Report, models: _Models) -> tuple[AnswerRun, Report]:
         """The answers, and their scores."""
-        from chunkcore.answering import answer_questions, score_answers
+        from chunkcore.answers import answer_questions, score_answers
 
         assert report.run is not None
         answered = answer_questions(
@@ -240,7 +240,7 @@ class _Work:
         self, reports: Sequence[Report], answering: LLM, judging: LLM, models: _Models, prices: Prices | None
     ) -> Iterator[str]:
         """What the questions to models would take, a line a model, and what that rests on."""
-        from chunkcore.answering.scoring import JUDGED
+        from chunkcore.answers.scoring import JUDGED
 
         asked = [name for name in self.names if name in JUDGED]
         for report in reports:
@@ -301,8 +301,8 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[MeasureName]:
         OptionError: one is no measure of answers.
         DataError: none is asked for, and no question has a right answer.
     """
-    from chunkcore.answering.answers import choices_of
-    from chunkcore.answering.scoring import DEFAULT_MEASURES, references_of
+    from chunkcore.answers.answering import choices_of
+    from chunkcore.answers.scoring import DEFAULT_MEASURES, references_of
     from chunkcore.errors import DataError, OptionError
     from chunkcore.evaluation.measures import ANSWER_MEASURES
 
@@ -328,7 +328,7 @@ def _asks(chunkers: Sequence[Chunker]) -> bool:
 
 def _clusters(benchmark: Benchmark, by: str) -> dict[str, str] | None:
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.clusters import question_documents
+    from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
     if by not in ("question", "document"):
         raise OptionError(f"--by is question or document, got {by!r}")

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chunkcore.outputs import ANSWERS
+from chunkcore.files import ANSWERS
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from chunkcore.answering import AnswerRun
-    from chunkcore.evaluation.benchmark import Benchmark
-    from chunkcore.evaluation.comparison import Comparison
+    from chunkcore.answers import AnswerRun
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Measure, MeasureName
     from chunkcore.evaluation.results import Report, Scores
+    from chunkcore.evaluation.statistics.comparison import Comparison
     from chunkcore.report import Study
 
 __all__ = ["ANSWERS", "AnswerStudy"]
@@ -50,8 +50,8 @@ class AnswerStudy:
 
     def write(self, folder: Path) -> Path:
         """The files of a report, and ``answers.jsonl``, a strategy's answer to a question a line; the page's path."""
+        from chunkcore.files import write_parts
         from chunkcore.report import write_reports
-        from chunkcore.report.files import write_parts
 
         write_parts(folder / ANSWERS, self._lines())
         return write_reports(folder, self.study).html
@@ -69,9 +69,9 @@ class AnswerStudy:
         from rich.table import Table
         from rich.text import Text
 
+        from chunkcore.escaping import terminal_text
         from chunkcore.evaluation.measures import Measure, describe_depth
         from chunkcore.report.tables import amount, percent
-        from chunkcore.report.text import terminal_text
 
         level = f"{100 * self.comparison.confidence:g} %"
         title = f"Answers from {describe_depth(self.depth)}: means in %, {level} intervals" if retrieved else None
@@ -90,7 +90,7 @@ class AnswerStudy:
     def _cells(self, report: Report, names: Sequence[MeasureName]) -> list[str]:
         import numpy as np
 
-        from chunkcore.evaluation.bootstrap import mean_intervals
+        from chunkcore.evaluation.statistics.resampling import mean_intervals
         from chunkcore.report.tables import percent
 
         found = self.comparison
@@ -107,7 +107,7 @@ class AnswerStudy:
 
     def notes(self) -> Iterator[str]:
         """What must be known before the numbers are believed, a sentence each."""
-        from chunkcore.report.notes import warnings
+        from chunkcore.report.tables import warnings
 
         yield from warnings(self.study)
         for report, run in zip(self.comparison.reports, self.runs, strict=True):
@@ -121,7 +121,7 @@ class AnswerStudy:
             yield from self._unjudged(report, run)
 
     def _unjudged(self, report: Report, run: AnswerRun) -> Iterator[str]:
-        from chunkcore.answering.scoring import JUDGED
+        from chunkcore.answers.scoring import JUDGED
 
         said = [bool(run.answers[query].text) for query in report.query_ids]
         for name in (name for name in JUDGED if name in self.names):
@@ -131,7 +131,7 @@ class AnswerStudy:
                 yield f"{report.name}: {name} leaves out {unknown:,} answers that got no valid verdict."
 
     def _lines(self) -> Iterator[bytes]:
-        from chunkcore.answering.scoring import references_of
+        from chunkcore.answers.scoring import references_of
 
         for report, run in zip(self.comparison.reports, self.runs, strict=True):
             columns = {name: self._values(report, name) for name in self.names}

@@ -23,7 +23,7 @@ from chunkcore.errors import OptionError
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
     from chunkcore.cli.rate import Rate
-    from chunkcore.streaming import Stream
+    from chunkcore.scale import Stream
 
 __all__ = ["HELP", "chunk"]
 
@@ -102,8 +102,8 @@ def chunk(
     output_price: flags.OutputPrice = None,
 ) -> int:
     """Cut files into chunks and write them as JSON lines."""
-    from chunkcore.report.text import terminal_text
-    from chunkcore.streaming import Stream, StreamOptions, stream_documents
+    from chunkcore.escaping import terminal_text
+    from chunkcore.scale import Stream, StreamOptions, stream_documents
 
     _keep_inputs(files, output)
     prices = read_prices(input_price, output_price)
@@ -133,8 +133,8 @@ def _bytes(megabytes: float) -> int:
 def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
     """Write the stream's lines where they are to go, telling how far that is."""
     from chunkcore.cli.rate import rate
-    from chunkcore.report.files import write_parts
-    from chunkcore.streaming import total_bytes
+    from chunkcore.files import write_parts
+    from chunkcore.scale import total_bytes
 
     quiet = quiet or (str(output) == "-" and sys.stdout.isatty())  # the lines themselves tell how far it is
     with rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
@@ -163,7 +163,7 @@ def _lines(stream: Stream, progress: Rate | None) -> Iterator[bytes]:
 def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bool) -> None:
     from chunkcore.cli.rate import told
     from chunkcore.errors import DataError
-    from chunkcore.streaming import ResumableOutput
+    from chunkcore.scale import ResumableOutput
 
     writer = ResumableOutput(output, _identity(stream), fresh=fresh)
     refused = False
@@ -195,7 +195,7 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
 
 def _identity(stream: Stream) -> dict[str, Any]:
     """What the lines follow from: a run with anything else does not go on with another's output."""
-    from chunkcore.version import installed_version
+    from chunkcore.files import installed_version
 
     return {
         "files": [str(path) for path in stream.sources.paths],
@@ -220,7 +220,7 @@ def _check_processes(chunker: Chunker) -> None:
 
 
 def _tell(sentence: str) -> None:
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
 
     typer.echo(f"chunkcore: {terminal_text(sentence)}", err=True)
 
@@ -231,7 +231,7 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
     Raises:
         OptionError: the output is one of the files, or lies in one of the folders, as a document of it would.
     """
-    from chunkcore.streaming import beside
+    from chunkcore.scale import beside
 
     if str(output) == "-":
         return
@@ -257,7 +257,7 @@ def _would_read(path: Path, file: Path) -> bool:
 
 def _files(path: Path) -> Iterator[Path]:
     """The files that are read of an argument."""
-    from chunkcore.evaluation.loading.walking import FolderWalk
+    from chunkcore.evaluation.benchmarks.rows import FolderWalk
 
     if not path.is_dir():
         yield from () if str(path) == "-" else (path,)

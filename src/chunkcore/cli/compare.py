@@ -25,7 +25,7 @@ from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.models import Embedder
@@ -145,14 +145,14 @@ def compare(
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
     from rich.console import Console
 
+    from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.chunkers.sizing import sized_spec
-    from chunkcore.evaluation.comparison import compare as compare_reports
+    from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.experiment import run_chunkers
+    from chunkcore.evaluation.statistics.comparison import compare as compare_reports
     from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
     from chunkcore.report import Study, write_reports
     from chunkcore.report.terminal import print_study
-    from chunkcore.report.text import terminal_text
 
     ks, verdict_by = depths_and_measure(k or [], measure)
     gate = read_gate(require or [], baseline)

@@ -11,7 +11,7 @@ import typer
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
 __all__ = ["app"]
 
@@ -56,7 +56,7 @@ Its licence is its own: see where it comes from.
 def list_known() -> None:
     """List the collections that ship with the package, and those that can be fetched."""
     from chunkcore.datasets import list_datasets
-    from chunkcore.datasets.public import PUBLIC
+    from chunkcore.datasets.fetching import PUBLIC
 
     for info in list_datasets():
         typer.echo(f"{info.name}  {info.description}")
@@ -71,7 +71,7 @@ def fetch(
 ) -> None:
     """Fetch a public collection from its own address."""
     from chunkcore.cli.progress import reporting
-    from chunkcore.datasets.public import fetch_dataset
+    from chunkcore.datasets.fetching import fetch_dataset
 
     with reporting(sys.stderr) as progress:
         folder = fetch_dataset(name, into, progress=progress)
@@ -89,7 +89,7 @@ def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "
 @app.command(help="List the layouts of public collections that are read.")
 def layouts() -> None:
     """List the layouts of public collections that are read."""
-    from chunkcore.evaluation.loading import LAYOUTS
+    from chunkcore.evaluation.benchmarks import LAYOUTS
 
     for layout in LAYOUTS.values():
         typer.echo(f"{layout.name}  {layout.files}{_HAS[layout.holds]}")
@@ -106,7 +106,7 @@ def verify(
     ] = "auto",
 ) -> None:
     """Check every question's evidence against the documents."""
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
 
     benchmark = _load(collection, questions, layout)
     for problem in benchmark.problems:
@@ -128,7 +128,7 @@ def verify(
 def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
     from chunkcore.datasets import dataset_path, list_datasets
     from chunkcore.errors import DataError
-    from chunkcore.evaluation.loading import load_benchmark
+    from chunkcore.evaluation.benchmarks import load_benchmark
 
     names = [info.name for info in list_datasets()]
     if collection in names and questions is None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.gate import Check, Requirement
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
+    from chunkcore.evaluation.statistics.gate import Check, Requirement
 
 __all__ = ["Gate", "read_gate"]
 
@@ -55,7 +55,7 @@ class Gate:
 
     def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
         """Every requirement of every strategy, then every strategy against its earlier self."""
-        from chunkcore.evaluation.gate import check_baseline, check_requirement
+        from chunkcore.evaluation.statistics.gate import check_baseline, check_requirement
 
         found = [
             check_requirement(report, requirement, resamples=resamples, seed=seed)
@@ -93,7 +93,7 @@ def read_gate(required: Sequence[str], baseline: Path | None) -> Gate:
         DataError: the baseline is no report.
         OSError: it cannot be read.
     """
-    from chunkcore.evaluation.gate import parse_requirement
+    from chunkcore.evaluation.statistics.gate import parse_requirement
     from chunkcore.report import read_reports
 
     return Gate(tuple(map(parse_requirement, required)), read_reports(baseline) if baseline is not None else None)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chunkcore.document import Document
-    from chunkcore.generation import Generated
-    from chunkcore.generation.files import GenerationFiles
-    from chunkcore.generation.filters import FilterThresholds, Threshold
-    from chunkcore.generation.prompts import Mode
     from chunkcore.models import Embedder
     from chunkcore.models.llm import Prices
+    from chunkcore.questions import Generated
+    from chunkcore.questions.filters import FilterThresholds, Threshold
+    from chunkcore.questions.page import GenerationFiles
+    from chunkcore.questions.prompts import Mode
 
 __all__ = ["HELP", "generate"]
 
@@ -91,12 +91,12 @@ def generate(
     output_price: flags.OutputPrice = None,
 ) -> None:
     """Write questions about documents, each with the excerpts that answer it, by a language model."""
-    from chunkcore.evaluation.loading.own import read_own
-    from chunkcore.generation import CallBudget, GenerationOptions, Journal, estimate_generation, generate_benchmark
-    from chunkcore.generation.files import files_beside, write_generated
-    from chunkcore.generation.generate import INTERRUPTED
+    from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.benchmarks.own import read_own
     from chunkcore.models.llm import get_llm
-    from chunkcore.report.text import terminal_text
+    from chunkcore.questions import CallBudget, GenerationOptions, Journal, estimate_generation, generate_benchmark
+    from chunkcore.questions.generate import INTERRUPTED
+    from chunkcore.questions.page import files_beside, write_generated
 
     prices = read_prices(input_price, output_price)
     budget = CallBudget(max_calls=max_calls, max_cost=max_cost, prices=prices)
@@ -145,7 +145,7 @@ def generate(
 
 
 def _thresholds(duplicate: str, relevance: str) -> FilterThresholds:
-    from chunkcore.generation import FilterThresholds
+    from chunkcore.questions import FilterThresholds
 
     return FilterThresholds(
         duplicate=_threshold("--duplicate", duplicate), relevance=_threshold("--relevance", relevance)
@@ -202,7 +202,7 @@ def _told(
     prices: Prices | None,
 ) -> Iterator[str]:
     """What became of it, line by line."""
-    from chunkcore.generation.generate import INTERRUPTED
+    from chunkcore.questions.generate import INTERRUPTED
 
     represented = {row["document_id"] for row in made.rows}
     yield (

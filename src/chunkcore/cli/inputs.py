@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Measure
 
 __all__ = ["check_file", "check_folder", "check_output", "clusters_by", "depths_and_measure", "read_benchmark"]
@@ -42,7 +42,7 @@ def read_benchmark(
     """
     from chunkcore.datasets import load_dataset
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.loading import load_benchmark
+    from chunkcore.evaluation.benchmarks import load_benchmark
     from chunkcore.report import REPORT_NAMES
 
     if docs is not None:
@@ -63,7 +63,7 @@ def clusters_by(benchmark: Benchmark, by: str) -> dict[str, str] | None:
         OptionError: `by` is neither question nor document, or there is only one document.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.clusters import question_documents
+    from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
     if by not in ("question", "document"):
         raise OptionError(f"--by is question or document, got {by!r}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from chunkcore.progress import Progress as Report
+from chunkcore.concurrency import Progress as Report
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -63,6 +63,6 @@ class _Log:
 
 
 def _harmless(step: str) -> str:
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
 
     return terminal_text(step)

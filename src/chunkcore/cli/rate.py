@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from chunkcore.streaming import Tally
+    from chunkcore.scale import Tally
 
 __all__ = ["Rate", "rate", "told"]
 

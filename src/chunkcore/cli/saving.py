@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.results import Report
 
 __all__ = ["check_savable", "save_runs"]
@@ -43,8 +43,7 @@ def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> 
         DataError: a query's id has white space, which TREC's columns cannot hold.
         OSError: the folder cannot be written to.
     """
-    from chunkcore.evaluation.pool_files import write_pool
-    from chunkcore.evaluation.run_files import write_run
+    from chunkcore.evaluation.run_files import write_pool, write_run
 
     digits = len(str(len(reports)))
     written = []

@@ -17,7 +17,7 @@ from chunkcore.cli.progress import reporting
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.run import Run
     from chunkcore.evaluation.scoring import MinRule
@@ -79,11 +79,11 @@ def score(
     """Score what any system retrieved, and compare systems."""
     from rich.console import Console
 
-    from chunkcore.evaluation.comparison import compare as compare_reports
+    from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.scoring import Scorer
+    from chunkcore.evaluation.statistics.comparison import compare as compare_reports
     from chunkcore.report import Study, write_reports
     from chunkcore.report.terminal import print_study
-    from chunkcore.report.text import terminal_text
 
     ks, verdict_by = depths_and_measure(k or [], measure, default=("5", "10"))
     gate = read_gate(require or [], baseline)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from chunkcore.chunkers.base import Chunker
     from chunkcore.document import Document
-    from chunkcore.evaluation.segments import SegmentReport, SegmentUnit
+    from chunkcore.evaluation.segmentation import SegmentReport, SegmentUnit
     from chunkcore.models import Embedder
 
 __all__ = ["DEFAULT_STRATEGIES", "HELP", "score_segments"]
@@ -71,11 +71,11 @@ def score_segments(
     """Score strategies against gold boundaries: do chunks begin where the topic changes?"""
     from rich.console import Console
 
-    from chunkcore.evaluation.loading import load_segmented
-    from chunkcore.evaluation.segments import SegmentOptions, score_baselines
-    from chunkcore.evaluation.segments import score_segments as score
-    from chunkcore.report.files import write_text
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.benchmarks import load_segmented
+    from chunkcore.evaluation.segmentation import SegmentOptions, score_baselines
+    from chunkcore.evaluation.segmentation import score_segments as score
+    from chunkcore.files import write_text
 
     options = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = read_prices(input_price, output_price)
@@ -143,8 +143,8 @@ def _table(
     from rich.table import Table
     from rich.text import Text
 
-    from chunkcore.evaluation.segments import SEGMENT_MEASURES
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.segmentation import SEGMENT_MEASURES
 
     gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
     title = f"{len(documents):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"

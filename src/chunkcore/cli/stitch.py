@@ -40,10 +40,10 @@ def stitch(
     output: flags.OutputFolder = Path("stitched"),
 ) -> None:
     """Join short documents, shuffled, into long ones of about 100 sentences."""
-    from chunkcore.evaluation.parts import parts_of
-    from chunkcore.protocols.stitching import stitch as stitched
-    from chunkcore.protocols.writing import write_benchmark
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.benchmarks.benchmark import parts_of
+    from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
+    from chunkcore.evaluation.benchmarks.stitching import write_benchmark
 
     _check_output(output, docs, questions)
     check_folder(output)
@@ -69,7 +69,7 @@ def _check_output(output: Path, docs: Path | None, questions: Path | None) -> No
         OptionError: the output is, or is in, the folder of the documents or that of the questions' file.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.protocols.writing import BENCHMARK_NAMES
+    from chunkcore.evaluation.benchmarks.stitching import BENCHMARK_NAMES
 
     given = [path.resolve() for path in (docs, questions) if path is not None]
     written = [(output / name).resolve() for name in BENCHMARK_NAMES]

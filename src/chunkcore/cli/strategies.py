@@ -42,7 +42,7 @@ def strategies() -> None:
 def _load_plugins() -> None:
     """Register what installed packages offer; one that cannot be loaded is told, and the others are listed."""
     from chunkcore.chunkers.base import find_strategy
-    from chunkcore.chunkers.plugins import plugin_names
+    from chunkcore.registry import plugin_names
 
     for name in plugin_names():
         try:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from chunkcore.chunkers.base import Chunker
-    from chunkcore.chunkers.grids import Grid
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.chunkers.configuration import Grid
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import MeasureName, Unit
     from chunkcore.report.tables import Table
 
@@ -97,11 +97,11 @@ def sweep(
     from rich.console import Console
 
     from chunkcore.chunkers.spec import parse_chunker
-    from chunkcore.evaluation.sweep import run_sweep
+    from chunkcore.escaping import terminal_text
     from chunkcore.models import EmbeddingCache, get_embedder
-    from chunkcore.report.sweep_page import SWEEP_NAMES, write_sweep
-    from chunkcore.report.sweep_tables import choice_table
-    from chunkcore.report.text import terminal_text
+    from chunkcore.report.sweep import SWEEP_NAMES, write_sweep
+    from chunkcore.report.tables import choice_table
+    from chunkcore.tuning.grid import run_sweep
 
     grids = _grids(strategy or [], config)
     depths, _ = depths_and_measure(k or [], "", ("1", "3", "5", "10"))
@@ -165,7 +165,7 @@ def _grids(strategies: Sequence[str], config: Path | None) -> list[Grid]:
         OptionError: one is malformed, or stands there twice.
         DataError: the file cannot be read.
     """
-    from chunkcore.chunkers.grids import parse_grid
+    from chunkcore.chunkers.configuration import parse_grid
     from chunkcore.errors import OptionError
 
     given = [each.strip() for each in strategies]
@@ -200,8 +200,8 @@ def _measured(unit: str, measure: str) -> tuple[Unit, MeasureName]:
 
 def _prepared(benchmark: Benchmark, unit: Unit, sentences: int, queries: int, seed: int) -> Benchmark:
     """The benchmark as the protocol wants it."""
-    from chunkcore.protocols import sample_queries, stitch, whole_sentences
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences
 
     for problem in benchmark.problems:
         typer.echo(terminal_text(f"left out: {problem.query_id}: {problem.reason}"), err=True)
@@ -240,7 +240,7 @@ def _rich(table: Table) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
 
     made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     kept = [number for number, column in enumerate(table.columns) if column.title in _TITLES]

@@ -15,12 +15,12 @@ from chunkcore.cli.caching import default_answers, default_cache
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import keeping
 from chunkcore.cli.wording import help_text
-from chunkcore.outputs import TUNE_NAMES
+from chunkcore.files import TUNE_NAMES
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.tuning import Space
-    from chunkcore.tuning.folds import By
+    from chunkcore.tuning.trial import By
 
 __all__ = ["HELP", "tune"]
 
@@ -88,14 +88,15 @@ def tune(
     """Search strategies and their options for the configuration that retrieves best on your questions."""
     from rich.console import Console
 
+    from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.measures import parse_measure
+    from chunkcore.files import write_text
     from chunkcore.models import EmbeddingCache, get_embedder
-    from chunkcore.report.files import write_text
-    from chunkcore.report.text import terminal_text
-    from chunkcore.tuning import TuneOptions, snippets
+    from chunkcore.tuning import TuneOptions
     from chunkcore.tuning import tune as search
-    from chunkcore.tuning.proposal import require_optuna
+    from chunkcore.tuning.result import snippets
     from chunkcore.tuning.terminal import print_tuning
+    from chunkcore.tuning.trial import require_optuna
 
     require_optuna()
     wanted = parse_measure(measure)
@@ -158,7 +159,7 @@ def _space(strategies: list[str], path: Path | None) -> Space | None:
 
     branches = [branch for spec in strategies for branch in known_space(spec).branches]
     if path is not None:
-        from chunkcore.tuning.space_file import load_space
+        from chunkcore.tuning.space import load_space
 
         branches += load_space(path).branches
     return Space(branches=tuple(branches)) if branches else None
@@ -167,7 +168,7 @@ def _space(strategies: list[str], path: Path | None) -> Space | None:
 def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
     from chunkcore.datasets import load_dataset
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.loading import load_benchmark
+    from chunkcore.evaluation.benchmarks import load_benchmark
 
     if docs is not None:
         return load_benchmark(docs, questions, leave_out=[output / name for name in (STUDY, RESULT, WINNER)])

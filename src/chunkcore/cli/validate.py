@@ -17,8 +17,8 @@ from chunkcore.cli.caching import default_cache
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
-    from chunkcore.generation.validate import Finding
     from chunkcore.models import Embedder
+    from chunkcore.questions.validate import Finding
 
 __all__ = ["HELP", "validate"]
 
@@ -53,8 +53,8 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence."""
-    from chunkcore.generation.validate import ValidationOptions, validate_benchmark
-    from chunkcore.report.text import terminal_text
+    from chunkcore.escaping import terminal_text
+    from chunkcore.questions.validate import ValidationOptions, validate_benchmark
 
     ignored = _kinds(ignore or [])
     options = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
@@ -76,7 +76,7 @@ def _kinds(given: Sequence[str]) -> frozenset[str]:
         OptionError: there is no such kind.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.generation.validate import KINDS
+    from chunkcore.questions.validate import KINDS
 
     for each in given:
         if each not in KINDS:
@@ -105,7 +105,7 @@ def _record(found: Finding) -> dict[str, object]:
 
 def _lines(found: Sequence[Finding], limit: int) -> Iterator[str]:
     """A table of kinds, and then the findings of each."""
-    from chunkcore.generation.validate import KINDS
+    from chunkcore.questions.validate import KINDS
 
     counts = Counter(each.kind for each in found)
     if not counts:

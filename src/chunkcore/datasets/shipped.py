@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmark import Benchmark, Query
-from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 
 __all__ = ["DatasetInfo", "dataset_path", "list_datasets", "load_dataset"]
 

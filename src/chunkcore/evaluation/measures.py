@@ -20,7 +20,7 @@ How early; what a piece brings is the relevant units in it that no better piece 
 A unit is a token, a character, a sentence, a whole document, or a part: one of the short documents that a long one was
 stitched from. docs/measures.md works an example of each.
 
-How good an answer is that was written from the best k pieces, whose unit is the answer (`chunkcore.answering`,
+How good an answer is that was written from the best k pieces, whose unit is the answer (`chunkcore.answers`,
 docs/answers.md): ExactMatch, SquadF1, RougeL, Bleu1, Bleu4, Meteor, BertScore, Accuracy, AnswerCosine, Faithfulness
 and Relevancy.
 
@@ -220,7 +220,7 @@ def retrieval_measures(measures: Iterable[Measure | str]) -> list[Measure]:
         if measure.unit == "answer":
             raise OptionError(
                 f"{measure} is of answers, and only retrieval is scored here: see chunkcore answer --help, or "
-                "chunkcore.answering"
+                "chunkcore.answers"
             )
     return found
 

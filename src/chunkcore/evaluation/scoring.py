@@ -18,15 +18,26 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.answers import Answers
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, measures_at, retrieval_measures
-from chunkcore.evaluation.outcomes import Counted, Outcome, Relevance
-from chunkcore.evaluation.pieces import Numbers, Pieces, meeting_pairs
-from chunkcore.evaluation.ranking import RANK_MEASURES, Ranking
+from chunkcore.evaluation.outcomes import (
+    RANK_MEASURES,
+    Answers,
+    Axis,
+    CharacterAxis,
+    Counted,
+    DocumentAxis,
+    Numbers,
+    Outcome,
+    PartAxis,
+    Pieces,
+    Ranking,
+    Relevance,
+    StartAxis,
+    meeting_pairs,
+)
 from chunkcore.evaluation.results import ChunkStatistics, Report, Scores
 from chunkcore.evaluation.run import How, Retrieved, Run
-from chunkcore.evaluation.units import Axis, CharacterAxis, DocumentAxis, PartAxis, StartAxis
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["MinRule", "OmegaRule", "Scorer", "evaluate"]
@@ -78,7 +89,7 @@ def evaluate(
     `chunkcore.evaluation.measures` names those of the other measures.
 
     >>> from chunkcore.document import Document, Span
-    >>> from chunkcore.evaluation.benchmark import Evidence, Query
+    >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> toy = Benchmark("toy", [story], [Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))])
     >>> report = evaluate(toy, Run("mine", {"q1": [Retrieved("fox.txt", (Span(0, 9),))]}), ["Recall@5[character]"])

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.models.bert_folder import is_bert_folder
-from chunkcore.models.model_files import fetch
-from chunkcore.models.openvino_bert import OpenVinoEmbedder
+from chunkcore.models.model_files import fetch, is_bert_folder
+from chunkcore.models.openvino import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 
 __all__ = ["DEFAULT_MODEL", "get_embedder"]

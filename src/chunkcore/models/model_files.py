@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from chunkcore.errors import MissingExtraError, OptionError
 
-__all__ = ["fetch", "folder_fingerprint"]
+__all__ = ["BertFolder", "fetch", "folder_fingerprint", "is_bert_folder", "read_bert_folder"]
 
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 _UNREAD = {"data_config.json"}
@@ -50,3 +54,167 @@ def folder_fingerprint(folder: Path) -> str:
                 digest.update(block)
         digest.update(b"\0")
     return digest.hexdigest()[:32]
+
+
+_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+_ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+# In the order in which sentence-transformers looks for a prompt.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertFolder:
+    """What a model folder says about its encoder.
+
+    Attributes:
+        path: the folder.
+        layers, heads, hidden: of the encoder.
+        epsilon: of the layer normalisations.
+        activation: "erf" or "tanh", the form of GELU.
+        pooling: "mean" over the tokens, or "cls", the first one.
+        normalize: whether vectors are scaled to length 1.
+        max_tokens: of a text, with the tokens around it.
+        lowercase: whether texts are put in lower case before the tokenizer sees them.
+        document_prompt, query_prompt: put before a text.
+    """
+
+    path: Path
+    layers: int
+    heads: int
+    hidden: int
+    epsilon: float
+    activation: str
+    pooling: str
+    normalize: bool
+    max_tokens: int
+    lowercase: bool
+    document_prompt: str
+    query_prompt: str
+
+
+def is_bert_folder(path: Path) -> bool:
+    """Whether `read_bert_folder` can read the folder."""
+    try:
+        read_bert_folder(path)
+    except OptionError:
+        return False
+    return True
+
+
+def read_bert_folder(path: Path) -> BertFolder:
+    """The model that the folder describes.
+
+    Raises:
+        OptionError: a file is missing or unreadable, or the model is not one that can be built from it.
+    """
+    for name in ("modules.json", "config.json", "tokenizer.json", "model.safetensors"):
+        if not (path / name).is_file():
+            raise _unbuildable(path, f"it has no {name}")
+    modules = _modules(path)
+    transformer = path / modules["Transformer"]
+    if transformer.resolve() != path.resolve():
+        raise _unbuildable(path, f"its Transformer is in {modules['Transformer']!r}, not in the folder itself")
+    config = _read(path, "config.json")
+    _check_architecture(path, config)
+    settings = _read(path, "sentence_bert_config.json", optional=True)
+    prompts = _prompts(path)
+    positions = _number(path, config, "max_position_embeddings")
+    return BertFolder(
+        path=path,
+        layers=_number(path, config, "num_hidden_layers"),
+        heads=_number(path, config, "num_attention_heads"),
+        hidden=_number(path, config, "hidden_size"),
+        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        activation=_ACTIVATIONS[config.get("hidden_act", "gelu")],
+        pooling=_pooling(path, _read(path, f"{modules['Pooling']}/config.json")),
+        normalize="Normalize" in modules,
+        max_tokens=min(_number(path, settings, "max_seq_length", positions), positions),
+        lowercase=bool(settings.get("do_lower_case", False)),
+        document_prompt=next((prompts[each] for each in _DOCUMENT_PROMPTS if each in prompts), prompts[""]),
+        query_prompt=prompts.get("query", prompts[""]),
+    )
+
+
+def _modules(path: Path) -> dict[str, str]:
+    """The kinds of the model's modules and their folders; each kind once, in the one order that can be built."""
+    listed = _read(path, "modules.json", kind=list)
+    try:
+        kinds = [str(each["type"]).rpartition(".")[2] for each in listed]
+        folders = [str(each["path"]) for each in listed]
+    except (KeyError, TypeError) as error:
+        raise _unbuildable(path, "its modules.json is no list of modules with a type and a path") from error
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise _unbuildable(
+            path, f"its modules are {', '.join(kinds)}; expected Transformer, Pooling and maybe Normalize"
+        )
+    return dict(zip(kinds, folders, strict=True))
+
+
+def _check_architecture(path: Path, config: dict[str, Any]) -> None:
+    kind = config.get("model_type")
+    if kind != "bert":
+        raise _unbuildable(path, f"its model_type is {kind!r}; expected 'bert'")
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        raise _unbuildable(path, f"its position embeddings are {positions!r}; expected 'absolute'")
+    activation = config.get("hidden_act", "gelu")
+    if activation not in list(_ACTIVATIONS):
+        raise _unbuildable(path, f"its hidden_act is {activation!r}; expected one of {', '.join(_ACTIVATIONS)}")
+    epsilon = config.get("layer_norm_eps", 1e-12)
+    if type(epsilon) is not float or not 0 < epsilon < math.inf:
+        raise _unbuildable(path, f"its layer_norm_eps is {epsilon!r}; expected a small number")
+    if _number(path, config, "hidden_size") % (heads := _number(path, config, "num_attention_heads")):
+        raise _unbuildable(path, f"its hidden_size {config['hidden_size']} cannot be shared by {heads} heads")
+
+
+def _number(path: Path, config: dict[str, Any], name: str, default: int | None = None) -> int:
+    value = default if config.get(name) is None else config[name]
+    if type(value) is not int or value < 1:
+        raise _unbuildable(path, f"its {name} is {value!r}; expected a whole number of at least 1")
+    return value
+
+
+def _pooling(path: Path, config: dict[str, Any]) -> str:
+    if not config.get("include_prompt", True):
+        raise _unbuildable(path, "its pooling leaves out the prompt")
+    if "pooling_mode" in config:
+        mode = config["pooling_mode"]
+        modes = mode if isinstance(mode, list) else [mode]
+    else:
+        active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
+        modes = [_POOLINGS.get(name, name) for name in active] or ["mean"]
+    if len(modes) != 1 or modes[0] not in _POOLINGS.values():
+        raise _unbuildable(path, f"its pooling is {' + '.join(map(str, modes))}; expected mean or cls")
+    return str(modes[0])
+
+
+def _prompts(path: Path) -> dict[str, str]:
+    """The model's prompts by name; the default one, or none, under ""."""
+    config = _read(path, "config_sentence_transformers.json", optional=True)
+    prompts = config.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(each, str | None) for each in prompts.values()):
+        raise _unbuildable(path, "its prompts are not strings by name")
+    named = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+    # An empty "query" or "document" is what sentence-transformers itself writes for a model without prompts.
+    return {**named, "": named.get(str(config.get("default_prompt_name")), "")}
+
+
+def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -> Any:
+    """The content of one of the folder's JSON files; {} for an optional one that is not there."""
+    file = path / name
+    if optional and not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unbuildable(path, f"{name} cannot be read ({error})") from error
+    if not isinstance(content, kind):
+        raise _unbuildable(path, f"{name} holds a {type(content).__name__}; expected a {kind.__name__}")
+    return content
+
+
+def _unbuildable(path: Path, reason: str) -> OptionError:
+    return OptionError(
+        f"the openvino backend cannot build the model in {str(path)!r}: {reason}. Use torch:{path} "
+        "(sentence-transformers), or a model whose encoder is a BERT"
+    )

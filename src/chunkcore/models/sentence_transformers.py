@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.models.base import TextTokens, Vectors
-from chunkcore.models.batching import encodable, sorted_batches
+from chunkcore.models.base import TextTokens, Vectors, encodable, sorted_batches, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
-from chunkcore.models.text_tokens import text_tokens
 
 __all__ = ["SentenceTransformersEmbedder"]
 

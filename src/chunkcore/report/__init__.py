@@ -17,11 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkcore.outputs import REPORT_NAMES
-from chunkcore.report.files import write_text
-from chunkcore.report.markdown import markdown_report
+from chunkcore.files import REPORT_NAMES, write_text
 from chunkcore.report.page import html_report
-from chunkcore.report.records import json_report, question_csv, read_reports, score_csv
+from chunkcore.report.records import json_report, markdown_report, question_csv, read_reports, score_csv
 from chunkcore.report.study import Study
 
 __all__ = [

@@ -19,8 +19,8 @@ from html import escape
 
 import numpy as np
 
-from chunkcore.evaluation.pareto import pareto_front
-from chunkcore.report.text import page_text
+from chunkcore.escaping import page_text
+from chunkcore.evaluation.statistics.choices import pareto_front
 
 __all__ = ["Point", "Row", "forest", "histogram", "means", "scatter", "ticks"]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -14,10 +17,48 @@ from itertools import groupby
 from typing import Any
 
 from chunkcore.errors import MissingExtraError
+from chunkcore.escaping import page_text
 from chunkcore.report.tables import Column
-from chunkcore.report.text import page_text
 
-__all__ = ["WIDTHS", "assets", "markup", "package_version", "policy", "require_jinja2", "sentences", "template"]
+__all__ = [
+    "WIDTHS",
+    "Pack",
+    "assets",
+    "markup",
+    "package_version",
+    "packed",
+    "policy",
+    "require_jinja2",
+    "sentences",
+    "template",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """One element of the page.
+
+    Attributes:
+        name: the element's id.
+        text: base64, which means nothing in HTML.
+    """
+
+    name: str
+    text: str
+
+
+def packed(name: str, value: Any) -> Pack:
+    """`value` as a pack that the page's ``unpack`` reads. Text in it went through `page_text` already.
+
+    NaN is no JSON and raises ValueError.
+
+    >>> pack = packed("numbers", [1, 2, 3])
+    >>> zlib.decompress(base64.b64decode(pack.text))
+    b'[1,2,3]'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Pack(name, base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii"))
+
 
 # In pixels, of the two drawings of each plot: the page shows the one that fits.
 WIDTHS = (("wide", 860), ("narrow", 360))

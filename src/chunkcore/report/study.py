@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.comparison import Comparison, compare
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit, budget_of
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import Comparison, compare
 
 if TYPE_CHECKING:  # what runs a sweep is not needed to show a comparison
-    from chunkcore.evaluation.sweep import Sweep
+    from chunkcore.tuning.grid import Sweep
 
 __all__ = ["RANKED", "Study"]
 

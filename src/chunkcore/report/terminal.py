@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from chunkcore.report.notes import warnings
+from chunkcore.escaping import terminal_text
 from chunkcore.report.study import Study
-from chunkcore.report.tables import Cell, Table, score_table
-from chunkcore.report.text import terminal_text
+from chunkcore.report.tables import Cell, Table, score_table, warnings
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,20 +2,393 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
-from chunkcore.evaluation.benchmark import Benchmark
-from chunkcore.evaluation.run import Run
-from chunkcore.report.answers import HOWS, answers
-from chunkcore.report.excerpts import Place, excerpts
-from chunkcore.report.notes import HOW
-from chunkcore.report.packs import Pack
+import numpy as np
+
+from chunkcore.document import Document, Span
+from chunkcore.escaping import page_text
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.run import How, Retrieved, Run
+from chunkcore.report.rendering import Pack, packed
 from chunkcore.report.study import Study
-from chunkcore.report.text import page_text
+from chunkcore.report.tables import HOW
+from chunkcore.spans import Ranges, union_ranges
 
-__all__ = ["Viewer", "viewer"]
+__all__ = ["Answers", "Excerpts", "Place", "Viewer", "answers", "excerpts", "viewer"]
+
+ROOM = 13_000_000  # characters of the page
+SHELF = 200_000  # characters of text that are unpacked together
+SAMPLE = 20, 50_000  # documents, and characters of each, that tell how well text packs
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of a document that is worth carrying.
+
+    Attributes:
+        document: its number.
+        rank: 0 of evidence, else the rank at which it was retrieved.
+    """
+
+    document: int
+    start: int
+    end: int
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Excerpts:
+    """What is carried.
+
+    Attributes:
+        numbers: of the documents that are listed, ascending.
+        ranges: of each listed document, what is carried of it.
+        shelves: the packs. Each is a list of documents, a document a list of start, text, start, text …
+        firsts: the place in `numbers` of each shelf's first document.
+        note: what was left out; "" where nothing was.
+    """
+
+    numbers: list[int]
+    ranges: list[Ranges]
+    shelves: list[Pack]
+    firsts: list[int]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Which places are kept, and how many characters around them."""
+
+    deepest: int
+    margin: int
+    longest: int | None = None
+
+    def note(self) -> str:
+        kept = "the questions’ evidence"
+        if self.longest is not None:
+            kept = f"the first {self.longest:,} characters of each question’s evidence"
+        if self.deepest:
+            kept += f" and what was retrieved at ranks 1 to {self.deepest}"
+        around = f", with {self.margin:,} characters around" if self.margin else ""
+        return f"The documents are too large for one page: it carries {kept}{around}."
+
+
+_LADDER = (
+    *(_Windows(10, 1000), _Windows(10, 200), _Windows(10, 0), _Windows(5, 0), _Windows(3, 0), _Windows(1, 0)),
+    *(_Windows(0, 500), _Windows(0, 100, 1000)),
+)
+
+
+def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = ROOM) -> Excerpts:
+    """The documents whole where they fit into `room` characters of the page, else the widest windows that do.
+
+    What fits in no other way is cut off, and the note says so.
+    """
+    density = _density(documents)
+    whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
+    if (found := _fitting(documents, whole, room, density)) is not None:
+        return found
+    for windows in _LADDER:
+        kept = _kept(documents, places, windows)
+        if (found := _fitting(documents, kept, room, density, windows.note())) is not None:
+            return found
+    return _first(documents, _kept(documents, places, _LADDER[-1]), room)
+
+
+def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Windows) -> dict[int, Ranges]:
+    """By the number of each document that has a place, in order: what is kept of it."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for place in places:
+        within = found.setdefault(place.document, [])
+        if place.rank <= windows.deepest:
+            end = place.end if windows.longest is None else min(place.end, place.start + windows.longest)
+            size = documents[place.document].size
+            within.append((max(0, place.start - windows.margin), min(size, end + windows.margin)))
+    return {
+        number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
+        for number, ranges in sorted(found.items())
+    }
+
+
+def _density(documents: Sequence[Document]) -> float:
+    """About how many characters of the page a character of text takes."""
+    count, size = SAMPLE
+    texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
+    return len(packed("", texts).text) / max(1, sum(map(len, texts)))
+
+
+def _fitting(
+    documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, density: float, note: str = ""
+) -> Excerpts | None:
+    """These ranges of these documents, packed; None where that takes more room."""
+    listed, ranges = list(kept), list(kept.values())
+    # Packing takes a second for some ten million characters: what is far too much is not tried.
+    if 0.8 * density * sum(int((each[:, 1] - each[:, 0]).sum()) for each in ranges) > room:
+        return None
+    shelves: list[Pack] = []
+    firsts: list[int] = []
+    used = at = 0
+    while at < len(listed):
+        first, size, shelf = at, 0, []
+        while at < len(listed) and size < SHELF:
+            parts = _parts(documents[listed[at]].text, ranges[at])
+            size += sum(len(part) for part in parts if isinstance(part, str))
+            shelf.append(parts)
+            at += 1
+        shelves.append(packed(f"texts-{len(shelves)}", shelf))
+        firsts.append(first)
+        used += len(shelves[-1].text)
+        if used > room:
+            return None
+    return Excerpts(listed, ranges, shelves, firsts, note)
+
+
+def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int) -> Excerpts:
+    """As much of the last rung as is sure to fit: 4 bytes a character at most, a third more in base64."""
+    left = room // 6
+    cut: dict[int, Ranges] = {}
+    for number, ranges in kept.items():
+        within = ranges[np.cumsum(ranges[:, 1] - ranges[:, 0]) <= left]
+        cut[number] = within
+        left -= int((within[:, 1] - within[:, 0]).sum())
+    note = f"{_LADDER[-1].note()} Even so, not every document had room."
+    found = _fitting(documents, cut, room, 0.0, note)
+    return found or Excerpts([], [], [], [], "The documents are too large for this page.")
+
+
+def _parts(text: str, ranges: Ranges) -> list[int | str]:
+    parts: list[int | str] = []
+    for start, end in ranges.tolist():
+        parts += [start, page_text(text[start:end])]
+    return parts
+
+
+_Place = tuple[str, tuple[Span, ...]]
+
+ROOM_ANSWERS = 7_000_000  # characters of the page, all systems together
+HOWS: tuple[How, ...] = get_args(How)
+TEXT = 400  # characters kept of a text that is not in the documents
+POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can be given to draw
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is carried.
+
+    Attributes:
+        packs: of each run; None where there is none.
+        note: what was left out; "" where nothing was.
+    """
+
+    packs: list[Pack | None]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """How many answers to a question are kept, and whether chunks that were never retrieved are."""
+
+    depth: int
+    pool: bool
+
+    def note(self, *, deeper: bool) -> str:
+        said = []
+        if not self.pool:
+            said.append("There are too many chunks for one page: those that were never retrieved are not drawn.")
+        if deeper:
+            said.append(f"Of each answer the first {self.depth} pieces are shown.")
+        return " ".join(said)
+
+
+_LADDER_ANSWERS = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, False))
+
+
+def answers(
+    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], room: int = ROOM_ANSWERS
+) -> Answers:
+    """Every run's chunks and answers where they fit into `room` characters of the page, else as much as does.
+
+    Args:
+        benchmark: its questions, in whose order the answers are.
+        runs: of each system.
+        documents: the number of each document that the page lists.
+        room: characters of the page.
+    """
+    deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
+    for share in _LADDER_ANSWERS[1:] if _too_many(runs, documents) else _LADDER_ANSWERS:
+        packs = list(_within(benchmark, runs, documents, share, room))
+        if len(packs) == len(runs):
+            return Answers(packs, share.note(deeper=deepest > share.depth))
+    return Answers([None] * len(runs), "There are too many answers for one page: none is shown.")
+
+
+def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
+    """Whether a browser cannot draw all chunks of the listed documents."""
+    pools = [run.pool for run in runs if run and run.pool is not None]
+    if sum(map(len, pools)) <= POOL:
+        return False
+    return sum(piece.document_id in documents for pool in pools for piece in pool) > POOL
+
+
+def _within(
+    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], share: _Share, room: int
+) -> Iterable[Pack | None]:
+    """A pack a run, until there is no more room."""
+    for number, run in enumerate(runs):
+        pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
+        room -= len(pack.text) if pack else 0
+        if room < 0:
+            return
+        yield pack
+
+
+def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share: _Share) -> dict[str, Any]:
+    pieces = _Pieces(documents)
+    if run.pool is not None and share.pool:
+        pieces.add_pool(run.pool)
+    elif run.pool is not None:
+        pieces.number_pool(run.pool, {_place(piece) for each in run.results.values() for piece in each[: share.depth]})
+    sources = {document.id: document for document in benchmark.documents}
+    hits = _Hits()
+    for query in benchmark.queries:
+        found = run.results.get(query.id, ())
+        hits.add([(pieces.number(piece, sources), piece) for piece in found[: share.depth]], len(found))
+    return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": hits.columns()}
+
+
+class _Pieces:
+    """Distinct pieces in the order in which they came up: the pool first."""
+
+    def __init__(self, documents: Mapping[str, int]) -> None:
+        self._documents = documents
+        self._known: dict[Any, int] = {}
+        self._hidden: dict[Any, int] = {}  # chunks of the pool that were not asked for yet, and their numbers
+        self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and number of each
+        self._texts: dict[int, str] = {}
+
+    def add_pool(self, pool: Sequence[Retrieved]) -> None:
+        """The chunks of the listed documents, numbered from 1 in each."""
+        for piece, number in self._numbered(pool):
+            self._add(piece, number)
+
+    def number_pool(self, pool: Sequence[Retrieved], places: Container[_Place]) -> None:
+        """Only the numbers of chunks that stand at some places: nobody asks for others, and there may be millions."""
+        for piece, number in self._numbered(pool):
+            if _place(piece) in places:
+                self._hidden[_key(piece)] = number
+                self._hidden.setdefault(_place(piece), number)
+
+    def _numbered(self, pool: Sequence[Retrieved]) -> Iterator[tuple[Retrieved, int]]:
+        counts: Counter[str] = Counter()
+        for piece in pool:
+            counts[piece.document_id] += 1
+            if piece.document_id in self._documents:
+                yield piece, counts[piece.document_id]
+
+    def number(self, piece: Retrieved, documents: Mapping[str, Document]) -> int:
+        """The piece's row. Its text is kept where the listed documents do not have it."""
+        key = _key(piece)
+        at = self._known.get(key)
+        if at is None and key[1]:
+            at = self._known.get(_place(piece))  # the same place; systems differ in what text they send along
+        if at is None:
+            at = self._add(piece, self._hidden.get(key, self._hidden.get(_place(piece), 0)))
+        if at not in self._texts:
+            listed = piece.document_id in self._documents
+            if text := _own_text(piece, documents[piece.document_id].text if listed else ""):
+                self._texts[at] = text
+        return at
+
+    def _add(self, piece: Retrieved, number: int) -> int:
+        at = len(self._rows)
+        self._rows.append((piece.document_id, piece.spans, number))
+        self._known[_key(piece)] = at
+        self._known.setdefault(_place(piece), at)
+        return at
+
+    def columns(self) -> dict[str, Any]:
+        """Differences from one row to the next, which are mostly the same few numbers."""
+        placed = [spans if document in self._documents else () for document, spans, _ in self._rows]
+        spans = [span for found in placed for span in found]
+        counts = [len(found) for found in placed]
+        return {
+            "document": _steps(self._documents.get(document, -1) for document, _, _ in self._rows),
+            "number": _steps(number for _, _, number in self._rows),
+            "spans": [] if all(count == 1 for count in counts) else counts,
+            "start": _steps(span.start for span in spans),
+            "length": [span.end - span.start for span in spans],
+            "text": [[at, text] for at, text in self._texts.items()],
+        }
+
+
+@dataclass
+class _Hits:
+    """The answers to each question, one after another."""
+
+    found: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    pieces: list[int] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
+    hows: list[int] = field(default_factory=list)
+    sure: list[int] = field(default_factory=list)
+
+    def add(self, hits: Sequence[tuple[int, Retrieved]], found: int) -> None:
+        """One question's, best first, of `found` that there were."""
+        self.kept.append(len(hits))
+        self.found.append(found)
+        for number, piece in hits:
+            self.pieces.append(number)
+            self.scores.append(_rounded(piece.score))
+            self.hows.append(HOWS.index(piece.how))
+            self.sure.append(round(100 * piece.certainty))
+
+    def columns(self) -> dict[str, Any]:
+        """Empty where every row would say the usual: located by its spans, for sure."""
+        return {
+            "kept": self.kept,
+            "found": [] if self.found == self.kept else self.found,
+            "piece": self.pieces,
+            "score": self.scores,
+            "how": self.hows if any(self.hows) else [],
+            "sure": [] if all(sure == 100 for sure in self.sure) else self.sure,
+        }
+
+
+def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], int]:
+    return *_place(piece), hash(piece.text)  # the text itself would stay in memory
+
+
+def _place(piece: Retrieved) -> _Place:
+    return piece.document_id, piece.spans
+
+
+def _own_text(piece: Retrieved, document: str) -> str:
+    """What came back, where it is not simply what stands in the document; "" of a document is one not listed."""
+    if not piece.text:
+        return ""
+    if document and piece.spans and all(span.slice(document) in piece.text for span in piece.spans):
+        return ""
+    return page_text(piece.text if len(piece.text) <= TEXT else f"{piece.text[:TEXT]} […]")
+
+
+def _rounded(score: float) -> float | None:
+    """Four digits that count."""
+    return float(f"{score:.4g}") if math.isfinite(score) else None
+
+
+def _steps(values: Iterable[int]) -> list[int]:
+    """The first value, then how far each is from the one before.
+
+    >>> _steps([3, 4, 4, 9])
+    [3, 1, 0, 5]
+    """
+    return [int(step) for step in np.diff(np.fromiter(values, dtype=np.int64), prepend=0)]
+
 
 # Deeper answers are no reason to carry a document's text.
 _DEEPEST = 10

@@ -1,16 +1,12 @@
 """Ways of searching chunks: by vectors, by words, by both, and read again."""
 
-from chunkcore.retrieval.base import Searcher, SearchMethod, searches
-from chunkcore.retrieval.bm25 import BM25
+from chunkcore.retrieval.base import Pool, Ranked, Searcher, SearchMethod, searches
 from chunkcore.retrieval.dense import Dense, Late
 from chunkcore.retrieval.hnsw import HNSW
-from chunkcore.retrieval.hybrid import Hybrid
-from chunkcore.retrieval.pool import Pool
-from chunkcore.retrieval.ranked import Ranked
-from chunkcore.retrieval.rerank import Reranked
-from chunkcore.retrieval.rerankers import CallableReranker, CrossEncoderReranker, Reranker, get_reranker
+from chunkcore.retrieval.hybrid import Hybrid, get_search, parse_search
+from chunkcore.retrieval.lexical import BM25
+from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
 from chunkcore.retrieval.sharded import Sharded
-from chunkcore.retrieval.spec import get_search, parse_search
 
 __all__ = [
     "BM25",

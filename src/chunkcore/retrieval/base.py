@@ -4,18 +4,237 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import plain_option
-from chunkcore.chunkers.options import check_option
 from chunkcore.chunkers.spec import format_spec
-from chunkcore.errors import OptionError
-from chunkcore.models.base import Embedder
-from chunkcore.retrieval.pool import Pool
-from chunkcore.retrieval.ranked import Ranked
+from chunkcore.columns import Mapped
+from chunkcore.document import Chunk, Document
+from chunkcore.errors import DataError, OptionError
+from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.models.late import LateEmbedder
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.registry import check_option
+from chunkcore.retrieval.search import Indices, Rows, chunk_vectors, searched_texts
 
-__all__ = ["Search", "SearchMethod", "Searcher", "build_search", "check_search", "register_search", "searches"]
+__all__ = [
+    "Pool",
+    "Ranked",
+    "Search",
+    "SearchMethod",
+    "SearchRecall",
+    "Searcher",
+    "build_search",
+    "check_search",
+    "register_search",
+    "searches",
+]
+
+Scores = NDArray[np.float64]
+
+
+class Ranked(NamedTuple):
+    """The best of each query, best first.
+
+    Attributes:
+        indices: into what was searched, each once a query; -1 after the last where a query has fewer than others:
+            int64, shape (queries, at most k).
+        scores: higher is better, nowhere rising in a row: float64, the same shape; -inf beside -1.
+    """
+
+    indices: Indices
+    scores: Scores
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Indices, Scores]]) -> Ranked:
+        """Rows of different lengths, side by side.
+
+        >>> Ranked.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
+        [[2, 0], [1, -1]]
+        """
+        width = max((len(indices) for indices, _ in rows), default=0)
+        found = cls(np.full((len(rows), width), -1, dtype=np.int64), np.full((len(rows), width), -np.inf))
+        for row, (indices, scores) in enumerate(rows):
+            found.indices[row, : len(indices)] = indices
+            found.scores[row, : len(scores)] = scores
+        return found
+
+    @property
+    def counts(self) -> Indices:
+        """How many each query has."""
+        return np.asarray((self.indices >= 0).sum(axis=1), dtype=np.int64)
+
+    def row(self, number: int) -> tuple[Indices, Scores]:
+        """One query's indices and scores."""
+        count = int((self.indices[number] >= 0).sum())
+        return self.indices[number, :count], self.scores[number, :count]
+
+    def best(self, k: int) -> Ranked:
+        """The best k of each query."""
+        return Ranked(self.indices[:, :k], self.scores[:, :k])
+
+    def then(self, more: Ranked) -> Ranked:
+        """What this found, and after it what else `more` found, in its order.
+
+        The scores of those are lowered to the last before them, so that sorting by score keeps the order.
+
+        >>> first = Ranked(np.array([[3]]), np.array([[0.2]]))
+        >>> first.then(Ranked(np.array([[1, 3, 0]]), np.array([[0.9, 0.2, 0.1]])))
+        Ranked(indices=array([[3, 1, 0]]), scores=array([[0.2, 0.2, 0.1]]))
+        """
+        rows = []
+        for number in range(len(self.indices)):
+            indices, scores = self.row(number)
+            others, values = more.row(number)
+            new = ~np.isin(others, indices)
+            together = np.concatenate((scores, values[new]))
+            rows.append((np.concatenate((indices, others[new])), np.minimum.accumulate(together)))
+        return Ranked.of(rows)
+
+
+@dataclass(frozen=True)
+class SearchRecall:
+    """Measured on a sample of a run's own questions.
+
+    Attributes:
+        share: of the best `depth` that exact search finds, how many the approximate one found; the questions' mean.
+        queries: how many questions were asked both ways.
+        depth: how many of the best were compared.
+
+    >>> print(SearchRecall(0.9731, 100, 10))
+    97.3 % of the best 10 chunks that exact search finds, measured on 100 questions
+    """
+
+    share: float
+    queries: int
+    depth: int
+
+    def __str__(self) -> str:
+        asked = "1 question" if self.queries == 1 else f"{self.queries:,} questions"
+        best = "best chunk" if self.depth == 1 else f"best {self.depth:,} chunks"
+        return f"{100 * self.share:.1f} % of the {best} that exact search finds, measured on {asked}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; `from_dict` is its inverse."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SearchRecall:
+        """What `to_dict` described.
+
+        Raises:
+            DataError: a part is missing or no number of its range.
+        """
+        share, queries, depth = (data.get(name) for name in ("share", "queries", "depth"))
+        if not (isinstance(share, int | float) and 0 <= share <= 1 and type(queries) is int and type(depth) is int):
+            raise DataError(f"an approximate search tells a share of 0 to 1, queries and depth; got {data!r:.80}")
+        return cls(float(share), queries, depth)
+
+
+class Pool:
+    """Chunks, and what a search may need to know of them. Nothing is embedded before it is asked for.
+
+    Args:
+        chunks: what is found.
+        documents: those that the chunks were cut from; only late chunking reads them.
+        embedder: of chunks and queries, or the name of one. It is not loaded before it is needed.
+
+    Raises:
+        DataError: something among the chunks is no `Chunk`, or a segment lies outside its chunk.
+    """
+
+    def __init__(
+        self, chunks: Sequence[Chunk], *, documents: Sequence[Document] = (), embedder: Embedder | str = DEFAULT_MODEL
+    ) -> None:
+        self.chunks = chunks
+        self.documents = documents
+        self._embedder = embedder
+        self.embedded_texts, self.owners = _searched_texts(chunks)
+
+    @property
+    def embedder(self) -> Embedder:
+        """Of chunks and queries."""
+        return get_embedder(self._embedder)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Of each chunk its context, where it has one, and its text: what searches by words read."""
+        return Mapped(attrgetter("embedded_text"), self.chunks)
+
+    def vectors(self, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
+        """The rows that are searched, and which chunk each is of, ascending; see `chunk_vectors`.
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        return chunk_vectors(self._vectors, self.owners, cluster_only=cluster_only)
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        return embed(self.embedder, self.embedded_texts)
+
+    def late_vectors(self) -> tuple[Rows, Indices]:
+        """One row a chunk, the mean of its tokens as they were read with their document; and 0, 1, 2, ...
+
+        Raises:
+            OptionError: the model has no token vectors with context.
+            DataError: a chunk's document is not among the documents.
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        return self._late, np.arange(len(self.chunks), dtype=np.int64)
+
+    @cached_property
+    def _late(self) -> Vectors:
+        return LateEmbedder(self.embedder).embed_chunks(self.documents, self.chunks)
+
+    @property
+    def portable_embedder(self) -> Embedder:
+        """The embedder as it can be sent to another process."""
+        return self.embedder
+
+    def note_progress(self, done: int, total: int) -> None:
+        """A search that has the chunks embedded elsewhere tells here how far that is; a run shows it."""
+
+    def note_embedding(self, seconds: float, tokens: NDArray[np.integer] | None = None) -> None:
+        """A search that has the chunks embedded elsewhere tells here that it did; a run counts it as its cost.
+
+        Args:
+            seconds: what it took.
+            tokens: of each of the `embedded_texts`, as the embedder counts; None: they are counted here.
+
+        Raises:
+            DataError: in a run, these are more or fewer than the texts.
+        """
+
+    def note_search(self, recall: SearchRecall) -> None:
+        """A search that is approximate tells here what it found of what there was; a run puts it into its report."""
+
+    def query_vectors(self, queries: Sequence[str]) -> Vectors:
+        """One row a query.
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        return embed(self.embedder, queries, queries=True)
+
+
+def _searched_texts(chunks: Sequence[Chunk]) -> tuple[Sequence[str], Indices]:
+    """`searched_texts`, made when they are asked for where each chunk has one."""
+    segmented = False
+    for chunk in chunks:
+        if not isinstance(chunk, Chunk):
+            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
+        segmented = segmented or bool(chunk.segments)
+    if segmented:
+        return searched_texts(chunks)
+    return Mapped(attrgetter("embedded_text"), chunks), np.arange(len(chunks), dtype=np.int64)
+
 
 S = TypeVar("S", bound="type[Search]")
 

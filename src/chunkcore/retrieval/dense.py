@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chunkcore.index.multi_vector import top_k_owners
-from chunkcore.index.search import Indices, Rows
 from chunkcore.models.base import Embedder
-from chunkcore.models.token_embedder import get_token_embedder
-from chunkcore.retrieval.base import Search, register_search
-from chunkcore.retrieval.pool import Pool
-from chunkcore.retrieval.ranked import Ranked
+from chunkcore.models.late import get_token_embedder
+from chunkcore.retrieval.base import Pool, Ranked, Search, register_search
+from chunkcore.retrieval.search import Indices, Rows, top_k_owners
 
 __all__ = ["Dense", "Late"]
 

@@ -9,16 +9,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from chunkcore.columns import BLOCK
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.evaluation.approximation import SearchRecall
-from chunkcore.index.multi_vector import first_of_each
-from chunkcore.index.search import Best, Indices, Rows, cosines, top_k, unit
-from chunkcore.index.vector_file import SelectedRows
-from chunkcore.lazy import BLOCK
 from chunkcore.models.base import Embedder, Vectors
-from chunkcore.retrieval.base import Search, register_search
-from chunkcore.retrieval.pool import Pool
-from chunkcore.retrieval.ranked import Ranked
+from chunkcore.retrieval.base import Pool, Ranked, Search, SearchRecall, register_search
+from chunkcore.retrieval.search import Best, Indices, Rows, SelectedRows, cosines, first_of_each, top_k, unit
 
 __all__ = ["HNSW"]
 

@@ -10,15 +10,81 @@ from typing import Any
 
 import numpy as np
 
+from chunkcore.chunkers.spec import read_value, split_parts
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval.base import Search, Searcher, SearchMethod, check_search, register_search
-from chunkcore.retrieval.bm25 import BM25
+from chunkcore.retrieval.base import (
+    Pool,
+    Ranked,
+    Scores,
+    Search,
+    Searcher,
+    SearchMethod,
+    build_search,
+    check_search,
+    register_search,
+)
 from chunkcore.retrieval.dense import Dense
-from chunkcore.retrieval.pool import Pool
-from chunkcore.retrieval.ranked import Indices, Ranked, Scores
+from chunkcore.retrieval.lexical import BM25
+from chunkcore.retrieval.rerank import RERANK, Reranked
+from chunkcore.retrieval.search import Indices
 
-__all__ = ["Hybrid", "fuse"]
+__all__ = ["Hybrid", "fuse", "get_search", "parse_search"]
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def get_search(spec: str | SearchMethod) -> SearchMethod:
+    """The search that a string describes; a `SearchMethod` is handed back as it is.
+
+    Raises:
+        OptionError: malformed, no such search or option, or something else than these.
+    """
+    if isinstance(spec, str):
+        return parse_search(spec)
+    if isinstance(spec, SearchMethod):
+        return spec
+    raise OptionError(f"a retriever is a string or an object with name, embeds and index; got {type(spec).__name__}")
+
+
+def parse_search(spec: str) -> Search:
+    """The search that a string describes: its name, its options, and ``+rerank`` with those of the reranker.
+
+    Values are read as in a strategy's string (`parse_chunker`).
+
+    Raises:
+        OptionError: malformed, or no such search or option, or a value that it cannot have.
+
+    >>> parse_search("bm25:k1=2").k1, parse_search("hybrid:bm25,late,k=30+rerank:depth=20").name
+    (2.0, 'hybrid:bm25,late,k=30+rerank:depth=20')
+    """
+    place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(RERANK)
+    after = spec[place + len(RERANK) :].strip()
+    if place >= 0 and after[:1] in ("", ":"):
+        return Reranked.over(parse_search(spec[:place]), *_split(after[1:], spec))
+    name, _, rest = spec.partition(":")
+    return build_search(name.strip(), *_split(rest, spec))
+
+
+def _split(text: str, spec: str) -> tuple[list[str], dict[str, Any]]:
+    """What stands between the commas: parts without a name, and options."""
+    parts: list[str] = []
+    options: dict[str, Any] = {}
+    for each in split_parts(text, spec, "retriever"):
+        part = each.strip()
+        if part.startswith('"'):
+            parts.append(str(read_value(part, "methods")))
+            continue
+        option, equals, value = part.partition("=")
+        option = option.strip()
+        if not equals:
+            parts.append(part)
+        elif option in options:
+            raise OptionError(f"the option {option} is given twice in the retriever {spec!r}; keep one")
+        else:
+            options[option] = read_value(value.strip(), option)
+    return parts, options
+
 
 _SEPARATES = re.compile(r'[=,"\[\]{}]')
 
@@ -67,7 +133,6 @@ class Hybrid(Search):
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
-        from chunkcore.retrieval.spec import parse_search
 
         methods = {"methods": tuple(parse_search(part) for part in parts)} if parts else {}
         return super().read((), {**options, **methods})

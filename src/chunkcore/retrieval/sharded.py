@@ -13,14 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import BLOCK, blocks
 from chunkcore.errors import DataError, OptionError
-from chunkcore.index.shards import Mapper, Shard, top_k_shards
-from chunkcore.index.vector_file import VectorFile
-from chunkcore.lazy import BLOCK, blocks
-from chunkcore.models.base import Embedder, TokenCountingEmbedder
-from chunkcore.models.checks import embed
-from chunkcore.retrieval.pool import Pool
-from chunkcore.retrieval.ranked import Ranked
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, embed
+from chunkcore.retrieval.base import Pool, Ranked
+from chunkcore.retrieval.search import Mapper, Shard, VectorFile, top_k_shards
 
 __all__ = ["Sharded"]
 

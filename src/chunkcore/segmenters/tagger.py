@@ -11,16 +11,87 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, MissingExtraError, ModelError
-from chunkcore.models.base import Embedder, Vectors
-from chunkcore.models.checks import embed
+from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import get_embedder
 from chunkcore.segmenters.base import Starts
-from chunkcore.segmenters.features import sentence_features
-from chunkcore.segmenters.lstm import boundary_probabilities
+from chunkcore.segmenters.texttiling import Floats, block_similarities, depths
 
-__all__ = ["SHIPPED", "Tagger", "TaggerSettings", "load_tagger", "peaks"]
+__all__ = ["SHIPPED", "Tagger", "TaggerSettings", "boundary_probabilities", "load_tagger", "peaks", "sentence_features"]
+
+
+def boundary_probabilities(inputs: Vectors, weights: Mapping[str, Vectors]) -> Vectors:
+    """For each row the probability that a segment begins there: float32, shape (n,).
+
+    Layers of LSTMs in both directions, then one linear unit and the logistic function. The weights have PyTorch's
+    names and layout: ``lstm.weight_ih_l0`` and so on, gates in the order input, forget, cell, output; ``out.weight``
+    and ``out.bias``. O(n) time.
+    """
+    states = inputs
+    for layer in range(sum(name.startswith("lstm.weight_ih_l") for name in weights) // 2):
+        forward = _direction(states, weights, f"l{layer}")
+        backward = _direction(states[::-1], weights, f"l{layer}_reverse")[::-1]
+        states = np.hstack((forward, backward))
+    return _logistic(states @ weights["out.weight"][0] + weights["out.bias"][0])
+
+
+def _direction(inputs: Vectors, weights: Mapping[str, Vectors], name: str) -> Vectors:
+    """The hidden states of one layer in one direction: shape (n, hidden)."""
+    recurrent = weights[f"lstm.weight_hh_{name}"].T
+    bias = weights[f"lstm.bias_ih_{name}"] + weights[f"lstm.bias_hh_{name}"]
+    entering = inputs @ weights[f"lstm.weight_ih_{name}"].T + bias
+    width = len(recurrent)
+    found = np.empty((len(inputs), width), dtype=np.float32)
+    hidden, cell = np.zeros(width, dtype=np.float32), np.zeros(width, dtype=np.float32)
+    for row, gates in enumerate(entering):
+        gates = gates + hidden @ recurrent
+        opened = _logistic(gates)
+        cell = opened[width : 2 * width] * cell + opened[:width] * np.tanh(gates[2 * width : 3 * width])
+        hidden = opened[3 * width :] * np.tanh(cell)
+        found[row] = hidden
+    return found
+
+
+def _logistic(values: Vectors) -> Vectors:
+    # By tanh, which no large value makes overflow.
+    result: Vectors = (0.5 * np.tanh(0.5 * values) + 0.5).astype(np.float32)
+    return result
+
+
+def sentence_features(vectors: Vectors, windows: tuple[int, ...]) -> Vectors:
+    """One row a sentence: float32, shape (n, d + 2 · windows).
+
+    The first d columns are its unit vector. Then for each window the similarity of the blocks of sentences before the
+    gap that precedes the sentence and after it, and that similarity's depth, as TextTiling has them: standardised over
+    the text, because what is a low similarity differs from text to text, and 0 for the first sentence. O(n·d) time
+    and memory.
+
+    >>> sentence_features(np.eye(2, dtype=np.float32)[[0, 0, 1, 1]], (1,)).astype(float).round(2).tolist()
+    [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.71, -0.71], [0.0, 1.0, -1.41, 1.41], [0.0, 1.0, 0.71, -0.71]]
+    """
+    columns = [_unit(vectors)]
+    for window in windows:
+        similarities = block_similarities(vectors, window)
+        columns += [_standardised(similarities), _standardised(depths(similarities))]
+    return np.hstack(columns)
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    lengths[lengths < 1e-12] = 1.0
+    unit: Vectors = (vectors / lengths[:, None]).astype(np.float32)
+    return unit
+
+
+def _standardised(values: Floats) -> NDArray[np.float32]:
+    """As a column, for the sentences after the gaps; the first sentence's is 0."""
+    column = np.zeros((len(values) + 1, 1), dtype=np.float32)
+    if len(values):
+        column[1:, 0] = (values - values.mean()) / (values.std() + 1e-6)
+    return column
+
 
 SHIPPED = Path(__file__).with_name("tagger.safetensors")
 _KEY = "chunkcore"

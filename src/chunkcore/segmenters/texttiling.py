@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
-from chunkcore.models.base import Embedder, Vectors
-from chunkcore.models.checks import embed
+from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.segmenters.base import Starts
 
 __all__ = ["TextTiling", "block_similarities", "depths"]

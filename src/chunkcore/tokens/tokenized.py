@@ -2,18 +2,105 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.pretokens import context_free_boundaries
-
 if TYPE_CHECKING:
     from chunkcore.tokens.counters import TokenCounter
 
-__all__ = ["BytePairText", "CharacterText", "Offsets", "Runs", "TokenizedText", "WordText"]
+__all__ = [
+    "BytePairText",
+    "CharacterText",
+    "Offsets",
+    "Runs",
+    "TokenizedText",
+    "WordText",
+    "context_free_boundaries",
+    "has_context_free_boundaries",
+]
+
+# Encodings whose patterns the rules were checked against; any other is counted piece by piece.
+_RULES = {
+    "gpt2": 0b011,
+    "r50k_base": 0b011,
+    "p50k_base": 0b011,
+    "p50k_edit": 0b011,
+    "cl100k_base": 0b111,
+    "o200k_base": 0b111,
+    "o200k_harmony": 0b111,
+}
+
+# White_Space of the Unicode standard, which is what \s means in the patterns. Python's str.isspace
+# also counts U+001C to U+001F.
+_WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
+
+_PAGE = 256
+
+
+def has_context_free_boundaries(encoding: str) -> bool:
+    """Whether the rules hold for the tiktoken encoding of this name."""
+    return encoding in _RULES
+
+
+def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    r"""For each of the n + 1 places of a text whether it is a context-free boundary; both its ends are.
+
+    >>> text = np.array([ord(c) for c in "two words.\nEnd"], dtype=np.uint32)
+    >>> np.flatnonzero(context_free_boundaries("cl100k_base", text)).tolist()
+    [0, 3, 9, 11, 14]
+    """
+    found = np.ones(len(code_points) + 1, dtype=np.bool_)
+    if len(code_points) > 1:
+        roles = _roles(code_points)
+        before = roles[:-1] >> np.uint8(4)
+        before &= np.uint8(_RULES[encoding])
+        before &= roles[1:]
+        np.not_equal(before, 0, out=found[1:-1])
+    return found
+
+
+def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
+    """For each character, bit i: it may stand after a boundary of rule i + 1; bit i + 4: before one."""
+    if code_points.dtype == np.uint8:
+        ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
+        return ascii_roles
+    seen = np.zeros(int(code_points.max()) // _PAGE + 1, dtype=np.bool_)
+    seen[0] = True
+    seen[code_points[code_points > 127] >> 8] = True
+    table = np.zeros((len(seen), _PAGE), dtype=np.uint8)
+    for page in np.flatnonzero(seen).tolist():
+        table[page] = _page_roles(page)
+    roles: NDArray[np.uint8] = table.ravel()[code_points]
+    return roles
+
+
+@lru_cache(maxsize=0x110000 // _PAGE)
+def _page_roles(page: int) -> NDArray[np.uint8]:
+    return np.array([_role(page * _PAGE + low) for low in range(_PAGE)], dtype=np.uint8)
+
+
+def _role(code_point: int) -> int:
+    character = chr(code_point)
+    category = unicodedata.category(character)
+    is_word = category[0] in "LN"
+    is_white = character in _WHITE
+    # A character that this Python does not know may be a letter to a newer table.
+    ends_word = not is_word and category[0] != "M" and category != "Cn" and character != "'"
+    starts_line = not is_white and character != "/"
+    return (
+        (is_word << 4)
+        | ends_word
+        | (not is_white) << 5
+        | (character == " ") << 1
+        | (character in "\r\n") << 6
+        | starts_line << 2
+    )
+
 
 Offsets = NDArray[np.int64]
 T = TypeVar("T")

@@ -8,12 +8,9 @@ tuner.py          the search            result.py                         what i
 snippets.py       what to paste
 """
 
-from chunkcore.tuning.default_space import default_space, known_space
-from chunkcore.tuning.options import TuneOptions
-from chunkcore.tuning.result import Fold, Tuning
-from chunkcore.tuning.snippets import snippets
-from chunkcore.tuning.space import Branch, Range, Space, Values
-from chunkcore.tuning.trial import Trial
+from chunkcore.tuning.result import Fold, Tuning, snippets
+from chunkcore.tuning.space import Branch, Range, Space, Values, default_space, known_space
+from chunkcore.tuning.trial import Trial, TuneOptions
 from chunkcore.tuning.tuner import tune
 
 __all__ = [

@@ -12,13 +12,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped,unused-ignore]
+
 from chunkcore.chunkers.base import Chunker, build_chunker, find_strategy, strategies
-from chunkcore.chunkers.spec import format_spec
+from chunkcore.chunkers.configuration import read_small, root_node, telling_where
+from chunkcore.chunkers.spec import format_spec, split_spec
 from chunkcore.errors import OptionError
 
-__all__ = ["Branch", "Parameter", "Range", "Space", "Values", "option_default"]
+__all__ = [
+    "USUAL",
+    "Branch",
+    "Parameter",
+    "Range",
+    "Space",
+    "Values",
+    "default_space",
+    "known_space",
+    "load_space",
+    "option_default",
+]
 
 _MOST_CORNERS = 2_000
 
@@ -302,3 +317,255 @@ def _is_number(value: Any) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and (type(one) is type(other) or (_is_number(one) and _is_number(other)))
+
+
+_FORM = "size: [100, 200, 400], size: {from: 50, to: 800, log: true} or overlap: {share_of: size, values: [0, 0.25]}"
+
+
+def load_space(path: Path | str) -> Space:
+    """The space that a YAML file describes: strategies, and for each what its options may be.
+
+        recursive:
+          size: [100, 200, 400]
+          overlap: {share_of: size, values: [0, 0.1, 0.25]}
+          keep: end
+        breakpoint:
+          - {threshold: percentile, amount: {from: 50, to: 98}}
+          - {threshold: distance, amount: {from: 0.1, to: 0.7}}
+        sentence:
+
+    A value alone is fixed; a list is chosen from; ``from`` and ``to`` are a range, drawn by order of magnitude with
+    ``log: true``. A list of such mappings searches each of them apart. A strategy with nothing after it is tried as it
+    is. Only plain values are read (PyYAML's safe loader): no tag in a file can run anything.
+
+    Raises:
+        OptionError: not YAML, no such strategy or option, or values that it cannot have; with the line.
+        DataError: the file cannot be read, is empty, or is not UTF-8.
+    """
+    path = Path(path)
+    text = read_small(path)
+    with telling_where(path, expected="strategies with their options"):
+        loader = yaml.SafeLoader(text)
+    try:
+        with telling_where(path, expected="strategies with their options"):
+            root = root_node(loader)
+        if not isinstance(root, yaml.MappingNode) or not root.value:
+            raise OptionError(f"{path} names no strategy: write one a line with its options below, as in {_FORM}")
+        _refuse_twins(path, root)
+        branches: list[Branch] = []
+        for key, node in root.value:
+            with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
+                branches += _strategy(path, str(key.value), node, loader)
+        return Space(branches=tuple(branches))
+    finally:
+        loader.dispose()
+
+
+def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -> list[Branch]:
+    """A strategy's branches, each checked on its own so that an error has its line."""
+    if isinstance(node, yaml.ScalarNode) and loader.construct_object(node) is None:
+        parts = [yaml.MappingNode(node.tag, [])]
+    else:
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    branches = []
+    for part in parts:
+        if not isinstance(part, yaml.MappingNode):
+            raise OptionError(f"{name} is followed by its options, as in {_FORM}")
+        _refuse_twins(path, part)
+        loader.flatten_mapping(part)  # YAML's merge keys
+        parameters = {}
+        for key, value in part.value:
+            with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
+                parameters[str(key.value)] = _parameter(str(key.value), loader.construct_object(value, deep=True))
+        branch = Branch(strategy=name, parameters=parameters)
+        branch.check()
+        branches.append(branch)
+    return branches
+
+
+def _refuse_twins(path: Path, node: yaml.MappingNode) -> None:
+    seen = set()
+    for key, _ in node.value:
+        with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
+            if not isinstance(key, yaml.ScalarNode):
+                raise OptionError("a strategy or an option has a plain name")
+            if key.value in seen:
+                raise OptionError(f"{key.value} is given twice; keep one, or write a list of its branches")
+            seen.add(key.value)
+
+
+def _parameter(option: str, value: Any) -> Parameter:
+    if isinstance(value, list):
+        return Values(values=tuple(_plain(option, each) for each in value))
+    if not isinstance(value, dict):
+        return Values(values=(_plain(option, value),))
+    share_of = value.get("share_of", "")
+    if not isinstance(share_of, str) or set(value) - {"from", "to", "log", "values", "share_of"}:
+        raise OptionError(f"{option} is one of {_FORM}; got {value!r}")
+    if set(value) <= {"values", "share_of"} and isinstance(value.get("values"), list):
+        return Values(values=tuple(_plain(option, each) for each in value["values"]), share_of=share_of)
+    log = value.get("log", False)
+    if {"from", "to"} <= set(value) and "values" not in value and isinstance(log, bool):
+        return Range(low=value["from"], high=value["to"], log=log, share_of=share_of)
+    raise OptionError(f"{option} is one of {_FORM}; got {value!r}")
+
+
+def _plain(option: str, value: Any) -> Any:
+    """A value that a strategy's string can hold; a list of such is one value, as for separators."""
+    if isinstance(value, list):
+        return [_plain(option, each) for each in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise OptionError(f"{option} may be strings, numbers, true, false, null or lists of these, got {value!r}")
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Values that are so many times the option's default, as whole numbers."""
+
+    factors: tuple[float, ...]
+
+    def of(self, strategy: str, option: str) -> Values:
+        default = option_default(strategy, option)
+        return Values(values=tuple(dict.fromkeys(max(1, round(default * each)) for each in self.factors)))
+
+
+_SIZES = _Times((1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4))
+_FEW_SIZES = _Times((1 / 2, 1, 2))
+
+
+def _share(of: str, *values: float) -> Values:
+    return Values(values=values, share_of=of)
+
+
+def _either(*values: object) -> Values:
+    return Values(values=values)
+
+
+_Row = Mapping[str, Parameter | _Times]
+_PACKED: _Row = {"size": _SIZES, "minimum": _share("size", 0, 0.25, 0.5)}
+_PERCENTILE = _either(50, 60, 70, 80, 85, 90, 95, 98)
+_BOUNDED: _Row = {
+    "buffer": _either(0, 1, 2),
+    "max_size": _either(100, 200, 300, 400, 600, 800),
+    "min_size": _share("max_size", 0, 0.25),
+}
+_CLUSTERED: _Row = {
+    "position_weight": _either(0, 0.25, 0.5, 0.75, 1),
+    "max_size": _SIZES,
+}
+
+_TABLE: dict[str, list[_Row]] = {
+    "agentic": [{"window": _FEW_SIZES, "max_size": _SIZES, "piece_size": _FEW_SIZES}],
+    "auto": [_PACKED],
+    "breakpoint": [
+        {"threshold": _either("percentile"), "amount": _PERCENTILE, **_BOUNDED},
+        {"threshold": _either("distance"), "amount": _either(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7), **_BOUNDED},
+    ],
+    "cluster_semantic": [
+        {
+            "max_size": _SIZES,
+            "piece_size": _share("max_size", 0.125, 0.25, 0.5),
+            "min_size": _share("max_size", 0, 0.25),
+        }
+    ],
+    "code": [_PACKED],
+    "contextual": [
+        {"chunker": _either("recursive:size=100", "recursive:size=200", "recursive:size=400", "sentence:size=200")}
+    ],
+    "dbscan": [{"eps": _either(0.1, 0.2, 0.3, 0.4, 0.5), "min_samples": _either(1, 2, 3, 4, 5), **_CLUSTERED}],
+    "dual_semantic": [
+        {
+            "k": _either(0, 0.5, 1, 1.5, 2, 2.5, 3),
+            "d": _either(5, 10, 20),
+            "max_size": _SIZES,
+            "min_size": _share("max_size", 0, 0.25, 0.5),
+        }
+    ],
+    "fixed_sentences": [
+        {"sentences": _either(1, 2, 3, 4, 5, 7, 10, 14, 20), "overlap": _share("sentences", 0, 0.2, 0.34, 0.5)}
+    ],
+    "fixed_token": [{"size": _SIZES, "overlap": _share("size", 0, 0.1, 0.25, 0.5)}],
+    "hierarchical": [
+        {"k": _either(0.4, 0.7, 1.2), "max_segment": _either(100, 200, 400), "max_size": _either(256, 512, 1024, 2048)}
+    ],
+    "html": [_PACKED],
+    "kamradt": [{"amount": _PERCENTILE, **_BOUNDED}],
+    "kamradt_modified": [{"size": _SIZES, "minimum": _share("size", 0, 0.25), "buffer": _either(1, 2, 3)}],
+    "llm_semantic": [{"window": _FEW_SIZES, "max_size": _SIZES, "piece_size": _FEW_SIZES}],
+    "lumber": [{"window": _FEW_SIZES, "max_size": _SIZES}],
+    "markdown": [{**_PACKED, "heading_level": _either(0, 2, 6)}],
+    "propositions": [{"passage_size": _FEW_SIZES, "max_size": _FEW_SIZES}],
+    "recursive": [
+        {"size": _SIZES, "overlap": _share("size", 0, 0.1, 0.25, 0.5), "keep": _either("start", "end")},
+    ],
+    "sentence": [
+        {"size": _SIZES, "overlap": _share("size", 0, 0.25, 0.5), "minimum": _share("size", 0, 0.25, 0.5)},
+    ],
+    "single_linkage": [{"stop": _either(0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), **_CLUSTERED}],
+}
+
+# Those that need no more than the embedder, and cut any text. (`hierarchical` runs a model of its own each time.)
+USUAL = (
+    "breakpoint",
+    "cluster_semantic",
+    "dual_semantic",
+    "fixed_sentences",
+    "fixed_token",
+    "kamradt_modified",
+    "markdown",
+    "recursive",
+    "sentence",
+    "single_linkage",
+)
+
+
+def default_space() -> Space:
+    """What is searched where nothing is asked for: the strategies of `USUAL`.
+
+    >>> default_space().branch("recursive").parameters["size"].values
+    (50, 75, 100, 150, 200, 300, 400, 600, 800)
+    """
+    return Space(branches=tuple(branch for name in USUAL for branch in _branches(name)))
+
+
+def known_space(spec: str) -> Space:
+    """What is searched of the strategy that a string names; the options that it states are not searched.
+
+    Raises:
+        OptionError: no such strategy, or none with a row in the table, or options that do not go together.
+
+    >>> known_space("sentence:minimum=0").branch("sentence").parameters["minimum"].values
+    (0,)
+    """
+    name, options = split_spec(spec)
+    if name not in _TABLE:
+        raise OptionError(
+            f"no space is known for the strategy {name!r}: expected one of {', '.join(_TABLE)}, "
+            "or a file that says what to search of it"
+        )
+    given = {option: Values(values=(value,)) for option, value in options.items()}
+    fitting = [branch for branch in _branches(name) if not _contradicts(branch, given)]
+    if not fitting:
+        raise OptionError(f"no space is known for {spec!r}: write a file that says what to search of its other options")
+    return Space(branches=tuple(replace(each, parameters={**each.parameters, **given}) for each in fitting))
+
+
+def _contradicts(branch: Branch, given: Mapping[str, Values]) -> bool:
+    """Whether the branch is for another value of an option that is given, as each threshold has amounts of its own."""
+    return any(
+        isinstance(own := branch.parameters.get(option), Values) and len(own.values) == 1 and own.values != each.values
+        for option, each in given.items()
+    )
+
+
+def _branches(strategy: str) -> list[Branch]:
+    return [
+        Branch(
+            strategy=strategy,
+            parameters={
+                option: each.of(strategy, option) if isinstance(each, _Times) else each for option, each in row.items()
+            },
+        )
+        for row in _TABLE[strategy]
+    ]

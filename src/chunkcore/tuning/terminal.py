@@ -7,8 +7,8 @@ from collections import Counter
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from chunkcore.escaping import terminal_text
 from chunkcore.evaluation.measures import Measure, budget_of
-from chunkcore.report.text import terminal_text
 from chunkcore.tuning.result import Tuning
 from chunkcore.tuning.trial import Trial
 

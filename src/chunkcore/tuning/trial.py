@@ -4,23 +4,126 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.chunkers.spec import parse_chunker
+from chunkcore.concurrency import Progress
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.experiment import run_chunkers
-from chunkcore.evaluation.measures import as_measure
+from chunkcore.evaluation.measures import Measure, as_measure
 from chunkcore.evaluation.results import ChunkStatistics, Scores
 from chunkcore.models.base import Embedder
-from chunkcore.progress import Progress
-from chunkcore.tuning.options import TuneOptions
+from chunkcore.retrieval import get_search
+from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.tuning.space import Parameter, Space, Values
 
-__all__ = ["Trial", "run_trial"]
+if TYPE_CHECKING:
+    import optuna
+
+__all__ = ["By", "Proposal", "Seen", "Trial", "TuneOptions", "assign_folds", "propose", "require_optuna", "run_trial"]
+
+By = Literal["question", "document"]
+
+
+def assign_folds(benchmark: Benchmark, folds: int, *, by: By = "question", seed: int = 0) -> NDArray[np.int64]:
+    """Each question's fold, from 0: int64, shape (queries,).
+
+    Args:
+        benchmark: the questions.
+        folds: how many parts.
+        by: "question" deals the shuffled questions out in turn; "document" keeps the questions about one document
+            (that of their first evidence) together, the documents with the most questions dealt first, each
+            to the fold with the fewest.
+        seed: of the shuffling.
+
+    Raises:
+        OptionError: fewer than two folds, or more than there are questions or documents with questions.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> np.bincount(assign_folds(load_dataset("lochmere"), 5)).tolist()
+    [18, 18, 18, 18, 18]
+    """
+    if by not in get_args(By):
+        raise OptionError(f"by is question or document, got {by!r}")
+    documents = question_documents(benchmark)
+    owners = [documents[query.id] for query in benchmark.queries] if by == "document" else range(len(documents))
+    units = list(dict.fromkeys(owners))
+    if not 2 <= folds <= len(units):
+        raise OptionError(
+            f"folds is at least 2 and at most the number of {by}s that are asked about ({len(units)}), got {folds}"
+        )
+    shuffled = [units[place] for place in np.random.default_rng(seed).permutation(len(units))]
+    sizes = Counter(owners)
+    loads = [0] * folds
+    fold_of = {}
+    for unit in sorted(shuffled, key=lambda unit: -sizes[unit]):
+        fold_of[unit] = loads.index(min(loads))
+        loads[fold_of[unit]] += sizes[unit]
+    return np.array([fold_of[owner] for owner in owners], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions:
+    """How to search, and how to say what was found.
+
+    Attributes:
+        trials: how many configurations are tried, the baseline not counted.
+        timeout: seconds after which no new one is begun; None for no such limit.
+        seed: of the proposals, the folds and the bootstrap.
+        folds: how many parts the questions are held out in.
+        by: what is held out together, and resampled: "question", or "document" with all its questions.
+        measure: what is to be high. At a budget of retrieved tokens, such as ``Recall@1000tok``, chunks of all sizes
+            are compared fairly; at a number of chunks, retrieved tokens are to be low, too.
+        counter: whose tokens are scored.
+        retriever: how the chunks are searched, as `run_chunkers` takes it: "dense", "bm25", "hybrid" and others.
+        baseline: what the choice is compared with, as `parse_chunker` reads it.
+        margin: how much of the measure is given away for fewer retrieved tokens, and then for a lower cost.
+        resamples: of the bootstrap.
+        llm_tokens: what language models may read and write in all, by the strategies' own estimates; strategies that
+            ask one are not tried without it.
+
+    Raises:
+        OptionError: an option is out of range.
+    """
+
+    trials: int = 60
+    timeout: float | None = None
+    seed: int = 0
+    folds: int = 5
+    by: By = "question"
+    measure: Measure | str = "Recall@1000tok"
+    counter: TokenCounter | str = "cl100k_base"
+    retriever: str = "dense"
+    baseline: str = "recursive:size=200"
+    margin: float = 0.0
+    resamples: int = 10_000
+    llm_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        object.__setattr__(self, "counter", get_counter(self.counter))
+        parse_chunker(self.baseline)
+        get_search(self.retriever)
+        for name, least in (("trials", 1), ("seed", 0), ("folds", 2), ("resamples", 100)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise OptionError(f"{name} is a whole number from {least} on, got {value!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise OptionError(f"timeout is over 0 seconds, got {self.timeout!r}")
+        if not 0 <= self.margin < math.inf:
+            raise OptionError(f"margin is at least 0, in the measure's unit, got {self.margin!r}")
+        if self.llm_tokens is not None and self.llm_tokens < 0:
+            raise OptionError(f"llm_tokens is at least 0, got {self.llm_tokens!r}")
+
 
 _NOTHING = np.empty(0)
 
@@ -193,3 +296,138 @@ def _floats(data: Mapping[str, Any], name: str, size: int) -> Scores:
     if not all(value is None or _is_plain(value, float) for value in values):
         raise DataError(f"{name} holds numbers and nulls alone, got {json.dumps(values)[:60]}")
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+_REDRAWS = 30
+_BRANCH = "branch"
+
+
+class Proposal(NamedTuple):
+    """A configuration of the space: a branch, and what is drawn for each of its parameters."""
+
+    branch: str
+    drawn: dict[str, Any]
+
+
+class Seen(NamedTuple):
+    """A trial that may be learnt from.
+
+    Attributes:
+        proposal: its configuration.
+        values: quality first, which is to be high, then what is to be low; None where it failed.
+    """
+
+    proposal: Proposal
+    values: tuple[float, ...] | None
+
+
+def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Proposal:
+    """A configuration that is not among those seen, unless thirty draws at random find none.
+
+    Args:
+        space: what may be drawn.
+        seen: earlier trials, all with as many values.
+        seed: equal seeds and trials give the same proposal, with one version of Optuna.
+        blind: draw at random; else by Optuna's `TPESampler`, for all values at once.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
+
+    Source: Bergstra et al., Algorithms for Hyper-Parameter Optimization, NIPS 2011; Ozaki et al., Multiobjective
+    Tree-structured Parzen Estimator, JAIR 73 (2022).
+    """
+    optuna = require_optuna()
+    known = {_spec(space, each.proposal) for each in seen}
+    with _quiet(optuna):
+        if not blind:
+            values = max((len(each.values) for each in seen if each.values), default=1)
+            study = optuna.create_study(
+                directions=["maximize", *["minimize"] * (values - 1)], sampler=optuna.samplers.TPESampler(seed=seed)
+            )
+            study.add_trials([_trial(optuna, space, each) for each in seen])
+            found = _ask(optuna, study, space, known)
+            if _spec(space, found) not in known:
+                return found
+        return _ask(optuna, optuna.create_study(sampler=optuna.samplers.RandomSampler(seed)), space, known)
+
+
+def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Proposal:
+    """A proposal that is not known, unless thirty are."""
+    for _ in range(_REDRAWS):
+        trial = study.ask()
+        found = _draw(trial, space)
+        if _spec(space, found) not in known:
+            break
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    return found
+
+
+def require_optuna() -> Any:
+    """The package.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise MissingExtraError.of("optuna", "tune", "search for a configuration") from error
+    return optuna
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """No line a study on standard error; whoever uses Optuna beside us keeps their setting."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _draw(trial: optuna.Trial, space: Space) -> Proposal:
+    branch = trial.suggest_categorical(_BRANCH, [each.name for each in space.branches])
+    drawn = {}
+    for option, parameter in space.branch(branch).parameters.items():
+        name = f"{branch}.{option}"
+        if not isinstance(parameter, Values):
+            suggest: Any = trial.suggest_int if parameter.whole else trial.suggest_float
+            drawn[option] = suggest(name, parameter.low, parameter.high, log=parameter.log)
+        elif parameter.ordered:
+            drawn[option] = trial.suggest_int(name, 0, len(parameter.values) - 1)
+        else:
+            drawn[option] = trial.suggest_categorical(name, range(len(parameter.values)))
+    return Proposal(branch, drawn)
+
+
+def _trial(optuna: Any, space: Space, seen: Seen) -> optuna.trial.FrozenTrial:
+    """What `_draw` would have left in a study."""
+    branch = space.branch(seen.proposal.branch)
+    names = [each.name for each in space.branches]
+    params: dict[str, Any] = {_BRANCH: branch.name}
+    distributions: dict[str, Any] = {_BRANCH: optuna.distributions.CategoricalDistribution(names)}
+    for option, parameter in branch.parameters.items():
+        params[f"{branch.name}.{option}"] = seen.proposal.drawn[option]
+        distributions[f"{branch.name}.{option}"] = _distribution(optuna, parameter)
+    if seen.values is None:
+        return optuna.trial.create_trial(  # type: ignore[no-any-return]
+            state=optuna.trial.TrialState.FAIL, params=params, distributions=distributions
+        )
+    return optuna.trial.create_trial(  # type: ignore[no-any-return]
+        values=list(seen.values), params=params, distributions=distributions
+    )
+
+
+def _distribution(optuna: Any, parameter: Parameter) -> Any:
+    kinds = optuna.distributions
+    if not isinstance(parameter, Values):
+        kind = kinds.IntDistribution if parameter.whole else kinds.FloatDistribution
+        return kind(parameter.low, parameter.high, log=parameter.log)
+    if parameter.ordered:
+        return kinds.IntDistribution(0, len(parameter.values) - 1)
+    return kinds.CategoricalDistribution(range(len(parameter.values)))
+
+
+def _spec(space: Space, proposal: Proposal) -> str:
+    return space.branch(proposal.branch).spec(proposal.drawn)

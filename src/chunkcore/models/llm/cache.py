@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from chunkcore.models.llm.base import LLM, Message, Reply
-from chunkcore.models.llm.metered import awaited
-from chunkcore.models.llm.usage import Meter, Usage
-from chunkcore.models.sqlite_cache import SqliteCache, transaction
+from chunkcore.models.cache import SqliteCache, transaction
+from chunkcore.models.llm.base import LLM, Message, Meter, Reply, Usage, awaited
 
 __all__ = ["CachedLLM", "LLMCache", "question_key"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from chunkadapters._haystack.pieces import hit_of
-from chunkadapters._places import late_vectors
+from chunkadapters._haystack.retrieval import hit_of
+from chunkadapters.places import late_vectors
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder, get_embedder
 
 __all__ = ["ChunkcoreLateEmbedder"]

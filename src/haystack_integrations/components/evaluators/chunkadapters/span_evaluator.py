@@ -7,10 +7,10 @@ from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from chunkadapters._haystack.pieces import piece_of
-from chunkadapters._retrieval import QuestionScorer
+from chunkadapters._haystack.retrieval import piece_of
+from chunkadapters.retrieval import QuestionScorer
 from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import as_measure
 
 __all__ = ["ChunkcoreSpanEvaluator"]

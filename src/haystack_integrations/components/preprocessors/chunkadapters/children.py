@@ -8,14 +8,13 @@ from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from chunkadapters._haystack.pieces import hit_of
-from chunkadapters._ids import digest, unused_id
-from chunkadapters._origin import decode_segments
-from chunkadapters._places import segment_texts
-from chunkadapters._told import SEGMENTS
+from chunkadapters._haystack.retrieval import hit_of
+from chunkadapters.places import SEGMENTS, decode_segments, digest, segment_texts, unused_id
 from chunkcore.errors import OptionError
-from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
-from haystack_integrations.components.preprocessors.chunkadapters.places import place
+from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import (
+    ChunkcoreDocumentSplitter,
+    place,
+)
 
 __all__ = ["ChunkcoreChildSplitter"]
 

@@ -8,28 +8,111 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 from haystack import Document, component, default_from_dict, default_to_dict, logging
 
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
-from chunkadapters._configuration import build, workers_for
 from chunkadapters._haystack.models import as_model, restored, written
-from chunkadapters._ids import unused_id
-from chunkadapters._limits import watched
-from chunkadapters._origin import Origin
-from chunkadapters._told import told
+from chunkadapters.configuration import build, one_strategy, watched, workers_for
+from chunkadapters.places import DERIVED, Origin, decode_spans, encode_spans, told, unused_id
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Chunk
+from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as Source
 from chunkcore.errors import OptionError
 from chunkcore.models import get_embedder
-from haystack_integrations.components.preprocessors.chunkadapters.places import origin_of, place, shared
+from chunkcore.spans import intersect
 
-__all__ = ["ChunkcoreDocumentSplitter"]
+__all__ = [
+    "ChunkcoreDocumentSplitter",
+    "ClusterSemanticSplitter",
+    "LumberSplitter",
+    "RecursiveSplitter",
+    "SemanticSplitter",
+    "origin_of",
+    "place",
+    "shared",
+]
+
+Range = tuple[int, int]
+
+
+def place(spans: Sequence[Span], prefix: str, several: str) -> dict[str, Any]:
+    """Spans as metadata: the first and the last offset, and every span where there are several.
+
+    >>> from chunkcore.document import Span
+    >>> place([Span(0, 5), Span(9, 12)], "split_idx_", "spans")
+    {'split_idx_start': 0, 'split_idx_end': 12, 'spans': '0-5,9-12'}
+    """
+    if len(spans) == 1:
+        return {f"{prefix}start": spans[0].start, f"{prefix}end": spans[0].end}
+    told: dict[str, Any] = {
+        f"{prefix}start": min(span.start for span in spans),
+        f"{prefix}end": max(span.end for span in spans),
+    }
+    told[several] = encode_spans(spans)
+    return told
+
+
+def origin_of(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None:
+    """The document at the root of the chain that a parent belongs to, and where in it the parent stands.
+
+    None where the parent is no chunk. An unknown origin where the metadata do not fit a text of `length`
+    code points: where another splitter stood in between, or the text was altered, they speak of another text,
+    and no place is better than a wrong one.
+    """
+    derived = meta.get(DERIVED) is True
+    if "root_source_id" in meta:
+        spans = decode_spans(meta.get("root_spans"))
+        start, end = meta.get("root_idx_start"), meta.get("root_idx_end")
+        return meta["root_source_id"], _stated(length, start, end, spans, derived)
+    if "source_id" not in meta or "split_idx_start" not in meta:
+        return None
+    if "spans" in meta:  # handed down by a chunk of several places, whose own root is not known
+        return meta["source_id"], Origin.unknown()
+    return meta["source_id"], _stated(length, meta["split_idx_start"], meta.get("split_idx_end"), (), derived)
+
+
+def _stated(length: int, start: object, end: object, spans: Sequence[Span], derived: bool) -> Origin:
+    if not isinstance(start, int) or not isinstance(end, int | None):
+        return Origin.unknown()
+    return Origin.stated(length, start, end, spans, derived=derived)
+
+
+def shared(left: Sequence[Span], right: Sequence[Span], gap: int) -> list[tuple[Range, Range]]:
+    """What two chunks share, each time as a range in the left one's text and one in the right one's.
+
+    A chunk of several spans has their slices as text, joined by `gap` characters.
+
+    >>> from chunkcore.document import Span
+    >>> shared([Span(0, 10)], [Span(8, 15)], 1)
+    [((8, 10), (0, 2))]
+    """
+    if len(left) == 1 == len(right):
+        if left[0].end <= right[0].start or right[0].end <= left[0].start:
+            return []
+    elif not intersect(left, right):
+        return []
+    found = []
+    for a, a_shift in _shifts(left, gap):
+        for b, b_shift in _shifts(right, gap):
+            start, end = max(a.start, b.start), min(a.end, b.end)
+            if start < end:
+                found.append(((start - a_shift, end - a_shift), (start - b_shift, end - b_shift)))
+    return found
+
+
+def _shifts(spans: Sequence[Span], gap: int) -> list[tuple[Span, int]]:
+    """Each span, and what its offsets in the source are over those in the chunk's text."""
+    found, position = [], 0
+    for span in spans:
+        found.append((span, span.start - position))
+        position += len(span) + gap
+    return found
+
 
 logger = logging.getLogger(__name__)
 
@@ -305,3 +388,60 @@ def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> 
             found[i - 1].append({"doc_id": ids[i], "range": here})
     configured = getattr(chunker, "overlap", 0) != 0  # a number, or a semantic one
     return found if configured or any(found) else [None] * len(chunks)
+
+
+class _Named(ChunkcoreDocumentSplitter):
+    """One strategy, which needs no naming; YAML names it all the same."""
+
+    _own: ClassVar[str]
+
+    def __init__(
+        self, *, strategy: str | None = None, options: dict[str, Any] | None = None, fit_to: Any = None
+    ) -> None:
+        super().__init__(strategy=one_strategy(self, self._own, strategy), options=options, fit_to=fit_to)
+
+
+@component
+class RecursiveSplitter(_Named):
+    """The strategy ``recursive``: separators from large to small; `ChunkcoreDocumentSplitter` tells the rest.
+
+    >>> from haystack import Document
+    >>> splitter = RecursiveSplitter(options={"size": 3, "counter": "words"})
+    >>> len(splitter.run([Document(content="One two three. One two three.")])["documents"])
+    2
+    """
+
+    _own = "recursive"
+
+
+@component
+class SemanticSplitter(_Named):
+    """The strategy ``breakpoint``, known as embedding-based splitting: cuts where neighbouring sentences differ most.
+
+    >>> SemanticSplitter(options={"max_size": 200, "embedder": "all-MiniLM-L6-v2"}).strategy
+    'breakpoint'
+    """
+
+    _own = "breakpoint"
+
+
+@component
+class ClusterSemanticSplitter(_Named):
+    """The strategy ``cluster_semantic`` of the Chroma report: chunks of the most similarity inside, up to ``max_size``.
+
+    >>> ClusterSemanticSplitter(options={"max_size": 200, "embedder": "all-MiniLM-L6-v2"}).chunker.max_size
+    200
+    """
+
+    _own = "cluster_semantic"
+
+
+@component
+class LumberSplitter(_Named):
+    """The strategy ``lumber``, known as LumberChunker: a language model says where the content changes.
+
+    >>> LumberSplitter(options={"llm": "openai:qwen3:8b@http://localhost:11434/v1"}).strategy
+    'lumber'
+    """
+
+    _own = "lumber"

@@ -7,9 +7,9 @@ from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from chunkadapters._haystack.pieces import hit_of
-from chunkadapters._merging import GAP, SEPARATOR, Merging, United, merged_id, merged_metadata
-from haystack_integrations.components.preprocessors.chunkadapters.places import place
+from chunkadapters._haystack.retrieval import hit_of
+from chunkadapters.places import GAP, SEPARATOR, Merging, United, merged_id, merged_metadata
+from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import place
 
 __all__ = ["ChunkcoreMergeOverlaps"]
 

@@ -1,0 +1,183 @@
+"""From what a framework's user writes (a chunker, a strategy's name and options, a spec string) to a `Chunker`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from chunkcore.chunkers.base import Chunker, build_chunker, find_strategy, strategies
+from chunkcore.chunkers.configuration import sized_options
+from chunkcore.chunkers.spec import split_spec
+from chunkcore.document import Chunk
+from chunkcore.errors import OptionError
+from chunkcore.models.base import Embedder, TokenCountingEmbedder
+from chunkcore.models.counter import EmbedderCounter
+
+__all__ = ["DEFAULT_STRATEGY", "TruncationWarning", "build", "is_bridged", "one_strategy", "watched", "workers_for"]
+
+DEFAULT_STRATEGY = "recursive"
+
+# What all three frameworks call a size and an overlap, and what the strategies call them.
+_ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
+
+# What the names of bridged models begin with.
+_BRIDGED = ("langchain:", "llamaindex:", "haystack:")
+
+
+def build(
+    chunker: Chunker | str | None = None,
+    strategy: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    fit_to: Embedder | None = None,
+    as_model: Callable[[Any], Any] | None = None,
+) -> Chunker:
+    """The chunker that was meant.
+
+    Args:
+        chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
+        strategy: a strategy's name, or such a spec string; ``recursive`` when neither is given.
+        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
+        fit_to: the model that is to embed the chunks: a size that is left out suits it (see `sized_options`), and
+            the counter "embedder" counts its tokens. A chunker that is built already stays as it is.
+        as_model: from an option's value to a model of chunkcore, where the value is one of the framework's.
+
+    Raises:
+        OptionError: two ways to say it at once, an unknown strategy or option, or a value out of range.
+
+    >>> from chunkadapters._configuration import build
+    >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
+    50
+    """
+    options = dict(options or {})
+    if chunker is not None and strategy is not None:
+        raise OptionError(f"give a chunker or a strategy, not both: got {chunker!r} and {strategy!r}")
+    if isinstance(chunker, Chunker):
+        if options:
+            raise OptionError(
+                f"a chunker that is built already takes no options, got {', '.join(map(repr, sorted(options)))}; "
+                "give them to the chunker, or name the strategy instead"
+            )
+        return chunker
+    name = chunker if chunker is not None else strategy if strategy is not None else DEFAULT_STRATEGY
+    if not isinstance(name, str):
+        raise OptionError(
+            f"expected a chunker, a strategy's name or a spec string such as 'recursive:size=200', "
+            f"got {type(name).__name__}"
+        )
+    if ":" in name:
+        name, options = _from_spec(name, options)
+    _register_exact(name)
+    options = _own_names(name, options)
+    for option, value in options.items():
+        _check_buildable(option, value)
+        options[option] = as_model(value) if as_model else value
+    if fit_to is not None:
+        options = sized_options(name, options, fit_to)
+        if options.get("counter") == "embedder":
+            options["counter"] = EmbedderCounter(fit_to)
+    return build_chunker(name, options)
+
+
+def one_strategy(splitter: Any, own: str, strategy: object = None, options: Mapping[str, Any] | None = None) -> str:
+    """The strategy of a class that is one strategy, whose written form names it all the same.
+
+    Raises:
+        OptionError: another strategy, or a chunker, was given.
+    """
+    given = (options or {}).get("chunker", strategy)
+    if given not in (None, own):
+        raise OptionError(
+            f"{type(splitter).__name__} is the strategy {own!r}, and {given!r} was given: leave it out, or take the "
+            "class that any strategy can be given to"
+        )
+    return own
+
+
+def _register_exact(name: str) -> None:
+    """Let a configuration that `exact` wrote name its strategy in a process that has not asked for `exact` yet."""
+    framework = name.partition("_")[0]
+    if name not in strategies() and framework in ("langchain", "llamaindex", "haystack"):
+        with suppress(ImportError):
+            import_module(f"chunkadapters.exact.{framework}")
+
+
+def is_bridged(value: Any) -> bool:
+    """Whether it is a framework's model, as an object or behind a cache, or a chunker that has one."""
+    if isinstance(value, Chunker):
+        return any(is_bridged(getattr(value, option)) for option in value.option_names())
+    name = value if isinstance(value, str) else getattr(value, "name", "")
+    return isinstance(name, str) and name.startswith(_BRIDGED)
+
+
+def _check_buildable(option: str, value: Any) -> None:
+    """Refuse the name that a configuration has in place of a framework's model: none can be built from it."""
+    if isinstance(value, str) and value.startswith(_BRIDGED):
+        raise OptionError(
+            f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the object "
+            f"again, as {option}=..."
+        )
+
+
+def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if options:
+        raise OptionError(
+            f"the spec {spec!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
+            "or give the strategy's bare name"
+        )
+    return split_spec(spec)
+
+
+def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options under the names that the strategy knows them by."""
+    cls = find_strategy(name)
+    if cls is None:
+        return options
+    known = cls.option_names()
+    for alias, names in _ALIASES.items():
+        own = next((each for each in names if each in known), None)
+        if alias not in options or alias in known or own is None:
+            continue
+        if own in options:
+            raise OptionError(f"{alias} and {own} are the same option of {name}: give one of them")
+        options[own] = options.pop(alias)
+    return options
+
+
+def workers_for(chunker: Chunker, documents: int) -> int:
+    """How many threads are worth their start: several where they only tokenize, and there is more than one document."""
+    return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
+
+
+class TruncationWarning(UserWarning):
+    """Chunks are longer than the model reads that is to embed them: it would cut their ends off."""
+
+
+def watched(chunked: Iterable[list[Chunk]], embedder: Embedder | None) -> Iterator[list[Chunk]]:
+    """The documents' chunks as they come; after the last, a warning if the embedder would cut any of them off.
+
+    It tells the number of such chunks, and of the embedder's tokens that are lost. What a framework puts beside a
+    chunk's text when it embeds it is not counted. An embedder without a limit, or one that does not count its tokens,
+    is not warned about.
+    """
+    most = embedder.max_tokens if isinstance(embedder, TokenCountingEmbedder) else None
+    if embedder is None or most is None:
+        yield from chunked
+        return
+    total = cut = lost = 0
+    for chunks in chunked:
+        counts = embedder.count_tokens([chunk.text for chunk in chunks])  # type: ignore[attr-defined]
+        over = counts[counts > most] - most
+        total, cut, lost = total + len(chunks), cut + len(over), lost + int(over.sum())
+        yield chunks
+    if cut:
+        warnings.warn(
+            f"{cut:,} of {total:,} chunks are longer than the {most} tokens that {embedder.name} reads: {lost:,} of "
+            "its tokens would be cut off and never be searched. Choose a smaller size, or leave size and counter out, "
+            "so that fit_to chooses them",
+            TruncationWarning,
+            stacklevel=3,
+        )

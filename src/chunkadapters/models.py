@@ -1,0 +1,602 @@
+"""What tells one of a framework's models from another, and what of it must be told to nobody.
+
+Caches and chunks' ids are keyed by a model's fingerprint. It is made from the settings that the object holds; keys,
+tokens and passwords are no part of it, so that it neither gives them away nor changes with them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b
+from pathlib import PurePath
+from types import ModuleType
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+
+from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
+from chunkcore.models.base import Vectors, check_vectors, encodable
+from chunkcore.models.llm.asking import BadAnswerError
+from chunkcore.models.llm.base import Message, MeteredLLM, Reply
+
+__all__ = [
+    "BridgedEmbedder",
+    "BridgedLLM",
+    "Identity",
+    "at_once",
+    "digest_of",
+    "finished",
+    "identify",
+    "json_text",
+    "plain",
+    "reply_of",
+    "secrets_of",
+    "secrets_within",
+    "settings_of",
+    "titled",
+    "without_secrets",
+]
+
+T = TypeVar("T")
+
+
+def at_once(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
+    """A function as one to be awaited, which waits for nothing else."""
+
+    async def call(*arguments: Any) -> T:
+        return function(*arguments)
+
+    return call
+
+
+def finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine comes to that awaits only functions `at_once`.
+
+    No event loop is needed, so that one may be running already.
+
+    >>> async def double(ask):
+    ...     return 2 * await ask()
+    >>> finished(double(at_once(lambda: 21)))
+    42
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    coroutine.close()
+    raise AssertionError("something was awaited that was not done at once")
+
+
+_SECRET = re.compile(
+    r"key$|secret|passw|credential|(^|_)(token|auth|sas)(_|$)|authori[sz]ation|bearer|cookie|header|connection_string",
+    re.IGNORECASE,
+)
+# What changes how a model is asked, and not what it answers.
+_IRRELEVANT = re.compile(
+    r"callback|verbose|cache|limiter|timeout|retr(y|ies)|num_workers|batch_size|^chunk_size$|progress|^metadata$|^tags$|"
+    r"concurrency|client|^tiktoken_|custom_get_token_ids|disable_streaming|^streaming|^profile$|^_?warm",
+    re.IGNORECASE,
+)
+_NAMING = (
+    "model",
+    "model_name",
+    "model_id",
+    "model_path",
+    "repo_id",
+    "deployment",
+    "azure_deployment",
+    "engine",
+    "name",
+)
+_NAMELESS = ("", "unknown", "None")  # what models have for a name that have none
+# What keys look like, wherever they came from.
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|hf|gsk|ghp|pplx|xai|nvapi)[-_][\w*-]{8,}|\bAIza[\w-]{20,}|\bBearer\s+\S{6,}|(?<=://)[^/\s@]+(?=@)|"
+    r"(?<=api_key=)[^\s&\"']{6,}|(?<=api-key=)[^\s&\"']{6,}|(?<=password=)[^\s&\"']{6,}"
+)
+_MOST_OBJECTS = 1000  # that are looked into for secrets
+_SHORTEST_SECRET = 6  # characters; fewer are in many messages by chance
+_LONGEST_LABEL = 100
+_DEPTH = 3
+_HIDDEN = "[secret]"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A model's name and what its answers depend on.
+
+    Attributes:
+        name: of the framework, the class and, where it tells one, the model.
+        fingerprint: of the class and all settings but secrets.
+    """
+
+    name: str
+    fingerprint: str
+
+
+def identify(
+    framework: str, model: Any, kinds: tuple[type, ...], name: str | None = None, fingerprint: str | None = None
+) -> Identity:
+    """The model's identity; what was given goes before what the object says.
+
+    Args:
+        framework: its name, as the names begin.
+        model: the framework's object.
+        kinds: the framework's classes of models: those that this one wraps are looked into.
+        name: given by the user.
+        fingerprint: given by the user.
+
+    Raises:
+        OptionError: the object holds another one that decides what it answers, and names no model, so that two
+            different ones could not be told apart; or what was given is empty.
+    """
+    for option, value in (("name", name), ("fingerprint", fingerprint)):
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise OptionError(f"{option} is a text that is not empty, got {value!r}")
+    cls = type(model)
+    label = _label(model, kinds)
+    told = name or ":".join(filter(None, (framework, cls.__name__, label)))
+    if fingerprint is None:
+        if not label and (hidden := _opaque(model, kinds)):
+            raise OptionError(
+                f"the settings of {cls.__name__} do not tell which model it is, but its {hidden} does: say what its "
+                'answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
+            )
+        fingerprint = digest_of(_described(model, kinds, _DEPTH))
+    return Identity(told, f"{framework}:{fingerprint}")
+
+
+def digest_of(described: Any) -> str:
+    """A short mark of what JSON knows."""
+    data = json.dumps(described, sort_keys=True, ensure_ascii=True)
+    return blake2b(data.encode("ascii"), digest_size=16).hexdigest()
+
+
+def _state(model: Any) -> dict[str, Any]:
+    """What the object holds, by name: of a pydantic model its fields and private attributes."""
+    held = dict(getattr(model, "__dict__", {}))
+    private = getattr(model, "__pydantic_private__", None)
+    return held | private if isinstance(private, dict) else held
+
+
+def settings_of(model: Any) -> Iterator[tuple[str, Any]]:
+    """What of it can decide the answers: not secrets, and not how it is asked."""
+    for key, value in _state(model).items():
+        if value is not None and not key.startswith("__") and not _SECRET.search(key) and not _IRRELEVANT.search(key):
+            yield key, value
+
+
+def _described(model: Any, kinds: tuple[type, ...], depth: int) -> Any:
+    """The class and its plain settings, and those of the models that it wraps, as JSON knows them."""
+    cls = type(model)
+    found = {}
+    for key, value in settings_of(model):
+        if isinstance(value, kinds) and depth:
+            found[key] = _described(value, kinds, depth - 1)
+        elif (said := plain(value)) is not None:
+            found[key] = said
+    return [f"{cls.__module__}.{cls.__qualname__}", found]
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON knows it, without what must not be told; None where it is none of that."""
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, str):
+        return _without_user(value)
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        kept = {str(key): plain(item) for key, item in value.items() if not _SECRET.search(str(key))}
+        return {key: item for key, item in kept.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=repr)
+    if isinstance(mark := getattr(value, "fingerprint", None), str):  # one of chunkcore's own
+        return mark
+    if callable(value) and "<" not in (place := getattr(value, "__qualname__", "<")):  # no lambda, nothing local
+        return f"{value.__module__}.{place}"
+    return None
+
+
+def _without_user(text: str) -> str:
+    """An address without the name and password that it may hold, and without its query, which may hold a key."""
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+        port = f":{parts.port}" if parts.port else ""
+        return urlunsplit((parts.scheme, f"{parts.hostname or ''}{port}", parts.path, "", ""))
+    except ValueError:
+        return ""
+
+
+def _label(model: Any, kinds: tuple[type, ...]) -> str:
+    """What the model is called, by itself or by one that it wraps."""
+    state = _state(model)
+    for key in _NAMING:
+        value = state.get(key)
+        if isinstance(value, str) and value not in _NAMELESS:
+            return _without_user(value)[:_LONGEST_LABEL]
+    return next((found for value in state.values() if isinstance(value, kinds) and (found := _label(value, kinds))), "")
+
+
+def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
+    """The class of an object among its settings whose own settings are not known; "" where there is none."""
+    for _, value in settings_of(model):
+        if isinstance(value, kinds) and depth:
+            if hidden := _opaque(value, kinds, depth - 1):
+                return hidden
+        elif plain(value) is None:
+            return type(value).__name__
+    return ""
+
+
+def secrets_of(model: Any, depth: int = _DEPTH) -> tuple[str, ...]:
+    """Every secret that the object holds, for errors to be cleaned of; the longest first."""
+    found: set[str] = set()
+    for key, value in _state(model).items():
+        _collect(key, value, found, depth)
+    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+
+
+def secrets_within(*roots: Any) -> tuple[str, ...]:
+    """Every secret of objects and of what they hold, for errors to be cleaned of; the longest first."""
+    found: set[str] = set()
+    ahead = list(roots)
+    seen: dict[int, Any] = {}  # holds them, so that no other object gets the id of one meanwhile
+    while ahead and len(seen) < _MOST_OBJECTS:
+        each = ahead.pop(0)
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each
+        if isinstance(each, Mapping):
+            ahead += each.values()
+        elif isinstance(each, list | tuple):
+            ahead += each
+        elif hasattr(each, "__dict__") and not isinstance(each, type | ModuleType):
+            found.update(secrets_of(each))
+            ahead += _state(each).values()
+    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+
+
+def _collect(key: str, value: Any, found: set[str], depth: int) -> None:
+    if isinstance(value, str):
+        held = urlsplit(value).password if "://" in value and "@" in value else value if _SECRET.search(key) else None
+    elif callable(reveal := getattr(value, "get_secret_value", None)):  # pydantic's
+        held = reveal()
+    elif callable(getattr(value, "resolve_value", None)):  # Haystack's, which may stand in an environment variable
+        try:
+            held = value.resolve_value()
+        except ValueError:
+            held = None
+    elif isinstance(value, Mapping) and depth:
+        for inner, item in value.items():
+            _collect(str(inner) if not _SECRET.search(key) else key, item, found, depth - 1)
+        return
+    else:
+        return
+    if isinstance(held, str) and len(held) >= _SHORTEST_SECRET:
+        found.add(held)
+
+
+def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 300) -> str:
+    r"""A message in one short line, without any of the secrets.
+
+    >>> without_secrets("Wrong key\n sk-12345!", ("sk-12345",))
+    'Wrong key [secret]!'
+    """
+    text = " ".join(str(message).split())
+    for secret in secrets:
+        text = text.replace(secret, _HIDDEN)
+    return _KEY.sub(_HIDDEN, text)[:longest]
+
+
+class BridgedEmbedder(ABC):
+    """A framework's embedding model, asked by that framework's own methods.
+
+    Documents go to the model in one call, so that it batches them as it was configured to; questions one by one, as
+    the frameworks ask them. Unpaired surrogates, which no service can read, become U+FFFD. What comes back is checked.
+
+    Attributes:
+        model: the framework's object.
+        name: of the framework, the class and the model.
+        fingerprint: of the class and its settings, without keys and passwords.
+        max_tokens: how many of its tokens it reads of a text; None where it was not said.
+        symmetric: whether questions are embedded as documents are.
+    """
+
+    symmetric = False
+
+    def __init__(self, model: Any, identity: Identity, max_tokens: int | None) -> None:
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+            raise OptionError(f"max_tokens is a whole number of at least 1, or None for no limit, got {max_tokens!r}")
+        self.model = model
+        self.name = identity.name
+        self.fingerprint = identity.fingerprint
+        self.max_tokens = max_tokens
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """One row a text: float32, shape (len(texts), dimensions).
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no vector a text.
+        """
+        return finished(self._embed(texts, at_once(self._documents)))
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """One row a question: float32, shape (len(texts), dimensions).
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no vector a question.
+        """
+        return finished(self._embed(texts, at_once(self._queries)))
+
+    async def aembed_documents(self, texts: Sequence[str]) -> Vectors:
+        """`embed_documents` by the model's asynchronous method."""
+        return await self._embed(texts, self._adocuments)
+
+    async def aembed_queries(self, texts: Sequence[str]) -> Vectors:
+        """`embed_queries` by the model's asynchronous method."""
+        return await self._embed(texts, self._aqueries)
+
+    @abstractmethod
+    def _documents(self, texts: list[str]) -> Any:
+        """What the model answers for the texts: a vector each."""
+
+    @abstractmethod
+    def _queries(self, texts: list[str]) -> Any:
+        """What it answers for questions."""
+
+    @abstractmethod
+    async def _adocuments(self, texts: list[str]) -> Any:
+        """`_documents`, asynchronously."""
+
+    @abstractmethod
+    async def _aqueries(self, texts: list[str]) -> Any:
+        """`_queries`, asynchronously."""
+
+    async def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Any]]) -> Vectors:
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        try:
+            answer = await ask(encodable(texts))
+        except ChunkcoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a model may raise anything
+            # The chain of causes is left out: a service's message may repeat the key.
+            told = without_secrets(error, secrets_of(self.model))
+            raise ModelError(
+                f"the model {self.name!r} failed on {len(texts)} texts: {type(error).__name__}: {told}"
+            ) from None
+        return self._checked(answer, len(texts))
+
+    def _checked(self, answer: Any, count: int) -> Vectors:
+        if isinstance(answer, list) and any(vector is None for vector in answer):
+            raise ModelError(
+                f"the model {self.name!r} gave no vector for {answer.count(None)} of {count} texts; expected one a text"
+            )
+        try:
+            return check_vectors(_floats(answer), count, model=self.name)
+        except (TypeError, OverflowError) as error:  # what numpy cannot make an array of
+            raise ModelError(f"the model {self.name!r} answered with something that is no vectors ({error})") from None
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__["fingerprint"] == self.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def _floats(answer: Any) -> Any:
+    """Whole numbers that a model has where its vectors are 0 and 1 are numbers like others."""
+    if isinstance(answer, list) and answer and all(isinstance(row, list | tuple) for row in answer):
+        return [[float(each) if type(each) is int else each for each in row] for row in answer]
+    return answer
+
+
+_SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # what endpoints answer that know no structured output
+_BUSY = (408, 409, 429)
+# What frameworks raise over an answer that they cannot read.
+_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
+
+# The names that the frameworks and, through them, the services have for the same counts.
+_USAGE = ("usage", "usage_metadata", "token_usage")
+_INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens")
+_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count", "outputTokens")
+_CACHED = ("cached_tokens", "cache_read", "cache_read_input_tokens", "cached_content_token_count")
+_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
+_REFUSED = (
+    "content_filter",
+    "refusal",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "guardrail_intervened",
+)
+
+_Ask = Callable[[Sequence[Message], Mapping[str, Any] | None], Awaitable[Reply]]
+
+
+class BridgedLLM(MeteredLLM):
+    """A framework's language model, asked by that framework's own methods.
+
+    A JSON schema is passed on where the framework has a way to hold the model to it; a model that refuses it is asked
+    without from then on. Tokens are counted as the framework tells them. The model's own settings (temperature,
+    retries, time-outs) stay what they are.
+
+    Attributes:
+        model: the framework's object.
+    """
+
+    def __init__(self, model: Any, identity: Identity, concurrency: int) -> None:
+        super().__init__(name=identity.name, fingerprint=identity.fingerprint, concurrency=concurrency)
+        self.model = model
+        self._takes_schema = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Locks and counts belong to the process.
+        return {key: getattr(self, key) for key in ("model", "name", "fingerprint", "concurrency", "_takes_schema")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__init__(name=state["name"], fingerprint=state["fingerprint"], concurrency=state["concurrency"])
+        self.model, self._takes_schema = state["model"], state["_takes_schema"]
+
+    async def acomplete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
+        """`complete` by the model's asynchronous method; how many are under way is up to whoever awaits them.
+
+        Raises:
+            NoAnswerError: this question cannot be answered.
+            ModelError: no question can.
+        """
+        reply = await self._answer(messages, schema, self._aask)
+        self._meter.add_call(messages, reply)
+        return reply
+
+    def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        return finished(self._answer(messages, schema, at_once(self._ask)))
+
+    async def _answer(self, messages: Sequence[Message], schema: Mapping[str, Any] | None, ask: _Ask) -> Reply:
+        readable: list[Message] = [
+            {"role": each["role"], "content": encodable([each["content"]])[0]} for each in messages
+        ]
+        try:
+            if schema is None or not self._takes_schema:
+                return await ask(readable, None)
+            return await self._held(readable, schema, ask)
+        except Exception as error:  # noqa: BLE001  # a model may raise anything
+            raise self._failed(error) from None
+
+    async def _held(self, messages: Sequence[Message], schema: Mapping[str, Any], ask: _Ask) -> Reply:
+        """The answer of a model that is held to the schema; one that refuses it is asked without."""
+        try:
+            return await ask(messages, schema)
+        except Exception as error:
+            if not _refuses_schema(error):
+                raise
+        reply = await ask(messages, None)
+        self._takes_schema = False  # it answers without: the schema was what it refused
+        return reply
+
+    @abstractmethod
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        """The answer. `NotImplementedError` where the model cannot be held to a schema."""
+
+    @abstractmethod
+    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        """`_ask`, asynchronously."""
+
+    def _failed(self, error: Exception) -> Exception:
+        """The error as one of our tree. The chain of causes is left out: a service's message may repeat the key."""
+        if isinstance(error, ChunkcoreError | BadAnswerError):
+            return error
+        told = f"the model {self.name!r} failed: {type(error).__name__}: " + without_secrets(
+            error, secrets_of(self.model)
+        )
+        status, code = _status(error), str(getattr(error, "code", ""))
+        if _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter":
+            return NoAnswerError(told)
+        if status is not None:
+            busy = (status in _BUSY or status >= 500) and code != "insufficient_quota"
+            return NoAnswerError(told) if busy else ModelError(told)
+        if isinstance(error, _UNREADABLE) or _is_a(error, "finishreason"):
+            return BadAnswerError(f"expected an answer that can be read ({told})")
+        return ModelError(told)
+
+
+def _refuses_schema(error: Exception) -> bool:
+    return isinstance(error, NotImplementedError) or _status(error) in _SCHEMA_REFUSED
+
+
+def _status(error: Exception) -> int | None:
+    """The HTTP status that an exception of any client tells of."""
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "http_status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    return None
+
+
+def _is_a(error: Exception, *words: str) -> bool:
+    """Whether the error's class, or one that it derives from, has such a name: each client has classes of its own."""
+    names = [cls.__name__.lower() for cls in type(error).__mro__]
+    return any(word in name for name in names for word in words)
+
+
+def titled(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with the title and description that the frameworks make a function's name and purpose of."""
+    return {"title": "answer", "description": "The answer, as it was asked for.", **schema}
+
+
+def json_text(value: Any) -> str:
+    """A structured answer as the text that it stands for."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def reply_of(text: object, *told: Any) -> Reply:
+    """A reply from an answer's text and whatever the framework tells about it: mappings and objects.
+
+    >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
+    Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2, cached_tokens=0)
+
+    Raises:
+        BadAnswerError: the text is none.
+    """
+    if not isinstance(text, str):
+        raise BadAnswerError(f"expected a text, got {type(text).__name__}")
+    holders = [each for each in told if each is not None]
+    counts = [*(held for each in holders for name in _USAGE if (held := _get(each, name)) is not None), *holders]
+    details = [held for each in counts for name in _DETAILS if (held := _get(each, name)) is not None]
+    refusal = next((held for each in holders if isinstance(held := _get(each, "refusal"), str) and held), "")
+    return Reply(
+        text=str(text) or refusal,
+        finish="refusal" if refusal else _finish(holders),
+        input_tokens=_first_number(counts, _INPUT),
+        output_tokens=_first_number(counts, _OUTPUT),
+        cached_tokens=_first_number([*details, *counts], _CACHED) or 0,
+    )
+
+
+def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
+    for reason in _values(holders, _FINISH):
+        word = str(getattr(reason, "value", reason)).lower()
+        if word in _CUT_OFF:
+            return "length"
+        if word in _REFUSED:
+            return "refusal"
+    return "stop"
+
+
+def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
+    numbers = (value for value in _values(holders, names) if isinstance(value, int) and not isinstance(value, bool))
+    return next((value for value in numbers if value >= 0), None)
+
+
+def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
+    for holder in holders:
+        for name in names:
+            if (value := _get(holder, name)) is not None:
+                yield value
+
+
+def _get(holder: Any, name: str) -> Any:
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    return getattr(holder, name, None)

@@ -1,0 +1,37 @@
+"""Answers that a language model writes from retrieved passages, and how good they are.
+
+prompts.py     what the model is told           overlap.py     words shared with a right answer
+answers.py     queries and a run to answers     similarity.py  nearness by an embedding model
+judging.py     what a judge is told             texts.py       texts as words
+scoring.py     answers to a report
+"""
+
+from __future__ import annotations
+
+from chunkcore.answers.answering import Answer, AnswerRun, answer_questions
+from chunkcore.answers.measures import (
+    BertScore,
+    answer_cosines,
+    bert_scores,
+    bleu,
+    exact_match,
+    meteor,
+    rouge_l,
+    squad_f1,
+)
+from chunkcore.answers.scoring import score_answers
+
+__all__ = [
+    "Answer",
+    "AnswerRun",
+    "BertScore",
+    "answer_cosines",
+    "answer_questions",
+    "bert_scores",
+    "bleu",
+    "exact_match",
+    "meteor",
+    "rouge_l",
+    "score_answers",
+    "squad_f1",
+]

@@ -1,0 +1,246 @@
+"""`Benchmark`: documents, and queries with the spans that answer them. It knows nothing of chunks."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+
+__all__ = [
+    "Benchmark",
+    "ChangedDocumentsWarning",
+    "Evidence",
+    "Part",
+    "Problem",
+    "Query",
+    "documents_digest",
+    "parts_of",
+    "question_documents",
+    "slices_digest",
+    "warn_where_they_differ",
+]
+
+
+class ChangedDocumentsWarning(UserWarning):
+    """Results that are set side by side are of different texts."""
+
+
+def documents_digest(documents: Iterable[Document]) -> str:
+    """32 hexadecimal digits of all ids and texts, in their order.
+
+    >>> before, after = Document("fox.txt", "The fox naps."), Document("fox.txt", "The fox sleeps.")
+    >>> documents_digest([before]) == documents_digest([after])
+    False
+    """
+    digest = blake2b(digest_size=16)
+    for document in documents:
+        for text in (document.id, document.text):
+            _add(digest, text)
+    return digest.hexdigest()
+
+
+def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
+    """Give a `ChangedDocumentsWarning` where two of the digests are known and not the same; "" is not known."""
+    if len(set(digests) - {""}) > 1:
+        warnings.warn(message, ChangedDocumentsWarning, stacklevel=3)
+
+
+def slices_digest(text: str, spans: Sequence[Span]) -> str:
+    """16 hexadecimal digits of what stands at some spans.
+
+    >>> slices_digest("The fox naps.", [Span(4, 7)]) == slices_digest("A red fox naps.", [Span(6, 9)])
+    True
+    """
+    digest = blake2b(digest_size=8)
+    for span in spans:
+        _add(digest, span.slice(text))
+    return digest.hexdigest()
+
+
+def _add(digest: blake2b, text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    digest.update(len(data).to_bytes(8, "little") + data)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One original document, and where its whole text stands in the stitched one."""
+
+    document_id: str
+    span: Span
+
+
+def parts_of(document: Document) -> tuple[Part, ...]:
+    r"""The originals of a stitched document, in their order; any other document is its own only part.
+
+    They are read from ``metadata["parts"]``, a list of objects with ``id``, ``start`` and ``end``. A document without
+    text has none.
+
+    Raises:
+        DataError: the list is no such list, or its spans overlap, are out of order or leave the text.
+
+    >>> where = [{"id": "a", "start": 0, "end": 6}, {"id": "b", "start": 8, "end": 14}]
+    >>> [part.document_id for part in parts_of(Document("ab", "A naps.\n\nB naps.", {"parts": where}))]
+    ['a', 'b']
+    >>> parts_of(Document("fox.txt", "A fox."))
+    (Part(document_id='fox.txt', span=Span(start=0, end=6)),)
+    """
+    if not document.text:
+        return ()
+    listed = document.metadata.get("parts")
+    if listed is None:
+        return (Part(document.id, Span(0, len(document.text))),)
+    if not isinstance(listed, list | tuple) or not listed:
+        raise DataError(f"{_of(document)} a list of objects with id, start and end, got {type(listed).__name__}")
+    found = tuple(_part(document, number, row) for number, row in enumerate(listed, start=1))
+    end = 0
+    for number, part in enumerate(found, start=1):
+        if part.span.start < end or part.span.end > len(document.text):
+            raise DataError(
+                f"{_of(document)} in order, apart, and within its {len(document.text)} characters: "
+                f"part {number} is {part.span.start} to {part.span.end}, the one before ends at {end}"
+            )
+        end = part.span.end
+    return found
+
+
+def _part(document: Document, number: int, row: Any) -> Part:
+    if not isinstance(row, Mapping) or not isinstance(row.get("id"), str):
+        raise DataError(f"{_of(document)} objects with id, start and end; part {number} is {str(row)[:60]}")
+    try:
+        return Part(row["id"], Span(row.get("start"), row.get("end")))  # type: ignore[arg-type]
+    except DataError as error:
+        raise DataError(f"{_of(document)} spans of it; part {number}: {error}") from error
+
+
+def _of(document: Document) -> str:
+    return f"the parts of document {document.id!r} are"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A span of a document that answers a query."""
+
+    document_id: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, its evidence, and the collection that its results are tabled under."""
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    collection: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question that was left out, and why."""
+
+    query_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Documents, queries with evidence, and the questions that had to be left out.
+
+    Attributes:
+        name: what it is called in reports.
+        documents: where the evidence stands.
+        queries: what is scored.
+        problems: the questions that were left out, with the reasons.
+        without_evidence: questions whose collection marks no evidence on purpose (multiple choice over a whole story,
+            a question that the document does not answer). No retrieval can be scored on them, but answers can.
+
+    Raises:
+        DataError: two documents or two queries share an id, a query has no evidence, or evidence lies
+            outside of its document.
+
+    >>> story = Document("fox.txt", "The quick fox naps.")
+    >>> query = Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))
+    >>> Benchmark("toy", [story], [query]).document("fox.txt").id
+    'fox.txt'
+    """
+
+    name: str
+    documents: Sequence[Document]
+    queries: Sequence[Query]
+    problems: tuple[Problem, ...] = ()
+    without_evidence: tuple[Query, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind, ids in (
+            ("documents", [each.id for each in self.documents]),
+            ("queries", [q.id for q in (*self.queries, *self.without_evidence)]),
+        ):
+            repeated = [each for each, count in Counter(ids).items() if count > 1]
+            if repeated:
+                raise DataError(
+                    f"two {kind} of the benchmark {self.name!r} have the id {repeated[0]!r}: make ids unique"
+                )
+        for query in self.queries:
+            self._check(query)
+        for query in self.without_evidence:
+            if query.evidence:
+                raise DataError(f"query {query.id!r} has evidence: it is one of the queries")
+
+    def _check(self, query: Query) -> None:
+        if not query.evidence:
+            raise DataError(
+                f"query {query.id!r} has no evidence, so nothing can be scored: give it some or leave it out"
+            )
+        for evidence in query.evidence:
+            if evidence.document_id not in self._by_id:
+                raise DataError(
+                    f"query {query.id!r} has evidence in document {evidence.document_id!r}, "
+                    "which is not in the benchmark"
+                )
+            size = self._by_id[evidence.document_id].size
+            if evidence.span.end > size:
+                raise DataError(
+                    f"query {query.id!r}: evidence ends at {evidence.span.end}, its document "
+                    f"{evidence.document_id!r} at {size}"
+                )
+
+    def document(self, document_id: str) -> Document:
+        """The document with this id.
+
+        Raises:
+            DataError: there is none.
+        """
+        try:
+            return self._by_id[document_id]
+        except KeyError:
+            raise DataError(
+                f"the benchmark {self.name!r} has no document {document_id!r} among its {len(self.documents)}"
+            ) from None
+
+    @cached_property
+    def documents_digest(self) -> str:
+        """32 hexadecimal digits that change with the documents' ids and texts."""
+        return documents_digest(self.documents)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Document]:
+        return {document.id: document for document in self.documents}
+
+
+def question_documents(benchmark: Benchmark) -> dict[str, str]:
+    """By query id the document of the query's first evidence: the `clusters` of `compare`.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> len(set(question_documents(load_dataset("lochmere")).values()))
+    12
+    """
+    return {query.id: query.evidence[0].document_id for query in benchmark.queries}

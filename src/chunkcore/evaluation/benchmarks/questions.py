@@ -1,0 +1,328 @@
+"""Where a question's evidence stands: offsets are verified, excerpts are searched, nothing is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import count, islice
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from chunkcore.columns import Mapped
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.alignment import Aligner
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Problem, Query
+from chunkcore.evaluation.text_search import WindowIndex
+from chunkcore.files import json_lines
+
+__all__ = ["EvidenceError", "EvidenceFinder", "QuestionReader", "document_name", "question_lines", "read_questions"]
+
+_COUNTED = 1000  # occurrences of an excerpt beyond these are not told apart
+_NAMED = 3  # occurrences that a message names
+_READ = 50  # excerpts for which all documents are read; for more, an index pays
+_WINDOW = _STRIDE = 16  # characters; the index takes a byte a character of the documents
+_HINTS = 200  # excerpts that are not found and are searched for in other spellings, which takes a while each
+
+
+class EvidenceError(DataError):
+    """Evidence that is not there, or is there more than once; the reason why a question is left out."""
+
+
+class EvidenceFinder:
+    """Turns what a benchmark file says about evidence into spans.
+
+    >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])
+    >>> finder.find("The dog")
+    Evidence(document_id='fox.txt', span=Span(start=14, end=21))
+    >>> finder.find({"text": "naps", "occurrence": 2}).span
+    Span(start=22, end=26)
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = {document.id: document for document in documents}
+        self._listed = list(self._documents.values())
+        self._hints = _HINTS
+        self._sought = 0
+
+    def find(self, entry: Any, document_id: str = "") -> Evidence:
+        """The span of one entry.
+
+        Args:
+            entry: a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, which must
+                then be what stands there); or one with ``text`` (and ``occurrence``, from 1, where the
+                excerpt stands several times); or one whose ``whole`` is true, for all of a document. An object may
+                name its ``document`` or ``document_id``.
+            document_id: of the question, for entries that name none; "" for all documents.
+
+        Raises:
+            EvidenceError: no such place, or more than one.
+        """
+        if isinstance(entry, str):
+            return self._excerpt(entry, self._chosen(document_id), None)
+        if not isinstance(entry, Mapping):
+            raise EvidenceError(
+                f"evidence is an excerpt or an object with start and end or text, got {type(entry).__name__}"
+            )
+        chosen = self._chosen(document_name(entry.get("document_id", entry.get("document", document_id))))
+        if entry.get("start") is not None or entry.get("end") is not None:
+            return self._offsets(entry, chosen)
+        if entry.get("whole") is True:
+            return self._whole(chosen)
+        if isinstance(entry.get("text"), str):
+            return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+        raise EvidenceError(f"evidence needs start and end, or text, got {', '.join(map(repr, entry)) or 'nothing'}")
+
+    def _chosen(self, document_id: str) -> Sequence[Document]:
+        if not document_id:
+            return self._listed
+        if document_id not in self._documents:
+            raise EvidenceError(f"its document {document_id!r} is not among the {len(self._documents)} documents")
+        return [self._documents[document_id]]
+
+    def _whole(self, chosen: Sequence[Document]) -> Evidence:
+        if len(chosen) != 1:
+            raise EvidenceError("a whole document as evidence must be named, and this names none")
+        if not chosen[0].text:
+            raise EvidenceError(f"its document {chosen[0].id!r} is empty")
+        return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
+
+    def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
+        if len(chosen) != 1:
+            raise EvidenceError("evidence with offsets must name its document, and this names none")
+        document = chosen[0]
+        try:
+            span = Span(entry.get("start"), entry.get("end"))  # type: ignore[arg-type]
+        except DataError as error:
+            raise EvidenceError(str(error)) from error
+        if span.end > len(document.text):
+            raise EvidenceError(f"evidence ends at {span.end}, its document {document.id!r} at {len(document.text)}")
+        expected = entry.get("text")
+        seen = span.slice(document.text)
+        if expected is not None and expected != seen:
+            raise EvidenceError(
+                f"at {span.start}-{span.end} of {document.id!r} stands {_short(seen)}, not {_short(expected)}"
+            )
+        return Evidence(document.id, span)
+
+    def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any) -> Evidence:
+        if not text.strip():
+            raise EvidenceError("an excerpt is blank")
+        if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
+            raise EvidenceError(f"occurrence counts from 1, got {occurrence!r}")
+        places = list(islice(_places(text, chosen) if len(chosen) == 1 else self._anywhere(text), _COUNTED))
+        if not places:
+            raise EvidenceError(f"the excerpt {_short(text)} is not found {_where(chosen)}{self._hint(text, chosen)}")
+        if occurrence is None and len(places) > 1:
+            named = ", ".join(f"{document.id!r} at {start}" for document, start in places[:_NAMED])
+            more = ", ..." if len(places) > _NAMED else ""
+            raise EvidenceError(
+                f"the excerpt {_short(text)} occurs {_times(len(places))} ({named}{more}): "
+                "give occurrence, or start and end"
+            )
+        if occurrence is not None and occurrence > len(places):
+            raise EvidenceError(
+                f"the excerpt {_short(text)} occurs {_times(len(places))} {_where(chosen)}, not {occurrence} times"
+            )
+        document, start = places[(occurrence or 1) - 1]
+        return Evidence(document.id, Span(start, start + len(text)))
+
+    def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
+        """`_places` in all documents. Ten thousand excerpts in a gigabyte would take hours without an index."""
+        self._sought += 1
+        if self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
+            return _places(text, self._listed)
+        found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
+        return ((document, start) for document, start in found if document.text.startswith(text, start))
+
+    @cached_property
+    def _index(self) -> WindowIndex:
+        return WindowIndex(Mapped(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE)
+
+    def _hint(self, text: str, chosen: Sequence[Document]) -> str:
+        if not self._hints:
+            return ""
+        self._hints -= 1
+        only = chosen[0].id if len(chosen) == 1 else ""
+        found = self._aligner.locate(text, document_id=only)
+        if not found.spans:
+            return ""
+        span = found.spans[0]
+        place = f"in {found.document_id!r} at {span.start}-{span.end}"
+        if found.how in ("fuzzy", "part"):
+            return f"; what resembles it most (certainty {found.certainty:.2f}) stands {place}"
+        return f"; with other white space or spelling it stands {place}"
+
+    @cached_property
+    def _aligner(self) -> Aligner:
+        return Aligner(self._documents.values())
+
+
+def document_name(given: Any) -> str:
+    """The id of a document as a question or its evidence names it; a number is the id that it spells, as in a
+    ``documents.jsonl``.
+
+    Raises:
+        EvidenceError: it is neither a string nor a whole number.
+
+    >>> document_name("fox.txt"), document_name(7)
+    ('fox.txt', '7')
+    """
+    if isinstance(given, str):
+        return given
+    if type(given) is not int:
+        raise EvidenceError(f"a document is named with a string or a whole number, got {given!r}")
+    return str(given)
+
+
+def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document, int]]:
+    """Every place at which the text stands, overlapping ones included, in order."""
+    for document in documents:
+        start = document.text.find(text)
+        while start >= 0:
+            yield document, start
+            start = document.text.find(text, start + 1)
+
+
+def _where(chosen: Sequence[Document]) -> str:
+    return f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
+
+
+def _times(count: int) -> str:
+    if count == 1:
+        return "once"
+    return f"{count} times" if count < _COUNTED else f"{count} times or more"
+
+
+def _short(text: Any, limit: int = 60) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[0]}"
+
+
+_TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
+
+
+def question_lines(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The lines of a ``questions.jsonl``, with their places.
+
+    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, where an entry of the evidence is
+    what `EvidenceFinder.find` takes; or it has ``spans``, pairs of offsets into its document, which
+    ``evidence`` then spells out. Other keys become metadata.
+
+    Raises:
+        DataError: the file cannot be read, or a line is no JSON object.
+    """
+    return ((f"line {number}", row) for number, row in json_lines(path))
+
+
+def read_questions(rows: Iterable[tuple[str, Mapping[str, Any]]], documents: Sequence[Document]) -> QuestionReader:
+    """A reader that has read rows, which each come with their place in a file."""
+    listed = list(rows)
+    reader = QuestionReader(documents, given=[str(row.get("id")) for _, row in listed])
+    for place, row in listed:
+        reader.add(place, row)
+    return reader
+
+
+class QuestionReader:
+    """Collects queries, and a problem for each question that cannot be one.
+
+    A row whose ``without_evidence`` is true is a question whose collection marks none: it can be answered, and is kept
+    in `without_evidence`. One with ``left_out`` is left out for the reason that it gives.
+
+    Args:
+        documents: where the evidence stands.
+        given: ids that rows to come have, which no row without one must get.
+    """
+
+    def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
+        self.queries: list[Query] = []
+        self.without_evidence: list[Query] = []
+        self.problems: list[Problem] = []
+        self._finder = EvidenceFinder(documents)
+        self._collections = {document.id: _collection(document) for document in documents}
+        self._seen: dict[str, str] = {}
+        self._given = frozenset(given)
+
+    def add(self, place: str, row: Mapping[str, Any]) -> None:
+        """Read one row; `place` is where it stands, for messages and for an id where it has none."""
+        identity = _identity(row.get("id")) or self._unused()
+        if identity in self._seen:
+            self.problems.append(
+                Problem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
+            )
+            return
+        self._seen[identity] = place
+        try:
+            query = self._query(identity, row)
+        except EvidenceError as error:
+            self.problems.append(Problem(identity, f"{place}: {error}"))
+        else:
+            (self.queries if query.evidence else self.without_evidence).append(query)
+
+    def _unused(self) -> str:
+        """``q`` and a number: the row's, where no question has it."""
+        numbered = (f"q{number}" for number in count(len(self._seen) + 1))
+        return next(each for each in numbered if each not in self._seen and each not in self._given)
+
+    def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
+        if isinstance(row.get("left_out"), str):
+            raise EvidenceError(row["left_out"])
+        question = row.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise EvidenceError(f"the question is a text that is not blank, got {question!r}")
+        document_id = row.get("document_id")
+        document_id = "" if document_id is None else document_name(document_id)
+        evidence = () if _is_without(row) else self._evidence(row, document_id)
+        collection = row.get("collection")
+        if not isinstance(collection, str):
+            collection = self._collections.get(evidence[0].document_id if evidence else document_id, "")
+        metadata = {key: value for key, value in row.items() if key not in _TAKEN}
+        return Query(identity, question, evidence, collection, metadata)
+
+    def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
+        entries = _entries(row)
+        if not entries:
+            raise EvidenceError("it has no evidence")
+        return tuple(self._finder.find(entry, document_id) for entry in entries)
+
+
+def _is_without(row: Mapping[str, Any]) -> bool:
+    """Whether the row says that there is no evidence on purpose."""
+    said = row.get("without_evidence")
+    if said is not True:
+        return False
+    if row.get("evidence") or row.get("spans"):
+        raise EvidenceError("it has evidence, and says that it is without_evidence: take one of them out")
+    return True
+
+
+def _entries(row: Mapping[str, Any]) -> list[Any]:
+    """The entries of `evidence`, or of `spans` with `evidence` as what they spell out."""
+    evidence = row.get("evidence")
+    if evidence is not None and not isinstance(evidence, list):
+        raise EvidenceError(f"evidence is a list, got {type(evidence).__name__}")
+    spans = row.get("spans")
+    if spans is None:
+        return evidence or []
+    if not isinstance(spans, list) or not all(isinstance(each, list) and len(each) == 2 for each in spans):
+        raise EvidenceError("spans is a list of pairs [start, end]")
+    texts = evidence or [None] * len(spans)
+    if len(texts) != len(spans):
+        raise EvidenceError(f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each")
+    return [{"start": start, "end": end, "text": text} for (start, end), text in zip(spans, texts, strict=True)]
+
+
+def _identity(given: Any) -> str:
+    """The id as text; empty where there is none."""
+    return "" if given is None else str(given)
+
+
+def _collection(document: Document) -> str:
+    """What a document's questions are tabled under: its metadata's word, else its top-level folder."""
+    named = document.metadata.get("collection")
+    if isinstance(named, str):
+        return named
+    folder, slash, _ = document.id.partition("/")
+    return folder if slash else ""

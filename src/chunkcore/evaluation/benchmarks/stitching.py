@@ -1,0 +1,270 @@
+"""`stitch`: long documents made of short ones, for retrieval that needs something to cut."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.document import Document, Mark, Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.files import BENCHMARK_NAMES
+from chunkcore.spans import Ranges
+
+__all__ = ["BENCHMARK_NAMES", "SEAM", "sample_queries", "stitch", "whole_sentences", "write_benchmark"]
+
+
+def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
+    """The benchmark with so many of its queries, drawn without replacement and in their order; all documents stay.
+
+    Args:
+        benchmark: to draw from.
+        count: at least 1; where it is more than there are, all are taken.
+        seed: equal seeds draw the same.
+
+    Raises:
+        OptionError: `count` or `seed` is out of range.
+
+    Source: Qu et al. (2024), section 3.1, which draws 100.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> len(sample_queries(load_dataset("lochmere"), 10).queries)
+    10
+    """
+    if count < 1:
+        raise OptionError(f"at least 1 question is drawn, got {count}")
+    if seed < 0:
+        raise OptionError(f"the seed is at least 0, got {seed}")
+    if count >= len(benchmark.queries):
+        return benchmark
+    drawn = np.random.default_rng(seed).choice(len(benchmark.queries), count, replace=False)
+    return replace(benchmark, queries=[benchmark.queries[number] for number in np.sort(drawn).tolist()])
+
+
+def whole_sentences(benchmark: Benchmark) -> Benchmark:
+    """The benchmark with each piece of evidence widened to the sentences that it shares a character with.
+
+    Then what ``F1@5[sentence]`` counts as relevant are a query's evidence sentences. Evidence in white space that no
+    sentence holds stays as it is.
+
+    Source: Qu et al. (2024), section 3.2 and appendix D.
+
+    >>> from chunkcore.document import Document
+    >>> story = Document("fox.txt", "A fox naps. It dreams of a dog. It wakes.")
+    >>> toy = Benchmark("toy", [story], [Query("q1", "Of whom?", (Evidence("fox.txt", Span(25, 30)),))])
+    >>> whole_sentences(toy).queries[0].evidence[0].span.slice(story.text)
+    'It dreams of a dog.'
+    """
+    sentences = {document.id: sentence_ranges(document.text) for document in benchmark.documents}
+
+    def widened(query: Query) -> Query:
+        found = tuple(
+            Evidence(each.document_id, _widened(each.span, sentences[each.document_id])) for each in query.evidence
+        )
+        return replace(query, evidence=found)
+
+    return replace(benchmark, queries=[widened(query) for query in benchmark.queries])
+
+
+def _widened(span: Span, sentences: Ranges) -> Span:
+    first = int(np.searchsorted(sentences[:, 1], span.start, side="right"))
+    after = int(np.searchsorted(sentences[:, 0], span.end, side="left"))
+    if first >= after:
+        return span
+    return Span(min(span.start, int(sentences[first, 0])), max(span.end, int(sentences[after - 1, 1])))
+
+
+SEAM = "\n\n"  # a blank line, at which every strategy may cut, and a sentence ends
+
+
+def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benchmark:
+    """Shuffle the documents and join them, blank lines between, into ones of about so many sentences.
+
+    The shuffled documents are taken in turn; one is complete where the next would take it farther from `sentences`
+    than it is. So they are as near to it as the originals' lengths allow, but for the last, which has what is left,
+    and for originals that are longer on their own. A document without text is in none.
+
+    A stitched document tells what it is made of: ``metadata["parts"]`` lists the ``id``, ``start``, ``end`` and, where
+    it has some, ``metadata`` of each original, for `parts_of` and for measures of parts, such as ``F1@5[part]``. Marks,
+    evidence and the questions' ``document_id`` are moved along. Nothing that a question asks for is changed: the text
+    of every piece of evidence is what it was.
+
+    Args:
+        benchmark: of short documents.
+        sentences: how many sentences a stitched document has, about; at least 1.
+        seed: equal seeds give equal documents.
+
+    Returns:
+        A benchmark of the same queries on other documents.
+
+    Raises:
+        OptionError: `sentences` or `seed` is out of range.
+
+    Source: Qu et al. (2024), appendix C, which has documents of about 100 sentences and leaves open how they are
+    joined.
+
+    >>> short = [Document("fox", "A fox naps."), Document("dog", "A dog barks. It runs.")]
+    >>> asked = Query("q1", "Who naps?", (Evidence("fox", Span(2, 5)),))
+    >>> long = stitch(Benchmark("toy", short, [asked]), sentences=3)
+    >>> [evidence] = long.queries[0].evidence
+    >>> evidence.document_id, evidence.span.slice(long.documents[0].text)
+    ('stitched-1', 'fox')
+    """
+    if sentences < 1:
+        raise OptionError(f"a stitched document has at least 1 sentence, got sentences={sentences}")
+    if seed < 0:
+        raise OptionError(f"the seed is at least 0, got {seed}")
+    groups = list(_groups(_shuffled(benchmark.documents, seed), sentences))
+    digits = len(str(len(groups)))
+    joined = [_join(f"stitched-{number:0{digits}}", group) for number, group in enumerate(groups, start=1)]
+    places = {part: place for each in joined for part, place in each.places.items()}
+    return Benchmark(
+        f"{benchmark.name}, stitched",
+        [each.document for each in joined],
+        [_moved_query(query, places) for query in benchmark.queries],
+        benchmark.problems,
+        tuple(_moved_query(query, places) for query in benchmark.without_evidence),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an original stands: its document, and how far its offsets have moved."""
+
+    document_id: str
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    document: Document
+    places: Mapping[str, _Place]
+
+
+def _shuffled(documents: Sequence[Document], seed: int) -> list[Document]:
+    order = np.random.default_rng(seed).permutation(len(documents))
+    return [documents[number] for number in order.tolist() if documents[number].text]
+
+
+def _groups(documents: Iterable[Document], sentences: int) -> Iterator[list[Document]]:
+    group: list[Document] = []
+    total = 0
+    for document in documents:
+        count = len(sentence_ranges(document.text))
+        if group and abs(total + count - sentences) > abs(total - sentences):
+            yield group
+            group, total = [], 0
+        group.append(document)
+        total += count
+    if group:
+        yield group
+
+
+def _join(name: str, group: Sequence[Document]) -> _Joined:
+    parts: list[dict[str, Any]] = []
+    marks: list[Mark] = []
+    places: dict[str, _Place] = {}
+    start = 0
+    for document in group:
+        end = start + len(document.text)
+        part = {"id": document.id, "start": start, "end": end}
+        parts.append(part | {"metadata": dict(document.metadata)} if document.metadata else part)
+        marks += [replace(mark, span=_moved(mark.span, start)) for mark in document.marks]
+        places[document.id] = _Place(name, start)
+        start = end + len(SEAM)
+    text = SEAM.join(document.text for document in group)
+    return _Joined(Document(name, text, {"parts": parts}, tuple(marks)), places)
+
+
+def _moved_query(query: Query, places: Mapping[str, _Place]) -> Query:
+    evidence = tuple(_moved_evidence(each, places[each.document_id]) for each in query.evidence)
+    named = query.metadata.get("document_id")
+    place = places.get(named) if isinstance(named, str) else None
+    metadata = {**query.metadata, "document_id": place.document_id} if place else query.metadata
+    return replace(query, evidence=evidence, metadata=metadata)
+
+
+def _moved_evidence(evidence: Evidence, place: _Place) -> Evidence:
+    return Evidence(place.document_id, _moved(evidence.span, place.shift))
+
+
+def _moved(span: Span, shift: int) -> Span:
+    return Span(span.start + shift, span.end + shift)
+
+
+# Keys of a line that are no metadata when it is read again; "metadata" would be read as one key more.
+_QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
+# Two code points that JSON can only write as what it writes one other code point as.
+_TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
+    """Write documents and questions as JSON lines; a file that is there is replaced whole.
+
+    `load_benchmark` gives the same documents and queries again, but for marks, which the format has no place for.
+    Questions that were left out are not written.
+
+    Returns:
+        The two files.
+
+    Raises:
+        DataError: metadata are no plain JSON values, a question's have a key that the format uses, or a text has a
+            pair of surrogates that is no character; nothing is written then.
+        OSError: the folder cannot be written to.
+
+    >>> import tempfile
+    >>> from chunkcore import load_benchmark, load_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = write_benchmark(load_dataset("lochmere"), folder)
+    ...     again = load_benchmark(folder)
+    >>> [file.name for file in files], len(again.queries) == len(load_dataset("lochmere").queries)
+    (['documents.jsonl', 'questions.jsonl'], True)
+    """
+    from chunkcore.files import write_text
+
+    texts = {document.id: document.text for document in benchmark.documents}
+    documents = [_line(_document(each), each.text, f"document {each.id!r}") for each in benchmark.documents]
+    asked = (*benchmark.queries, *benchmark.without_evidence)
+    questions = [_line(_question(each, texts), each.text, f"query {each.id!r}") for each in asked]
+    first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
+    return write_text(first, "".join(documents)), write_text(second, "".join(questions))
+
+
+def _document(document: Document) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": document.id, "text": document.text}
+    return row | {"metadata": dict(document.metadata)} if document.metadata else row
+
+
+def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
+    taken = [key for key in query.metadata if key in _QUESTION_KEYS]
+    if taken:
+        raise DataError(f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise")
+    evidence = [
+        {
+            "document_id": each.document_id,
+            "start": each.span.start,
+            "end": each.span.end,
+            "text": each.span.slice(texts[each.document_id]),
+        }
+        for each in query.evidence
+    ]
+    told = {"evidence": evidence} if evidence else {"without_evidence": True}
+    row = {"id": query.id, "question": query.text, **told, "collection": query.collection}
+    return row | dict(query.metadata)
+
+
+def _line(row: Mapping[str, Any], text: str, what: str) -> str:
+    if found := _TWO_HALVES.search(text):
+        raise DataError(f"{what} has a split character (two surrogates) at {found.start()}: join or replace them")
+    try:
+        # In ASCII, so that unpaired surrogates can be written at all.
+        return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"{what} has metadata that JSON cannot hold ({error}): make them plain values") from error

@@ -1,0 +1,554 @@
+"""Which differences between systems are real, which do not matter, and a verdict in words.
+
+Intervals come from the paired bootstrap, p-values from the paired randomisation test with Holm's correction over all
+pairs, "no difference that matters" from two one-sided tests; docs/statistics.md has what simulation says of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
+from chunkcore.evaluation.measures import Measure, as_measure
+from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.statistics.resampling import (
+    holm,
+    intervals,
+    questions_to_separate,
+    randomisation_test,
+    resampled_means,
+    units_of,
+)
+
+__all__ = ["Comparison", "Difference", "compare", "write_verdict"]
+
+
+def write_verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
+    """Two to five sentences.
+
+    Args:
+        comparison: everything but the verdict.
+        standing: the reports for which the measure is defined, the highest mean first.
+        lead: of the first over the one that it is held against; None where it stands alone.
+    """
+    if not standing:
+        return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
+    first = standing[0]
+    queries = int(np.count_nonzero(~np.isnan(first.values(comparison.measure))))
+    sentences = [_opening(comparison, first, len(standing), queries)]
+    if lead is None:
+        sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
+    else:
+        sentences.append(_lead(comparison, lead))
+        sentences.append(_cost(comparison, standing, lead))
+        sentences.append(_questions(comparison, lead))
+    sentences.append(_gaps(comparison, standing))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _opening(comparison: Comparison, first: Report, standing: int, queries: int) -> str:
+    measure = comparison.measure
+    low, high = comparison.intervals[first.name]
+    asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
+    if comparison.clusters is not None:
+        documents = len({comparison.clusters[query] for query in first.query_ids})
+        asked += f" about {documents:,} documents, which were resampled whole"
+    interval = f"{_confidence(comparison)} interval {_number(measure, low)} to {_number(measure, high)}"
+    score = f"{_number(measure, first.mean(measure))}{' %' if measure.is_share else ''} ({interval})"
+    if standing == 1:
+        return f"{first.name} has a {measure} of {score} over {asked}."
+    if comparison.best is not None:
+        others = "the other strategy" if standing == 2 else f"each of the {standing - 1} other strategies"
+        return (
+            f"{first.name} is best: its {measure} is {score} over {asked}, "
+            f"higher than that of {others} by more than chance explains."
+        )
+    seldom = f"and comes first in {100 * comparison.firsts[first.name]:.0f} % of the resamples"
+    highest = f"No strategy can be called best: {first.name} has the highest {measure}, {score} over {asked}, {seldom}"
+    if len(comparison.tied) == 1:
+        return f"{highest}, which is less than {100 * comparison.gate:g} %."
+    return f"{highest}, but the data does not tell it from {_enumerate(comparison.tied[1:])}."
+
+
+def _lead(comparison: Comparison, lead: Difference) -> str:
+    if _same(lead):
+        pair = f"{lead.a} and {lead.b}"
+        return f"{pair} score the same on every question, so no number of such questions would separate them."
+    mean, low, high = (_number(lead.measure, value) for value in (lead.mean, lead.low, lead.high))
+    interval = f"{_confidence(comparison)} interval of the difference {low} to {high}"
+    unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
+    ahead = f"It is {mean}{_points(lead.measure)} ahead of {lead.b} ({interval}; {unalike})"
+    return f"{ahead}{_doubt(comparison, lead)}{_matter(comparison, lead)}."
+
+
+def _doubt(comparison: Comparison, lead: Difference) -> str:
+    """Why an interval that leaves 0 out is not enough."""
+    if lead.distinct or not (lead.low > 0 or lead.high < 0):
+        return ""
+    # Even a coin that always falls on one side proves nothing in so few throws.
+    if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
+        return ", but they score differently on too few questions to tell"
+    pairs = len(comparison.differences)
+    among = f"among {pairs} pairs " if pairs > 1 else ""
+    return f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
+
+
+def _matter(comparison: Comparison, lead: Difference) -> str:
+    """Which differences are shown to be too small to matter."""
+    within = f"{_number(comparison.measure, comparison.margin)}{_points(comparison.measure)}"
+    if lead.distinct:
+        return f"; but that is surely less than {within}" if lead.equivalent else ""
+    alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
+    if not alike:
+        return ""
+    return f"; {_enumerate(alike)} {'is' if len(alike) == 1 else 'are'} surely within {within} of it, as good as equal"
+
+
+def _points(measure: Measure) -> str:
+    return " points" if measure.is_share else ""
+
+
+def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) -> str:
+    k = comparison.measure.k
+    if k is None:
+        return ""
+    named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
+    costs = {report.name: report.mean_tokens(k) for report in standing if report.name in named}
+    known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
+    if len(known) < 2:
+        return ""
+    listed = ", ".join(f"{name} {known[name]:,.0f}" for name in known)
+    return f"Retrieved tokens per query: {listed}; {_cheapest(known)}."
+
+
+def _cheapest(costs: Mapping[str, float]) -> str:
+    least = min(costs.values())
+    names = [name for name, cost in costs.items() if cost == least]
+    if len(names) == len(costs):
+        return "they cost the same"
+    return f"{_enumerate(names)} {'is' if len(names) == 1 else 'are'} the cheapest of these"
+
+
+def _same(lead: Difference) -> bool:
+    return lead.mean == lead.low == lead.high == 0
+
+
+def _questions(comparison: Comparison, lead: Difference) -> str:
+    if _same(lead) or (lead.equivalent and not lead.distinct):
+        return ""  # `_lead` has said so
+    needed = comparison.questions_needed
+    if lead.wins + lead.losses < 2:
+        return ""  # of one question's difference nobody knows how it spreads
+    if needed is None:
+        return (
+            f"No realistic number of questions would separate {lead.a} from {lead.b}: they differ by next to nothing."
+        )
+    about = f"About {_rounded(needed)} such questions"
+    if lead.distinct:
+        return f"{about} would have separated {lead.a} from {lead.b} in 8 of 10 cases."
+    return f"{about} would separate {lead.a} from {lead.b} in 8 of 10 cases, if the difference stays what it is."
+
+
+def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
+    names = {report.name for report in standing}
+    undefined = [report.name for report in comparison.reports if report.name not in names]
+    parts = [f"{comparison.measure} is not defined for {_enumerate(undefined)}"] if undefined else []
+    parts += [
+        f"{report.name} left {len(report.unanswered):,} of {len(report.query_ids):,} questions unanswered, scored as 0"
+        for report in standing
+        if report.unanswered
+    ]
+    sentence = "; ".join(parts)
+    return f"{sentence}." if sentence else ""
+
+
+def _number(measure: Measure, value: float) -> str:
+    """A share in percent; of a measure that is none, the score itself."""
+    written = f"{100 * value:.1f}" if measure.is_share else f"{value:.3f}"
+    return written.removeprefix("-") if not float(written) else written
+
+
+def _confidence(comparison: Comparison) -> str:
+    return f"{100 * comparison.confidence:g} %"
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _rounded(count: int) -> str:
+    """Two digits that count: an estimate from a sample's variance has no more to say."""
+    return f"{int(float(f'{count:.1e}')):,}"
+
+
+_REALISTIC = 1_000_000  # questions; who needs more to see a difference need not care about it
+_PER_PAIR = 10  # drawn falls of the signs for each one that the smallest p-value, corrected, must be counted from
+_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about those not asked
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far two systems are apart on the queries that both answered.
+
+    Attributes:
+        a: the first system's name.
+        b: the second's.
+        measure: what was compared.
+        mean: of a - b over the queries.
+        low: where its interval begins.
+        high: where its interval ends.
+        distinct: whether the data tells the two apart (see `compare`).
+        p_value: of the randomisation test, for this pair alone.
+        adjusted_p: the same, corrected for all pairs of the comparison.
+        equivalent: whether the data shows that they differ by less than the margin (see `compare`).
+        effect: mean / standard deviation of the queries' differences (Cohen's d of paired samples); NaN where
+            all differ by the same.
+        wins: queries on which a scores higher.
+        losses: queries on which b does.
+    """
+
+    a: str
+    b: str
+    measure: Measure
+    mean: float
+    low: float
+    high: float
+    distinct: bool
+    p_value: float = math.nan
+    adjusted_p: float = math.nan
+    equivalent: bool = False
+    effect: float = math.nan
+    wins: int = 0
+    losses: int = 0
+
+    def reverse(self) -> Difference:
+        """The same seen from b: b - a."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            mean=-self.mean,
+            low=-self.high,
+            high=-self.low,
+            effect=-self.effect,
+            wins=self.losses,
+            losses=self.wins,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems on one benchmark, side by side.
+
+    Attributes:
+        reports: the systems'.
+        measure: the one that the verdict is about.
+        differences: of every pair, in the reports' order.
+        intervals: of each system's own mean, by its name.
+        best: the system that is better than every other; None where the data does not support one.
+        tied: the names of all that can't be told from the one with the highest mean, that one first.
+        questions_needed: roughly how many questions would separate the first from the one next to it (of
+            those that it is tied with, where there are such) with a chance of 80 %; None where no realistic number
+            would, or where there is nothing to separate.
+        resamples: of the bootstrap.
+        seed: of the bootstrap and the randomisation test.
+        verdict: all of this in two to five sentences.
+        confidence: of the intervals and the tests.
+        margin: differences under this do not matter, in the measure's unit (0.02 is two points).
+        gate: the share of resamples in which the best must come first.
+        firsts: by name, the share of resamples in which the system has the highest mean.
+        clusters: of each query, what it was resampled together with; None where queries were resampled.
+    """
+
+    reports: tuple[Report, ...]
+    measure: Measure
+    differences: tuple[Difference, ...]
+    intervals: Mapping[str, tuple[float, float]]
+    best: str | None
+    tied: tuple[str, ...]
+    questions_needed: int | None
+    resamples: int
+    seed: int
+    verdict: str
+    confidence: float = 0.95
+    margin: float = 0.02
+    gate: float = 0.9
+    firsts: Mapping[str, float] = field(default_factory=dict)
+    clusters: Mapping[str, str] | None = None
+
+    def between(self, a: str, b: str) -> Difference:
+        """The difference a - b, whichever way round the pair was compared.
+
+        Raises:
+            KeyError: there is no such pair.
+        """
+        for found in self.differences:
+            if (found.a, found.b) == (a, b):
+                return found
+            if (found.a, found.b) == (b, a):
+                return found.reverse()
+        raise KeyError((a, b))
+
+
+def compare(
+    reports: Sequence[Report],
+    measure: Measure | str = "Recall@5",
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    margin: float = 0.02,
+    gate: float = 0.9,
+    clusters: Mapping[str, str] | None = None,
+) -> Comparison:
+    """Tell which systems differ by more than the choice of questions explains, and which by less than matters.
+
+    - **Intervals**: queries are resampled with replacement, the same ones for every system, so that what makes a
+      query hard for all of them cancels out of the differences; see `mean_intervals`. Each is its pair's own,
+      and not widened for the number of pairs.
+    - **Distinct** are two systems where the interval of their difference leaves 0 out and the randomisation
+      test's p-value, corrected for all pairs by Holm's method, is at most 1 - confidence. Among systems
+      that are equally good some pair is called distinct in at most 1 - confidence of all comparisons.
+    - **Best** is the system that is distinct from every other, and has the highest mean in the `gate`'s share of
+      the resamples.
+    - **Equivalent** are two systems where two one-sided tests at 1 - confidence reject a difference of `margin` or
+      more either way: the interval at 2 confidence - 1 lies within the margin. Where they score unalike on fewer than
+      six queries there must also be enough queries that a difference as large as the margin would have shown.
+      This is each pair's own, not corrected for their number. Two systems may be distinct and equivalent at once:
+      a difference that is real and does not matter.
+    - **Questions needed** is ((z + z') sd / mean)² of the paired differences, for `confidence` and a chance of 80 % to
+      see the difference again. It is more than the queries at hand where the two are not distinct, and no more
+      where they are.
+
+    Args:
+        reports: of the same benchmark's queries, in the same order.
+        measure: what the verdict is about.
+        resamples: of the queries.
+        seed: equal seeds give equal intervals.
+        confidence: of the intervals and the tests.
+        margin: the least difference that matters, in the measure's unit.
+        gate: the share of resamples in which the best must come first.
+        clusters: by query id, what the query is resampled together with: its document (`question_documents`), where
+            the verdict is to hold for other documents too, and not only for other questions about these.
+
+    Raises:
+        OptionError: no such measure, or an option out of range.
+        DataError: no report, two of one name, reports on different queries, or clusters that are fewer than two or
+            do not name each query's.
+
+    Warns:
+        ChangedDocumentsWarning: the reports are of different documents.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Holm (1979); Schuirmann (1987).
+
+    >>> ids, where = tuple(map(str, range(40))), ("",) * 40
+    >>> scores = {"a": np.ones(40), "b": np.tile([1.0, 0.0], 20)}
+    >>> reports = [Report(name, "toy", ids, where, {Measure("Recall", 5): row}) for name, row in scores.items()]
+    >>> found = compare(reports)
+    >>> found.best, found.differences[0].mean, found.differences[0].wins
+    ('a', 0.5, 20)
+    """
+    measure = as_measure(measure)
+    _check(reports, resamples, confidence, margin, gate)
+    columns = np.column_stack([report.values(measure) for report in reports])
+    labels = _labels(reports[0], clusters)
+    pairs = list(combinations(range(len(reports)), 2))
+    apart = np.column_stack([np.empty((len(columns), 0)), *(columns[:, a] - columns[:, b] for a, b in pairs)])
+    both = np.column_stack([columns, apart])
+    means = resampled_means(both, resamples=resamples, seed=seed, clusters=labels)
+    units = units_of(both, labels)
+    low, high = intervals(means, units, confidence)
+    names = [report.name for report in reports]
+    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    tested = _Tests.of(apart, means[:, len(names) :], units[len(names) :], labels, seed, resamples, confidence)
+    differences = tuple(
+        _difference(names[a], names[b], measure, apart[:, pair], bounds[len(names) + pair], tested, pair, margin)
+        for pair, (a, b) in enumerate(pairs)
+    )
+    spreads = means[:, len(names) :].std(axis=0) * np.sqrt(len(columns)) if labels is not None else None
+    made = Comparison(
+        reports=tuple(reports),
+        measure=measure,
+        differences=differences,
+        intervals=dict(zip(names, bounds, strict=False)),
+        best=None,
+        tied=(),
+        questions_needed=None,
+        resamples=resamples,
+        seed=seed,
+        verdict="",
+        confidence=confidence,
+        margin=margin,
+        gate=gate,
+        firsts=dict(zip(names, _firsts(means[:, : len(names)]), strict=True)),
+        clusters=clusters,
+    )
+    return _conclude(made, spreads)
+
+
+def _check(reports: Sequence[Report], resamples: int, confidence: float, margin: float, gate: float) -> None:
+    if resamples < 100:
+        raise OptionError(f"resamples is at least 100, got {resamples}: fewer give no interval to speak of")
+    if not 0.5 <= confidence < 1:
+        raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
+    if not margin >= 0:
+        raise OptionError(f"margin is 0 or more, in the measure's unit, got {margin}")
+    if not 0 <= gate <= 1:
+        raise OptionError(f"gate is a share of the resamples, from 0 to 1, got {gate}")
+    if not reports:
+        raise DataError("there is no report to compare: expected at least one")
+    repeated = [name for name, count in Counter(report.name for report in reports).items() if count > 1]
+    if repeated:
+        raise DataError(f"two reports have the name {repeated[0]!r}: give each system its own")
+    for report in reports[1:]:
+        if report.query_ids != reports[0].query_ids:
+            raise DataError(
+                f"{reports[0].name!r} and {report.name!r} were scored on different queries "
+                f"({len(reports[0].query_ids)} and {len(report.query_ids)}): compare reports of one benchmark"
+            )
+    warn_where_they_differ(
+        (report.documents_digest for report in reports),
+        "the reports are of different documents, or of different versions of them: scores are not of the same texts",
+    )
+
+
+def _labels(report: Report, clusters: Mapping[str, str] | None) -> list[str] | None:
+    """Each query's cluster, in the report's order."""
+    if clusters is None:
+        return None
+    missing = next((query for query in report.query_ids if query not in clusters), None)
+    if missing is not None:
+        raise DataError(f"the clusters do not name that of query {missing!r}: give one for each query")
+    labels = [clusters[query] for query in report.query_ids]
+    if len(set(labels)) < 2:
+        raise DataError("all queries are of one cluster, so there is nothing to resample: leave clusters out")
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """What was found of each pair, arrays of shape (pairs,); narrow and wide are the ends of the tests' interval."""
+
+    p: Scores
+    adjusted: Scores
+    narrow: Scores
+    wide: Scores
+    units: NDArray[np.int64]
+    alpha: float
+
+    @classmethod
+    def of(
+        cls,
+        apart: Scores,
+        means: Scores,
+        units: NDArray[np.int64],
+        labels: Sequence[str] | None,
+        seed: int,
+        resamples: int,
+        confidence: float,
+    ) -> _Tests:
+        alpha = 1 - confidence
+        flips = max(resamples, math.ceil(_PER_PAIR * apart.shape[1] / alpha))
+        p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
+        # Two one-sided tests at alpha are an interval at 1 - 2 alpha; below 0.5 there is none.
+        narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
+        return cls(p, holm(p), narrow, wide, units, alpha)
+
+    def equivalent(self, pair: int, apart: Scores, margin: float) -> bool:
+        if not (-margin < self.narrow[pair] and self.wide[pair] < margin):
+            return False
+        # Of n alike questions the share of unalike ones may still be -ln(alpha) / n, each of them unlike by up to 1.
+        unalike = int(np.count_nonzero(np.nan_to_num(apart)))
+        return unalike >= _FEWEST_UNALIKE or -math.log(self.alpha) / int(self.units[pair]) < margin
+
+
+def _difference(
+    a: str,
+    b: str,
+    measure: Measure,
+    apart: Scores,
+    interval: tuple[float, float],
+    tested: _Tests,
+    pair: int,
+    margin: float,
+) -> Difference:
+    known = apart[~np.isnan(apart)]
+    low, high = interval
+    deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    mean = float(known.mean()) if len(known) else math.nan
+    p, adjusted = float(tested.p[pair]), float(tested.adjusted[pair])
+    return Difference(
+        a,
+        b,
+        measure,
+        mean,
+        low,
+        high,
+        # 2 / 64, six differences of one sign, must not fail for the rounding of 1 - 0.95.
+        distinct=(low > 0 or high < 0) and adjusted <= tested.alpha + 1e-12,
+        p_value=p,
+        adjusted_p=adjusted,
+        equivalent=tested.equivalent(pair, apart, margin),
+        effect=mean / deviation if deviation > 1e-12 else math.nan,
+        wins=int(np.count_nonzero(known > 0)),
+        losses=int(np.count_nonzero(known < 0)),
+    )
+
+
+def _firsts(means: Scores) -> list[float]:
+    """Each column's share of the rows in which it is the highest; equal ones share a row."""
+    highest = np.max(np.where(np.isnan(means), -np.inf, means), axis=1, keepdims=True)
+    first = (means >= highest - 1e-12) & ~np.isnan(means)
+    shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
+    return [float(share) for share in shared.mean(axis=0)]
+
+
+def _conclude(comparison: Comparison, spreads: Scores | None) -> Comparison:
+    """Fill in best, tied, questions_needed and verdict."""
+    measure = comparison.measure
+    means = {report.name: report.mean(measure) for report in comparison.reports}
+    standing = sorted(
+        (report for report in comparison.reports if not math.isnan(means[report.name])),
+        key=lambda report: -means[report.name],
+    )
+    if not standing:
+        return replace(comparison, verdict=write_verdict(comparison, standing, None))
+    first, *others = standing
+    tied = [other for other in others if not comparison.between(first.name, other.name).distinct]
+    rival = (tied or others)[0] if others else None
+    lead = comparison.between(first.name, rival.name) if rival else None
+    found = replace(
+        comparison,
+        best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.gate else None,
+        tied=tuple(report.name for report in [first, *tied]),
+        questions_needed=_questions_needed(comparison, first, rival, spreads) if rival else None,
+    )
+    return replace(found, verdict=write_verdict(found, standing, lead))
+
+
+def _questions_needed(comparison: Comparison, first: Report, rival: Report, spreads: Scores | None) -> int | None:
+    apart = first.values(comparison.measure) - rival.values(comparison.measure)
+    known = apart[~np.isnan(apart)]
+    if len(known) < 2 or math.isclose(mean := float(known.mean()), 0, abs_tol=1e-12):
+        return None
+    deviation = float(known.std(ddof=1))
+    if spreads is not None:
+        names = {first.name, rival.name}
+        pair = next(number for number, each in enumerate(comparison.differences) if {each.a, each.b} == names)
+        deviation = float(spreads[pair])
+    # So many queries, that enough of them score unalike: n of one sign have p = 2 · 0.5ⁿ.
+    fewest = math.ceil(math.log2(2 / (1 - comparison.confidence)))
+    unalike = fewest * len(known) / np.count_nonzero(known)
+    needed = max(questions_to_separate(mean, deviation, confidence=comparison.confidence), unalike)
+    if needed > _REALISTIC:
+        return None
+    distinct = comparison.between(first.name, rival.name).distinct
+    return min(math.ceil(needed), len(known)) if distinct else max(math.ceil(needed), len(known) + 1)

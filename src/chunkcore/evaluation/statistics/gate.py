@@ -1,0 +1,230 @@
+"""A gate for continuous integration: it fails only where the questions support that quality is too low, or fell.
+
+A score moves with the choice of questions. A gate that fails whenever a mean is under a line fails by chance, and is
+soon switched off. So both checks look at the interval of the mean: a requirement has failed where all of the interval
+is below it, a strategy is worse than before where all of the interval of the change is below 0. Both need as many
+questions that tell the two apart as `compare` does (six at 95 %). A quality that did not change fails in about one
+check of 40, somewhat more with few questions (see `compare`), and each check is judged on its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
+from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.statistics.comparison import Difference, compare
+
+__all__ = ["Check", "Requirement", "check_baseline", "check_requirement", "parse_requirement"]
+
+_WRITTEN = re.compile(r"(?P<measure>[^<>=]+)>=(?P<least>[^<>=]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The least that a measure's mean should be.
+
+    Raises:
+        OptionError: it is no score that the measure can have.
+
+    >>> str(Requirement(Measure("HitRate", 5), 0.7))
+    'HitRate@5>=0.7'
+    """
+
+    measure: Measure
+    least: float
+
+    def __post_init__(self) -> None:
+        most = 1 if self.measure.is_share else math.inf
+        if not (0 <= self.least <= most and math.isfinite(self.least)):
+            allowed = "a share from 0 to 1, such as 0.70" if self.measure.is_share else "a finite number from 0"
+            raise OptionError(f"{self.measure} is {allowed}, got {self.least:g}")
+
+    def __str__(self) -> str:
+        return f"{self.measure}>={self.least:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a check found, in one sentence, and whether it failed."""
+
+    sentence: str
+    failed: bool
+
+
+def parse_requirement(text: str) -> Requirement:
+    """The requirement that a text such as "nDCG@10>=0.40" states.
+
+    Raises:
+        OptionError: it states none.
+
+    >>> parse_requirement("nDCG@10 >= 0.40").least
+    0.4
+    """
+    found = _WRITTEN.fullmatch(text)
+    try:
+        least = float(found["least"]) if found else math.nan
+    except ValueError:
+        least = math.nan
+    if found is None or math.isnan(least):
+        raise OptionError(f"{text!r} is no requirement: expected something like HitRate@5>=0.70")
+    return Requirement(parse_measure(found["measure"]), least)
+
+
+def check_requirement(
+    report: Report,
+    requirement: Requirement | str,
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Check:
+    """Whether the questions support that a measure's mean is below what is required.
+
+    Args:
+        report: of one system, scored by the measure.
+        requirement: or its text.
+        resamples: of the questions.
+        seed: equal seeds give equal intervals.
+        confidence: of the interval.
+
+    Raises:
+        OptionError: no such requirement, or the report lacks its measure.
+
+    >>> report = Report("a", "toy", tuple("12345678"), ("",) * 8, {Measure("HitRate", 5): np.array([0.0] * 7 + [1.0])})
+    >>> check_requirement(report, "HitRate@5>=0.70").failed, check_requirement(report, "HitRate@5>=0.30").failed
+    (True, False)
+    """
+    required = parse_requirement(requirement) if isinstance(requirement, str) else requirement
+    measure, least = required.measure, required.least
+    values = report.values(measure)
+    mean = report.mean(measure)
+    if math.isnan(mean):
+        return Check(f"{report.name}: {required} was not checked, as {measure} is not defined here.", failed=False)
+    # A system that scores the required mean on every question.
+    line = replace(report, name=f"{report.name} as required", scores={measure: np.full(len(values), least)})
+    apart = compare([report, line], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
+    failed = apart.distinct and apart.high < 0
+    low, high = _written(measure, least + apart.low), _written(measure, least + apart.high)
+    questions = f"{np.count_nonzero(~np.isnan(values)):,} questions"
+    about = f"{measure} is {_written(measure, mean)} ({100 * confidence:g} % interval {low} to {high}, {questions})"
+    if failed:
+        return Check(f"{report.name}: {about}, below the required {_written(measure, least)}: failed.", failed=True)
+    if mean < least:
+        end = f"under the required {_written(measure, least)}, {_doubt(apart)}"
+        return Check(f"{report.name}: {about}, {end}", failed=False)
+    return Check(f"{report.name}: {about}, as required ({_written(measure, least)} or more): passed.", failed=False)
+
+
+def check_baseline(
+    report: Report,
+    earlier: Report,
+    measure: Measure,
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Check:
+    """Whether the questions support that a measure's mean fell since an earlier report.
+
+    Only questions that both reports have are looked at, by their ids, each with itself. Where the documents have
+    changed, a `ChangedDocumentsWarning` says so.
+
+    Args:
+        report: the system now.
+        earlier: the system before.
+        measure: both were scored by it.
+        resamples: of the questions.
+        seed: equal seeds give equal intervals.
+        confidence: of the interval.
+
+    Raises:
+        DataError: the reports have no question in common, or counted k = "min" by different rules.
+        OptionError: one of them lacks the measure.
+
+    >>> ids, recall = tuple("12345678"), Measure("Recall", 5)
+    >>> before = Report("a", "toy", ids, ("",) * 8, {recall: np.ones(8)})
+    >>> now = Report("a", "toy", ids, ("",) * 8, {recall: np.array([0.5] * 7 + [1.0])})
+    >>> check_baseline(now, before, recall).failed, check_baseline(before, now, recall).failed
+    (True, False)
+    """
+    known = set(earlier.query_ids)
+    common = [each for each in report.query_ids if each in known]
+    if not common:
+        raise DataError(
+            f"{report.name!r} and the earlier {earlier.name!r} have no question in common "
+            f"({_example(report)} and {_example(earlier)} are among theirs): give a report on the same questions"
+        )
+    warn_where_they_differ(
+        (report.documents_digest, earlier.documents_digest),
+        "the documents have changed since the earlier report was written: scores before and now are of different texts",
+    )
+    by_pool = measure.k == "min" or measure.name == "PrecisionOmega"
+    if by_pool and report.min_rule != earlier.min_rule:
+        raise DataError(
+            f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "
+            "give both the same min_rule"
+        )
+    now, before = _paired(report, earlier, common, measure)
+    change = compare([now, before], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
+    if math.isnan(change.mean):
+        return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
+    failed = change.distinct and change.high < 0
+    was, is_ = _written(measure, before.mean(measure)), _written(measure, now.mean(measure))
+    interval = f"{_signed(measure, change.low)} to {_signed(measure, change.high)}"
+    where = f"on {_questions(report, earlier, common)} ({100 * confidence:g} % interval of the change {interval})"
+    if failed:
+        return Check(f"{report.name}: {measure} fell from {was} to {is_} {where}: failed.", failed=True)
+    if change.mean < 0:
+        return Check(f"{report.name}: {measure} went from {was} to {is_} {where}, {_doubt(change)}", failed=False)
+    moved = f"rose from {was} to {is_}" if change.mean > 0 else f"stayed at {is_}"
+    return Check(f"{report.name}: {measure} {moved} {where}: passed.", failed=False)
+
+
+def _paired(report: Report, earlier: Report, ids: Sequence[str], measure: Measure) -> tuple[Report, Report]:
+    """Both reports of these queries and this measure alone, known where both know it."""
+    values = np.column_stack([_values(each, ids, measure) for each in (report, earlier)])
+    values[np.isnan(values).any(axis=1)] = math.nan
+    now, before = (
+        Report(name, report.benchmark, tuple(ids), ("",) * len(ids), {measure: column})
+        for name, column in zip(("now", "before"), values.T, strict=True)
+    )
+    return now, before
+
+
+def _values(report: Report, ids: Sequence[str], measure: Measure) -> Scores:
+    place = {query: row for row, query in enumerate(report.query_ids)}
+    return report.values(measure)[[place[query] for query in ids]]
+
+
+def _example(report: Report) -> str:
+    return repr(next(iter(report.query_ids), "none"))
+
+
+def _questions(report: Report, earlier: Report, common: Sequence[str]) -> str:
+    apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
+    others = ", ".join(f"{count:,} {what}" for count, what in apart if count)
+    if not others:
+        return f"{len(common):,} questions"
+    return f"{len(common):,} common questions, {others}"
+
+
+def _doubt(below: Difference) -> str:
+    if below.high < 0:
+        return "but too few questions differ to tell: passed."
+    return "which chance may explain: passed."
+
+
+def _written(measure: Measure, value: float) -> str:
+    return f"{100 * value:.1f} %" if measure.is_share else f"{value:.3f}"
+
+
+def _signed(measure: Measure, value: float) -> str:
+    return f"{100 * value:+.1f}" if measure.is_share else f"{value:+.3f}"

@@ -1,0 +1,223 @@
+"""From a text to the few places where it can stand: hashes of short windows of the texts that are searched."""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.document import Span
+
+__all__ = ["Form", "Searchable", "WindowIndex", "code_points", "fold", "squeeze"]
+
+# Every character that Python calls white space lies at or below U+3000.
+_SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A text reduced to what matters, and where each of its characters stood.
+
+    Attributes:
+        text: the reduced text.
+        origins: of each of its characters, the offset in the text itself; uint32, ascending.
+
+    >>> fold("“Naïve” ﬁts").text, squeeze("a   b").origins.tolist()
+    ('naivefits', [0, 4])
+    """
+
+    text: str
+    origins: NDArray[np.uint32]
+
+    def span(self, start: int, end: int) -> Span:
+        """The characters of the text itself that the reduced ``text[start:end]`` came from, `start` < `end`."""
+        return Span(int(self.origins[start]), int(self.origins[end - 1]) + 1)
+
+    def left_out(self, whole: str, place: int) -> Span | None:
+        """Where in the text itself, `whole`, stands what was left out before the reduced ``text[place]``; None where
+        that is nothing. The end of the reduced text is a place, too.
+        """
+        begin = int(self.origins[place - 1]) + 1 if place else 0
+        end = int(self.origins[place]) if place < len(self.text) else len(whole)
+        return Span(begin, end) if begin < end else None
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    """The text's code points; unpaired surrogates are welcome."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def squeeze(text: str) -> Form:
+    """The text without its white space. Linear time; 4 bytes a character."""
+    codes = code_points(text)
+    blank = _SPACE[np.minimum(codes, len(_SPACE) - 1)] & (codes < len(_SPACE))
+    return Form("".join(text.split()), np.flatnonzero(~blank).astype(np.uint32))
+
+
+def fold(text: str) -> Form:
+    """The text's letters and digits alone, in compatibility form (NFKD), case folded, without diacritics.
+
+    Quotation marks, dashes, hyphens, markup, ligatures and the two ways to write an accented letter make no
+    difference, then. Vowel signs are kept, as a letter is not itself without them. O(n log n) time.
+    """
+    codes = code_points(text)
+    distinct, which = np.unique(codes, return_inverse=True)
+    folded = [_folded(chr(code)) for code in distinct.tolist()]
+    sizes = np.array([len(each) for each in folded], dtype=np.int64)
+    lengths = sizes[which]
+    origins = np.repeat(np.arange(len(codes), dtype=np.uint32), lengths)
+    within = np.arange(len(origins)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    first = np.cumsum(sizes) - sizes
+    letters = code_points("".join(folded))[first[which[origins]] + within]
+    return Form(letters.tobytes().decode("utf-32-le"), origins)
+
+
+@cache
+def _folded(character: str) -> str:
+    spelled = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+    return "".join(filter(_is_kept, spelled))
+
+
+def _is_kept(character: str) -> bool:
+    kind = unicodedata.category(character)[0]
+    if kind != "M":
+        return kind in "LN"
+    # Diacritics have a combining class; vowel signs have none, nor have the selectors of how a sign is drawn.
+    return not unicodedata.combining(character) and "VARIATION SELECTOR" not in unicodedata.name(character, "")
+
+
+_BASE = 0x9E3779B97F4A7C15
+
+Numbers = NDArray[np.int64]
+
+
+class WindowIndex:
+    """The hash of every so many-th window of texts that stand one after the other, with its place.
+
+    Args:
+        texts: to be searched.
+        window: characters that a hash stands for; a power of two.
+        stride: from one indexed window to the next; 16 / `stride` bytes a character are kept.
+    """
+
+    def __init__(self, texts: Sequence[str], *, window: int, stride: int) -> None:
+        self._window, self._stride = window, stride
+        self._bases: list[int] = [0, *np.cumsum([len(text) for text in texts]).tolist()]
+        # Copies: a view would keep the hashes of all windows.
+        hashes = [_window_hashes(text, window)[::stride].copy() for text in texts]
+        places = [base + stride * np.arange(len(each)) for base, each in zip(self._bases, hashes, strict=False)]
+        # A stable sort keeps the places of equal hashes in order.
+        joined = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
+        order = np.argsort(joined, kind="stable")
+        self._hashes = joined[order]
+        self._places = np.concatenate([*places, np.empty(0, dtype=np.int64)])[order]
+
+    def candidates(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
+        """Every text and offset at which `text` may stand whole, in order; none is missed.
+
+        It must be of window + stride - 1 characters or more, as only then it holds an indexed window anyway.
+        Wherever it stands, one window of it at each residue of the stride is indexed. Of the windows of
+        a residue the rarest is looked up, so that a rule of dashes inside of a text costs nothing.
+        """
+        first, counts = self._look_up(text)
+        found = []
+        for residue in range(self._stride):
+            rarest = residue + self._stride * int(np.argmin(counts[residue :: self._stride]))
+            found.append(self._places[first[rarest] : first[rarest] + counts[rarest]] - rarest)
+        places = np.unique(np.concatenate(found))
+        low, high = self._range(number)
+        for place in places[(places >= low) & (places < high)].tolist():
+            owner = bisect_right(self._bases, place) - 1
+            yield owner, place - self._bases[owner]
+
+    def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Where windows of `text` stand: of each hit the offset in `text`, the text that it hits, the place in that.
+
+        The rarest windows come first; those that would make the hits more than `limit` are left out.
+        """
+        first, counts = self._look_up(text)
+        known = np.flatnonzero(counts)
+        known = known[np.argsort(counts[known], kind="stable")]
+        known = known[np.cumsum(counts[known]) <= limit]
+        offsets = np.repeat(known, counts[known])
+        within = np.arange(len(offsets)) - np.repeat(np.cumsum(counts[known]) - counts[known], counts[known])
+        places = self._places[first[offsets] + within]
+        low, high = self._range(number)
+        inside = (places >= low) & (places < high)
+        offsets, places = offsets[inside], places[inside]
+        bases = np.array(self._bases)
+        owners = np.searchsorted(bases, places, side="right") - 1
+        return offsets, owners, places - bases[owners]
+
+    def _look_up(self, text: str) -> tuple[Numbers, Numbers]:
+        hashes = _window_hashes(text, self._window)
+        first = np.searchsorted(self._hashes, hashes, side="left")
+        return first, np.searchsorted(self._hashes, hashes, side="right") - first
+
+    def _range(self, number: int | None) -> tuple[int, int]:
+        if number is None:
+            return 0, self._bases[-1]
+        return self._bases[number], self._bases[number + 1]
+
+
+def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
+    """A polynomial hash, modulo 2**64, of the window that begins at each character; by doubling."""
+    hashes = code_points(text).astype(np.uint64) + np.uint64(1)
+    width, factor = 1, _BASE
+    while width < window:
+        if len(hashes) <= width:
+            return np.empty(0, dtype=np.uint64)
+        hashes = hashes[:-width] * np.uint64(factor) + hashes[width:]
+        width, factor = 2 * width, factor * factor % 2**64
+    return hashes
+
+
+class Searchable:
+    """Texts, reduced when first searched; the index is built when a text is searched that is long enough for it.
+
+    Args:
+        texts: as they are.
+        reduce: makes the form that is searched.
+        window: see `WindowIndex`.
+        stride: see `WindowIndex`.
+    """
+
+    def __init__(self, texts: Sequence[str], reduce: Callable[[str], Form], *, window: int, stride: int) -> None:
+        self._originals = texts
+        self._reduce = reduce
+        self._window, self._stride = window, stride
+
+    @cached_property
+    def forms(self) -> list[Form]:
+        return [self._reduce(text) for text in self._originals]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        return [form.text for form in self.forms]
+
+    @cached_property
+    def index(self) -> WindowIndex:
+        return WindowIndex(self.texts, window=self._window, stride=self._stride)
+
+    def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
+        """Each text's number and each offset at which the reduced text stands in it, in order.
+
+        Args:
+            text: reduced, not empty.
+            number: of the one text to search; None for all.
+        """
+        if len(text) >= self._window + self._stride - 1:
+            for owner, start in self.index.candidates(text, number):
+                if self.texts[owner].startswith(text, start):
+                    yield owner, start
+            return
+        for owner in range(len(self.texts)) if number is None else [number]:
+            start = self.texts[owner].find(text)
+            while start >= 0:
+                yield owner, start
+                start = self.texts[owner].find(text, start + 1)

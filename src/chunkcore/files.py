@@ -1,0 +1,502 @@
+"""Reading files as they are: UTF-8, no newline changed, and a clear sentence where that cannot be.
+
+Lines and rows are streamed: beside the row that is looked at, nothing of the file is in memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import secrets
+import stat
+import tempfile
+import threading
+import weakref
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from io import FileIO
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from chunkcore.errors import DataError
+
+__all__ = [
+    "ANSWERS",
+    "BENCHMARK_NAMES",
+    "LONGEST_LINE",
+    "REPORT_NAMES",
+    "SWEEP_NAMES",
+    "TUNE_NAMES",
+    "NoTextError",
+    "ScratchFile",
+    "append_lines",
+    "csv_rows",
+    "decoded",
+    "empty",
+    "installed_version",
+    "is_binary",
+    "json_lines",
+    "json_object",
+    "not_text",
+    "read_json",
+    "read_text",
+    "telling_the_folder",
+    "text_lines",
+    "unreadable",
+    "unzip",
+    "write_parts",
+    "write_text",
+    "written_before",
+    "written_names",
+]
+
+_PDF = b"%PDF-"  # may be free of NULs, which every other common format of images, archives and office files has
+_UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_WHOLE = 512 * 1024**2  # bytes of a JSON file, which can only be read whole, and takes several times as much memory
+LONGEST_LINE = 512 * 1024**2  # bytes of one line
+
+
+class NoTextError(DataError):
+    """A file that holds no text at all, in any encoding: it is empty, or an image, an archive, a PDF."""
+
+
+def read_text(path: Path) -> str:
+    """The file's text, with its newlines and, if it has one, its byte order mark.
+
+    Offsets into this text are offsets into the file decoded as UTF-8; nothing is translated.
+
+    Raises:
+        NoTextError: the file is empty or binary.
+        DataError: the file cannot be read, or is text in another encoding than UTF-8.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not data:
+        raise empty(path)
+    return decoded(data, path)
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Line number, from 1, and each line with its newline; without byte order mark. Only ``\n`` ends a line.
+
+    Raises:
+        DataError: what `read_text` raises; with the line that is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            before, number = 0, 0
+            while data := file.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(data) > LONGEST_LINE:
+                    raise DataError(f"{path}, line {number}: over {LONGEST_LINE // 1024**2} MB, which is hardly a line")
+                text = decoded(data, path, before=before, line=number)
+                yield number, text if before else text.removeprefix("\ufeff")
+                before += len(data)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not before:
+        raise empty(path)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number, from 1, and object of each line that is not blank.
+
+    Raises:
+        DataError: a line is no JSON object, or what `text_lines` raises.
+    """
+    # Only "\n" ends a line: JSON allows U+2028 and U+0085, at which str.splitlines cuts, inside of strings.
+    for number, line in text_lines(path):
+        if line.strip():
+            yield number, json_object(line, f"{path}, line {number}: ")
+
+
+def json_object(line: str, place: str = "") -> dict[str, Any]:
+    """The object that a line is; `place` begins the message where it is none.
+
+    Raises:
+        DataError: it is no JSON object.
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}not JSON ({_said(error)}); each line is one JSON object") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{place}expected a JSON object like {{...}}, got {type(found).__name__} {line.strip()[:40]!r}")
+    return found
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        DataError: it is no JSON, it is so large that reading it would fill the memory, or what `read_text` raises.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if size > _WHOLE:
+        raise DataError(
+            f"{path} has {size / 1024**2:,.0f} MB; a JSON file is read whole, and may have {_WHOLE // 1024**2} MB: "
+            "split it, or write JSON lines"
+        )
+    text = read_text(path)
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({_said(error)})") from error
+
+
+def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """The line it ends on, from 1, and each row of a CSV file with a header; a value that is missing is None.
+
+    Args:
+        path: the file.
+        columns: those that it must have; others are given, too.
+
+    Raises:
+        DataError: a column is missing, a row has more values than there are columns, the file is no CSV, or what
+            `text_lines` raises.
+    """
+    # Lines keep their newlines, as the csv module wants it: a line feed inside of quotes stays what it is.
+    reader = csv.reader((line for _, line in text_lines(path)), strict=True)
+    try:
+        header = next(reader, [])
+        missing = [column for column in columns if column not in header]
+        if missing:
+            raise DataError(
+                f"{path} lacks the column {' and '.join(missing)}: expected {', '.join(columns)}, "
+                f"got {', '.join(header) or 'none'}"
+            )
+        for row in reader:
+            if not row:
+                continue
+            if len(row) > len(header):
+                raise DataError(
+                    f"{path}, line {reader.line_num}: {len(row)} values, but the header names {len(header)} columns: "
+                    "put quotes around values with commas"
+                )
+            yield reader.line_num, dict(zip(header, [*row, *[None] * (len(header) - len(row))], strict=True))
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+
+
+def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
+    """The text of a file or of one of its lines, before which the file has so many bytes.
+
+    Raises:
+        NoTextError: the bytes are binary.
+        DataError: they are text in another encoding than UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = line or data.count(b"\n", 0, error.start) + 1
+        binary = is_binary(data, has_nul=b"\x00" in data)
+        raise not_text(path, before + error.start, data[error.start], number, binary=binary) from error
+
+
+def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> DataError:
+    """The error of a file whose byte at a place is none of UTF-8."""
+    return (NoTextError if binary else DataError)(
+        f"{path} is not UTF-8 text (byte {place} is 0x{byte:02x}){'' if binary else f' on line {line}'}: "
+        "convert it, or take it out"
+    )
+
+
+def is_binary(head: bytes, *, has_nul: bool) -> bool:
+    """Of a file that is not UTF-8, by its first bytes: whether it is no text in another encoding either."""
+    return head.startswith(_PDF) or (has_nul and not head.startswith(_UTF_16_OR_32))
+
+
+def unreadable(path: Path, error: OSError) -> DataError:
+    """The error of a file or folder that the system does not let us read."""
+    return DataError(f"{path} cannot be read: {error.strerror or error}")
+
+
+def empty(path: Path) -> NoTextError:
+    """The error of a file in which there is nothing."""
+    return NoTextError(f"{path} is empty: fill it or take it out")
+
+
+def _said(error: Exception) -> str:
+    """The error's message; where it tells a line, that is of the line that was read, and says nothing."""
+    return f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """`write_parts` of one text, as UTF-8."""
+    return write_parts(path, [text.encode("utf-8")])
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
+    """Write `parts` one after another, first beside `path` and then moved over it; folders are made.
+
+    A reader finds the old file or the new one. When anything fails, in the writing or in whatever makes
+    the parts, the old one stays and nothing is left behind. A symbolic link stays, and the file that it leads
+    to is written. What is no regular file, such as ``/dev/null`` or a named pipe, is written to as it is.
+
+    Raises:
+        OSError: the folder cannot be written to, or the disk is full; it names the file.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    # Asked of the path as given: where /dev/stdout leads to a pipe, the resolved path names nothing.
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.writelines(parts)
+    else:
+        _replace(Path(os.path.realpath(path)), parts)
+    return path
+
+
+def _replace(path: Path, parts: Iterable[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        with unfinished.open("xb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(unfinished)):
+            error.filename = str(path)  # of a full disk none is told, and nobody knows the other one
+        raise
+
+
+def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
+    """Write whole lines at the end of an unbuffered file and see them on the disk: all of them, or none.
+
+    Args:
+        file: open for writing.
+        lines: each with its end.
+        end: where they begin; None for where the file ends.
+
+    Returns:
+        Where the file ends now.
+
+    Raises:
+        OSError: they cannot be written. What was there stays, and nothing is added, as after Ctrl-C.
+    """
+    begin = file.seek(0, os.SEEK_END) if end is None else end
+    try:
+        left = memoryview(lines)
+        while left:
+            left = left[file.write(left) or 0 :]
+        os.fsync(file.fileno())
+    except BaseException:  # Ctrl-C among them
+        with suppress(OSError):  # half a line would damage the next one
+            file.truncate(begin)
+            file.seek(begin)
+        raise
+    return begin + len(lines)
+
+
+_AT_ONCE = 2**30  # bytes; systems read no more than 2 GB in one call
+
+
+@contextmanager
+def telling_the_folder() -> Iterator[None]:
+    """An error of a file without a name tells where it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
+        raise
+
+
+class ScratchFile:
+    """Bytes that are written once, and read from any place. It lies in the temporary folder and goes with this object.
+
+    Threads may read at the same time, and so may processes that were forked, but on Windows, where none are.
+
+    >>> file = ScratchFile()
+    >>> file.add(b"fox"), file.add(b"hen")
+    (0, 3)
+    >>> file.read(2, 3)
+    b'xhe'
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self._size = 0
+
+    def add(self, data: bytes) -> int:
+        """Write behind what is there; where that begins.
+
+        Raises:
+            OSError: the disk is full; it names the temporary folder. What was there stays, and nothing is added.
+        """
+        with self._lock, telling_the_folder():
+            begin = self._size
+            self._file.seek(begin)
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) or 0 :]
+            self._size = begin + len(data)
+        return begin
+
+    def read(self, start: int, size: int) -> bytes:
+        """So many bytes from a place.
+
+        Raises:
+            DataError: they are not all there.
+        """
+        parts: list[bytes] = []
+        at, end = start, start + size
+        while at < end and (part := self._part(at, min(end - at, _AT_ONCE))):
+            parts.append(part)
+            at += len(part)
+        if at < end:
+            raise DataError(f"a temporary file of {self._size} bytes ends at {at}: something has cut it off")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _part(self, start: int, size: int) -> bytes:
+        """As much of it as the system reads at once."""
+        if hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), size, start)
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(size) or b""
+
+
+REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
+SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html")
+TUNE_NAMES = ("study.jsonl", "tune.json", "winner.yaml")
+BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
+ANSWERS = "answers.jsonl"
+
+
+class _Output(NamedTuple):
+    """Files that are written together: those that tell it, all of them there, and those that may be there, too."""
+
+    telling: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+
+_FOLDERS = (
+    _Output(("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
+    _Output(("sweep.json", "sweep.html"), SWEEP_NAMES),
+    _Output(("study.jsonl", "tune.json"), TUNE_NAMES),
+    _Output(BENCHMARK_NAMES),
+)
+# Endings of one stem: saved runs, and what stands beside generated questions.
+_ENDINGS = (
+    _Output((".chunks.jsonl", ".trec", ".jsonl")),
+    _Output((".journal.jsonl", ".info.json", ".jsonl"), (".rejected.jsonl", ".filters.html")),
+)
+
+
+def written_before(files: Iterable[Path]) -> set[Path]:
+    """Those of the files that an earlier command wrote: one name alone tells nothing, those of one output together do.
+
+    >>> names = ("out/report.json", "out/scores.csv", "out/report.md", "out/own.md", "deep/report.json")
+    >>> sorted(each.as_posix() for each in written_before(map(Path, names)))
+    ['out/report.json', 'out/report.md', 'out/scores.csv']
+    """
+    folders: dict[Path, set[str]] = defaultdict(set)
+    for file in files:
+        folders[file.parent].add(file.name)
+    return {folder / name for folder, names in folders.items() for name in written_names(names)}
+
+
+def written_names(names: set[str]) -> Iterator[str]:
+    """`written_before` of the names of one folder's files."""
+    for stem, output in [*(("", each) for each in _FOLDERS), *_by_stem(names)]:
+        if all(stem + name in names for name in output.telling):
+            yield from (stem + name for name in (*output.telling, *output.others) if stem + name in names)
+
+
+def _by_stem(names: set[str]) -> Iterator[tuple[str, _Output]]:
+    for output in _ENDINGS:
+        ending = output.telling[0]
+        yield from ((name.removesuffix(ending), output) for name in names if name.endswith(ending))
+
+
+_BLOCK = 1024**2
+_RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
+_ALWAYS = 64 * 1024**2  # bytes that are unpacked whatever the ratio
+_FILES = 200_000
+_ENCRYPTED = 0x1
+
+
+def unzip(archive: Path, folder: Path) -> None:
+    """Unpack a ZIP file into a folder that is there and empty.
+
+    Raises:
+        DataError: it is no ZIP file or damaged; a name leads out of the folder, is a link or stands there twice; or it
+            unpacks to more than is plausible. What was unpacked until then stays.
+        OSError: the files cannot be written.
+    """
+    room = max(_ALWAYS, _RATIO * archive.stat().st_size)
+    try:
+        with ZipFile(archive) as opened:
+            members = opened.infolist()
+            if len(members) > _FILES:
+                raise DataError(f"{archive.name} has {len(members):,} files, over {_FILES:,}: nothing is unpacked")
+            for member in members:
+                target = folder / _safe(member, archive)
+                if member.is_dir():
+                    target.mkdir(parents=True, exist_ok=True)
+                else:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    room -= _unpack(opened, member, target, room)
+    except FileExistsError as error:
+        raise DataError(f"{archive.name} has the file {error.filename} twice") from error
+    except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{archive.name} is damaged, or no ZIP file: {error}") from error
+
+
+def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
+    name = PurePosixPath(member.filename)
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    leads_out = name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename
+    if leads_out or not name.parts:
+        raise DataError(f"{archive.name} has a file {member.filename!r}, which would lead out of its folder")
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & _ENCRYPTED:
+        raise DataError(f"{archive.name} has {member.filename!r}, which is no plain file")
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise DataError(f"{archive.name} has {member.filename!r}, which is packed in an unusual way")
+    return name
+
+
+def _unpack(opened: ZipFile, member: ZipInfo, target: Path, room: int) -> int:
+    """Write one file, and tell how many bytes it has; what its header says of that is not believed."""
+    written = 0
+    with opened.open(member) as source, target.open("xb") as file:
+        while block := source.read(_BLOCK):
+            written += len(block)
+            if written > room:
+                raise DataError(f"{opened.filename} unpacks to far more than such a collection has: it is not unpacked")
+            file.write(block)
+    return written
+
+
+def installed_version() -> str:
+    """The installed package's version; "of a source tree" where none is installed.
+
+    >>> installed_version() != ""
+    True
+    """
+    try:
+        return version("chunkadapters")
+    except PackageNotFoundError:
+        return "of a source tree"

@@ -1,0 +1,443 @@
+"""`generate_benchmark`: questions about the user's own documents, with the places that answer them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, documents_digest
+from chunkcore.evaluation.text_search import fold
+from chunkcore.files import installed_version
+from chunkcore.models import Embedder
+from chunkcore.models.llm import LLM, Estimator, Question, UnreachableError, Usage, ask, get_llm
+from chunkcore.questions.filters import Filtered, FilterThresholds, filter_questions
+from chunkcore.questions.journal import BudgetError, CallBudget, Journal, JournaledLLM
+from chunkcore.questions.prompts import (
+    MODES,
+    Mode,
+    NotVerbatimError,
+    Sample,
+    Schedule,
+    Written,
+    locate_excerpts,
+    prompt_version,
+    question_about,
+)
+
+__all__ = [
+    "INTERRUPTED",
+    "Generated",
+    "GenerationOptions",
+    "Kept",
+    "Making",
+    "Progress",
+    "Rejection",
+    "Stage",
+    "estimate_generation",
+    "generate_benchmark",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationOptions:
+    """How questions are made.
+
+    Attributes:
+        questions: how many to make; the filters come after.
+        mode: "factual" asks for facts, as the Chroma report does; "realistic" vaguely and in everyday words.
+        sample_size: characters of a document that the model is shown at once.
+        earlier: how many earlier questions it is shown at most, those about the same document first.
+        excerpts: how many a question may have.
+        seed: of the samples and of the earlier questions that are shown.
+        concurrency: questions under way at once; they are not shown to each other, so the questions depend on it.
+            Where the model takes fewer at once, the others wait.
+        retries: how often the model is told that its answer cannot be read. Excerpts that are not verbatim
+            are not told to it: the question is rejected.
+        patience: after so many rejections in a row a document is given up.
+
+    Raises:
+        OptionError: an option is out of range.
+    """
+
+    questions: int = 100
+    mode: Mode = "factual"
+    sample_size: int = 4_000
+    earlier: int = 50
+    excerpts: int = 5
+    seed: int = 0
+    concurrency: int = 4
+    retries: int = 1
+    patience: int = 5
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise OptionError(f"mode is one of {', '.join(MODES)}, got {self.mode!r}")
+        least = {"sample_size": 100, "earlier": 0, "seed": 0, "retries": 0}
+        for name, value in asdict(self).items():
+            if name != "mode" and (type(value) is not int or value < least.get(name, 1)):
+                raise OptionError(f"{name} is a whole number of at least {least.get(name, 1)}, got {value!r}")
+
+
+Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
+Progress = Callable[[int, int], None]
+
+_LEAK = 20  # letters and digits; a shorter question can stand in a text by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A question that is not in the benchmark.
+
+    Attributes:
+        id: that it would have had.
+        document_id: whose passage the model was shown.
+        sample: the passage.
+        stage: what rejected it: the model's "answer" cannot be read, its "excerpts" are not verbatim, the
+            "question" was asked already or stands in the text, or a filter ("relevance", "duplicate").
+        reason: in words.
+        question: "" where there is none.
+        excerpts: as the model wrote them.
+    """
+
+    id: str
+    document_id: str
+    sample: Span
+    stage: Stage
+    reason: str
+    question: str = ""
+    excerpts: tuple[str, ...] = ()
+
+
+class Kept(NamedTuple):
+    """A question that is kept."""
+
+    id: str
+    text: str
+    sample: Sample
+    spans: tuple[Span, ...]
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        return [Evidence(self.sample.document.id, span) for span in self.spans]
+
+    @property
+    def excerpts(self) -> list[str]:
+        return [span.slice(self.sample.document.text) for span in self.spans]
+
+    def row(self, mode: Mode) -> dict[str, Any]:
+        places = zip(self.spans, self.excerpts, strict=True)
+        return {
+            "id": self.id,
+            "question": self.text,
+            "document_id": self.sample.document.id,
+            "evidence": [{"start": span.start, "end": span.end, "text": text} for span, text in places],
+            "mode": mode,
+            "sample": [self.sample.span.start, self.sample.span.end],
+        }
+
+
+class Making:
+    """The questions so far. Answers are taken in the order in which they were asked for, whichever comes first."""
+
+    def __init__(self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False) -> None:
+        if len({document.id for document in documents}) < len(documents):
+            raise DataError("two documents share an id, so a place could not be named: make the ids unique")
+        self.options = options
+        self.schedule = Schedule(documents, options.sample_size, options.seed, options.patience)
+        if len(self.schedule.unasked) == len(documents):
+            raise DataError(f"none of the {len(documents)} documents has a letter or a digit to ask about")
+        self.kept: list[Kept] = []
+        self.rejections: list[Rejection] = []
+        self.asked = 0
+        self._assumed = assumed
+        self._written: list[tuple[str, str]] = []  # document and question, also of those that were rejected
+        self._folded: dict[str, str] = {}  # of each kept question its id
+
+    def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
+        """Ask until there are as many questions as are wanted, or nothing is left to ask.
+
+        Raises:
+            ModelError: the model cannot be asked any more.
+        """
+        waiting: deque[tuple[str, Sample, Future[Written]]] = deque()
+        pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
+        try:
+            while True:
+                while (sample := self._next(len(waiting))) is not None:
+                    question = self._question(sample)
+                    answer = pool.submit(ask, llm, question, retries=self.options.retries)
+                    waiting.append((f"g{self.asked}", sample, answer))
+                if not waiting:
+                    return
+                self._take(*waiting.popleft())
+                if progress is not None:
+                    progress(len(self.kept), self.options.questions)
+        except BudgetError:
+            for each in waiting:  # answered while that one was refused
+                try:
+                    self._take(*each)
+                except UnreachableError:  # then the cap was reached by calls that were never made
+                    raise
+                except ModelError:
+                    pass
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)  # what is under way is paid, so its answer is waited for
+
+    def _next(self, under_way: int) -> Sample | None:
+        if under_way >= self.options.concurrency or len(self.kept) + under_way >= self.options.questions:
+            return None
+        return self.schedule.draw()
+
+    def _question(self, sample: Sample) -> Question[Written]:
+        self.asked += 1
+        earlier = self._earlier(sample.document.id)
+        return question_about(sample.text, earlier, self.options.mode, self.options.excerpts, self.asked)
+
+    def _earlier(self, document_id: str) -> list[str]:
+        """Questions that were asked before, in their order: of this document first, drawn where there are too many."""
+        drawn = np.random.default_rng([self.options.seed, self.asked])
+        same = [place for place, (name, _) in enumerate(self._written) if name == document_id]
+        others = [place for place, (name, _) in enumerate(self._written) if name != document_id]
+        chosen: list[int] = []
+        for places in (same, others):
+            most = min(len(places), self.options.earlier - len(chosen))
+            chosen += drawn.choice(places, most, replace=False).tolist() if most else []
+        return [self._written[place][1] for place in sorted(chosen)]
+
+    def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
+        found = self._judge(name, sample, answer)
+        self.schedule.settle(sample, kept=isinstance(found, Kept))
+        if isinstance(found, Kept):
+            self.kept.append(found)
+            self._folded[fold(found.text).text] = name
+        else:
+            self.rejections.append(found)
+
+    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> Kept | Rejection:
+        try:
+            written = answer.result()
+        except NoAnswerError as error:
+            return Rejection(name, sample.document.id, sample.span, "answer", str(error))
+        self._written.append((sample.document.id, written.question))
+        if self._assumed:
+            return Kept(name, written.question, sample, (sample.span,))
+
+        def rejected(stage: Stage, reason: str) -> Rejection:
+            return Rejection(name, sample.document.id, sample.span, stage, reason, written.question, written.excerpts)
+
+        folded = fold(written.question).text
+        if folded in self._folded:
+            return rejected("question", f"it was asked before, as {self._folded[folded]}")
+        if len(folded) >= _LEAK and folded in fold(sample.text).text:
+            return rejected("question", "it stands in the passage word for word, so that any search finds it there")
+        try:
+            spans = locate_excerpts(sample, written.excerpts)
+        except NotVerbatimError as error:
+            return rejected("excerpts", str(error))
+        return Kept(name, written.question, sample, tuple(spans))
+
+
+INTERRUPTED = "it was interrupted"
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Questions, and what became of the others.
+
+    Attributes:
+        documents: that they are about.
+        rows: a question each, as in a ``questions.jsonl``.
+        rejections: with their reasons, in the order in which they were asked.
+        usage: all calls of the journal: those of earlier runs included.
+        filtered: what the filters did; None where there was no embedder.
+        stopped: why there are fewer questions than were wanted; "" where there are as many.
+        unfinished: whether the cap or Ctrl-C stopped the work, so that the same call, with a higher cap, goes on.
+        info: what made them: seed, model, prompt, options.
+    """
+
+    documents: Sequence[Document]
+    rows: Sequence[Mapping[str, Any]]
+    rejections: Sequence[Rejection]
+    usage: Usage
+    filtered: Filtered | None = None
+    stopped: str = ""
+    unfinished: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def benchmark(self, name: str = "generated") -> Benchmark:
+        """The questions as a benchmark, each place verified.
+
+        Raises:
+            DataError: there is none.
+        """
+        return load_benchmark(self.documents, self.rows, name=name)
+
+
+def generate_benchmark(
+    documents: Sequence[Document],
+    llm: LLM | str,
+    options: GenerationOptions | None = None,
+    *,
+    journal: Journal | Path | str | None = None,
+    budget: CallBudget | None = None,
+    embedder: Embedder | None = None,
+    thresholds: FilterThresholds | None = None,
+    progress: Progress | None = None,
+) -> Generated:
+    """Questions that a language model writes about passages of the documents, with the excerpts that answer them.
+
+    After the Chroma report, sections "Dataset Generation" and "Dataset Prefiltering": the model is shown a passage and
+    earlier questions, and writes a question and up to five excerpts. An excerpt that does not stand in the passage,
+    letter by letter or but for white space, rejects the whole question. What is kept of an excerpt is its place, so
+    the model can change no text, whatever a document tells it to do.
+
+    The result depends on the documents, the options and the model's answers alone, not on which answer comes first.
+    With a journal no answer is paid twice: a run that was stopped or killed goes on where it was, and the same
+    call with more questions adds to those that are there.
+
+    Args:
+        documents: at least one that is not blank.
+        llm: what `get_llm` knows, or an `LLM`.
+        options: see `GenerationOptions`.
+        journal: where calls and answers are written down; None for this run alone.
+        budget: what may be spent, over all runs of the journal; what is there is then filtered and returned.
+        embedder: for the filters; None for none.
+        thresholds: of the filters; None proposes them from the data.
+        progress: called with the questions that are kept and those that are wanted.
+
+    Raises:
+        DataError: no document has a letter or a digit, two share an id, or the journal is damaged.
+        OptionError: `llm` or the journal is none.
+        ModelError: the model cannot be asked at all, or the embedder failed.
+        KeyboardInterrupt: before any question was kept; later it ends the work with those that are there.
+
+    >>> from chunkcore import CallableLLM
+    >>> told = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'
+    >>> made = generate_benchmark(
+    ...     [Document("fox.txt", "The fox naps. The dog runs.")],
+    ...     CallableLLM(lambda messages, schema: told, name="always so"),
+    ...     GenerationOptions(questions=1),
+    ... )
+    >>> made.rows[0]["question"], made.rows[0]["evidence"]
+    ('Who naps?', [{'start': 0, 'end': 13, 'text': 'The fox naps.'}])
+    """
+    options = options or GenerationOptions()
+    model = get_llm(llm)
+    if journal is None or isinstance(journal, str | Path):
+        with Journal(journal) as opened:
+            return generate_benchmark(
+                documents,
+                model,
+                options,
+                journal=opened,
+                budget=budget,
+                embedder=embedder,
+                thresholds=thresholds,
+                progress=progress,
+            )
+    journaled = JournaledLLM(model, journal, budget)
+    made = Making(documents, options)
+    stopped, unfinished = "", False
+    try:
+        made.run(journaled, journaled.concurrency, progress)
+    except BudgetError as error:
+        stopped, unfinished = str(error), True
+    except KeyboardInterrupt:
+        if not made.kept:
+            raise
+        stopped, unfinished = INTERRUPTED, True
+    except ModelError as error:
+        if journal.path is None:
+            raise
+        raise ModelError(f"{error}. What was answered is kept in {journal.path}: do the same again to go on") from error
+    if not stopped and len(made.kept) < options.questions:
+        stopped = f"every document was given up after {options.patience} rejections in a row"
+    rows = [question.row(options.mode) for question in made.kept]
+    filtered = None
+    if embedder is not None and made.kept:
+        filtered = filter_questions(
+            [question.text for question in made.kept],
+            [question.evidence for question in made.kept],
+            [question.excerpts for question in made.kept],
+            embedder,
+            thresholds or FilterThresholds(),
+        )
+        rows, made.rejections = _without(made, rows, filtered)
+    return Generated(
+        documents=documents,
+        rows=tuple(rows),
+        rejections=tuple(made.rejections),
+        usage=journal.usage,
+        filtered=filtered,
+        stopped=stopped,
+        unfinished=unfinished,
+        info=_info(documents, model, options, made, filtered, embedder),
+    )
+
+
+def estimate_generation(documents: Sequence[Document], options: GenerationOptions | None = None) -> Usage:
+    """What generating would take: calls, and tokens as `cl100k_base`. Nothing is asked.
+
+    Every question is assumed to be kept at the first try, with an answer of about 200 tokens as the Chroma report
+    measured; neither rejections nor answers that a journal holds are foreseen.
+
+    Raises:
+        DataError: no document has a letter or a digit, or two share an id.
+    """
+    estimator = Estimator()
+    made = Making(documents, options or GenerationOptions(), assumed=True)
+    made.run(estimator, 1, None)
+    return estimator.usage
+
+
+def _without(
+    made: Making, rows: Sequence[dict[str, Any]], filtered: Filtered
+) -> tuple[list[dict[str, Any]], list[Rejection]]:
+    """What is left after the filters, and all rejections in the order in which the questions were asked."""
+    gone = {each.index: each for each in filtered.dropped}
+    more = [
+        Rejection(
+            kept.id, kept.sample.document.id, kept.sample.span, each.stage, each.reason, kept.text, tuple(kept.excerpts)
+        )
+        for kept, each in ((made.kept[index], each) for index, each in gone.items())
+    ]
+    rejections = sorted([*made.rejections, *more], key=lambda each: int(each.id[1:]))
+    return [row for index, row in enumerate(rows) if index not in gone], rejections
+
+
+def _info(
+    documents: Sequence[Document],
+    llm: LLM,
+    options: GenerationOptions,
+    made: Making,
+    filtered: Filtered | None,
+    embedder: Embedder | None,
+) -> dict[str, Any]:
+    """What somebody needs to know who wants to do the same."""
+    represented = {kept.sample.document.id for kept in made.kept}
+    return {
+        "chunkcore": installed_version(),
+        "model": llm.name,
+        "model_fingerprint": llm.fingerprint,
+        "prompt": prompt_version(options.mode),
+        "seed": options.seed,
+        "options": asdict(options),
+        "documents": len(documents),
+        "documents_hash": documents_digest(documents),
+        "asked": made.asked,
+        "kept_before_filters": len(made.kept),
+        "without_question": [each.id for each in documents if each.id not in represented],
+        "embedder": embedder.name if embedder is not None else None,
+        "duplicate_threshold": filtered.duplicate if filtered else None,
+        "relevance_threshold": filtered.relevance if filtered else None,
+    }

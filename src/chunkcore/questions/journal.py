@@ -1,0 +1,434 @@
+"""Every call that is paid for is written down before it is made, and its answer before it is used.
+
+The journal is a file of JSON lines. Lines are only ever added, each is on disk before work goes on, and a run that is
+killed leaves at most its last line unfinished. Whoever starts again asks the same questions in the same order, and
+`JournaledLLM` answers from the journal what had been answered: nothing else needs to be restored. A question that
+failed fails again, as later prompts depend on that, too; but not where the endpoint failed and then the run ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
+from chunkcore.files import append_lines
+from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, UnreachableError, Usage
+from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens
+from chunkcore.models.llm.cache import question_key
+
+__all__ = ["FINISHES", "BudgetError", "CallBudget", "Failure", "Journal", "JournaledLLM"]
+
+
+class BudgetError(ModelError):
+    """One more call would be over what may be spent; the message says what was."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallBudget:
+    """What may be spent, on all calls of a journal together, those of earlier runs included.
+
+    Attributes:
+        max_calls: calls to the model; None for no limit.
+        max_cost: in the prices' currency; None for no limit. Of calls without a known answer the output is taken
+            to be 200 tokens, so calls under way can go over it by what their answers are longer.
+        prices: what tokens cost; needed for `max_cost`.
+
+    Raises:
+        OptionError: a limit is negative or no number, or there is a cost without prices.
+    """
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_calls is not None and self.max_calls < 0:
+            raise OptionError(f"max_calls is at least 0, got {self.max_calls}")
+        if self.max_cost is not None and not 0 <= self.max_cost < float("inf"):
+            raise OptionError(f"max_cost is at least 0, got {self.max_cost}")
+        if self.max_cost is not None and self.prices is None:
+            raise OptionError("max_cost needs the prices of a million tokens: give them, or cap the calls instead")
+
+    def check(self, spent: Usage) -> None:
+        """See that this much may be spent.
+
+        Raises:
+            BudgetError: it may not.
+        """
+        if self.max_calls is not None and spent.calls > self.max_calls:
+            raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
+        if self.max_cost is not None and self.prices is not None and spent.cost(self.prices) > self.max_cost:
+            raise BudgetError(f"one more call could cost more than the cap of {self.max_cost:g}")
+
+
+try:
+    import fcntl
+except ImportError:  # Windows: two runs at one journal are not told there
+    fcntl = None  # type: ignore[assignment]
+
+
+_HEADER = b'{"journal": "chunkcore generate", "version": 1}\n'
+FINISHES = ("stop", "length", "refusal")
+_IN_A_ROW = 10  # calls that fail one after another are an endpoint's failure, and not that of a question
+_ANSWER_TOKENS = 200  # of a call whose answer is not known; the mean that the Chroma report measured
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that was answered with nothing that can be read, or not at all.
+
+    Attributes:
+        reason: in words.
+        again: whether the same question may be asked once more.
+    """
+
+    reason: str
+    again: bool
+
+    def error(self) -> Exception:
+        """What `ask` takes it for."""
+        return BadAnswerError(self.reason) if self.again else NoAnswerError(self.reason)
+
+
+class Journal:
+    """The calls to models and their answers, in memory and, where there is a path, on disk.
+
+    One process at a time may have it open, so that nothing is asked twice. A last line that was not finished when
+    an earlier run was killed is cut off.
+
+    Args:
+        path: the file, begun where there is none; None for this run alone.
+
+    Raises:
+        OptionError: the file is no journal, or another process has it open.
+        DataError: a line in it is damaged, or it cannot be read or written.
+
+    >>> with Journal() as journal:
+    ...     journal.ask("k", 120)
+    ...     journal.answer("k", Reply("It is.", output_tokens=3))
+    ...     journal.fetch("k").text, journal.usage.calls, journal.usage.input_tokens
+    ('It is.', 1, 120)
+    """
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self._lock = threading.RLock()
+        self._replies: dict[str, Reply] = {}
+        self._failures: dict[str, list[Failure]] = defaultdict(list)
+        self._unwritten: list[tuple[str, Failure]] = []
+        self._asked: dict[str, int] = {}  # by key, the tokens of the question
+        self._spent = Usage()
+        self._end = 0  # of the last whole line
+        self._file = None if self.path is None else _opened(self.path)
+        if self._file is not None:
+            try:
+                self._read()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def fetch(self, key: str) -> Reply | None:
+        """The answer that was written down; None where there is none."""
+        return self._replies.get(key)
+
+    def failures(self, key: str) -> Sequence[Failure]:
+        """How often the question failed, and why."""
+        return tuple(self._failures.get(key, ()))
+
+    def ask(self, key: str, input_tokens: int, budget: CallBudget | None = None) -> None:
+        """Write down that a call is about to be made; it is on disk when this returns.
+
+        Raises:
+            BudgetError: it may not be made.
+            DataError: it cannot be written down.
+        """
+        with self._lock:
+            if budget is not None:
+                budget.check(self._spent + _unanswered(input_tokens))
+            self._append({"asked": key, "input_tokens": input_tokens})
+            self._note_asked(key, input_tokens)
+
+    def answer(self, key: str, reply: Reply) -> None:
+        """Write down what was answered; it is on disk when this returns.
+
+        Raises:
+            DataError: it cannot be written down.
+        """
+        with self._lock:
+            self._note_answered(key, reply)
+            failed = [
+                {"failed": name, "reason": failure.reason, "again": failure.again} for name, failure in self._unwritten
+            ]
+            self._unwritten.clear()
+            self._append(
+                *failed,
+                {
+                    "answered": key,
+                    "text": reply.text,
+                    "finish": reply.finish,
+                    "input_tokens": reply.input_tokens,
+                    "output_tokens": reply.output_tokens,
+                    "cached_tokens": reply.cached_tokens,
+                },
+            )
+
+    def withdraw(self, key: str) -> None:
+        """Write down that the call was never made: it counts to nothing.
+
+        Raises:
+            DataError: it cannot be written down.
+        """
+        with self._lock:
+            self._append({"withdrawn": key})
+            self._note_withdrawn(key)
+
+    def fail(self, key: str, failure: Failure) -> None:
+        """Note that a call failed. It is written down with the next answer: an endpoint that is down leaves no trace.
+
+        Raises:
+            ModelError: as many calls in a row failed as no question is to blame for.
+        """
+        with self._lock:
+            self._failures[key].append(failure)
+            self._unwritten.append((key, failure))
+            if len(self._unwritten) >= _IN_A_ROW:
+                raise ModelError(f"{_IN_A_ROW} calls in a row failed, the last one: {failure.reason}")
+
+    @property
+    def usage(self) -> Usage:
+        """All calls, those without an answer (failed, or under way when a run was killed) included.
+
+        `Usage.estimated_calls` are those whose tokens are counted here; an answer that never came counts 200.
+        """
+        return self._spent
+
+    @property
+    def unanswered(self) -> int:
+        """How many calls have no answer: they failed, or were under way when a run was killed."""
+        return self._spent.calls - len(self._replies)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _note_asked(self, key: str, input_tokens: int) -> None:
+        self._asked[key] = input_tokens
+        self._spent += _unanswered(input_tokens)
+
+    def _note_withdrawn(self, key: str) -> None:
+        asked = _unanswered(self._asked.pop(key))
+        self._spent += Usage(
+            calls=-asked.calls,
+            input_tokens=-asked.input_tokens,
+            output_tokens=-asked.output_tokens,
+            estimated_calls=-asked.estimated_calls,
+        )
+
+    def _note_answered(self, key: str, reply: Reply) -> None:
+        guessed = self._asked.get(key, 0)
+        told = reply.input_tokens is not None and reply.output_tokens is not None
+        read = guessed if reply.input_tokens is None else reply.input_tokens
+        written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
+        self._spent += Usage(
+            input_tokens=read - guessed,
+            cached_tokens=min(reply.cached_tokens, read),
+            output_tokens=written - _ANSWER_TOKENS,
+            estimated_calls=-1 if told else 0,
+        )
+        self._replies[key] = reply
+
+    def _append(self, *entries: Mapping[str, Any]) -> None:
+        if self._file is None:
+            return
+        lines = b"".join(json.dumps(entry).encode("ascii") + b"\n" for entry in entries)
+        self._write(lines)
+
+    def _write(self, lines: bytes) -> None:
+        assert self._file is not None
+        try:
+            self._end = append_lines(self._file, lines, self._end)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self.path} cannot be written ({error}): what is not there would be paid twice"
+            ) from error
+
+    def _read(self) -> None:
+        """Take in the file, and cut off what follows its last whole line."""
+        assert self._file is not None
+        end, damaged = 0, 0
+        for number, line in enumerate(self._lines(), start=1):
+            if number == 1:
+                end = self._begin(line)
+                continue
+            if self._take(line):
+                if damaged:
+                    raise DataError(
+                        f"{self.path}, line {damaged}: no line of a journal; delete it, and its call is made again"
+                    )
+                end += len(line)
+            else:
+                damaged = damaged or number
+        if damaged:
+            warnings.warn(f"{self.path}: the last line was not finished and is cut off", stacklevel=4)
+        self._file.truncate(end)
+        self._end = self._file.seek(end)
+        if not end:
+            self._write(_HEADER)
+
+    def _lines(self) -> list[bytes]:
+        assert self._file is not None
+        self._file.seek(0)
+        return self._file.read().splitlines(keepends=True)
+
+    def _begin(self, line: bytes) -> int:
+        """Where the first line ends; 0 where it was never finished."""
+        if line == _HEADER:
+            return len(line)
+        if _HEADER.startswith(line):
+            return 0
+        raise OptionError(f"{self.path} is there, and is no journal of chunkcore generate: name another file")
+
+    def _take(self, line: bytes) -> bool:
+        """Take in one line; whether it is whole."""
+        if not line.endswith(b"\n"):
+            return False
+        try:
+            entry = json.loads(line)
+            if "asked" in entry:
+                self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
+            elif "withdrawn" in entry:
+                self._note_withdrawn(_text(entry["withdrawn"]))
+            elif "failed" in entry:
+                failure = Failure(_text(entry["reason"]), entry["again"] is True)
+                self._failures[_text(entry["failed"])].append(failure)
+            else:
+                self._note_answered(_text(entry["answered"]), _reply(entry))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return False
+        return True
+
+
+def _opened(path: Path) -> FileIO:
+    """The file, for this process alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644), "r+")
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened for writing: {error.strerror or error}") from error
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise OptionError(f"{path} is open in another run: wait for its end, or name another output") from error
+    return file
+
+
+def _unanswered(input_tokens: int) -> Usage:
+    return Usage(calls=1, input_tokens=input_tokens, output_tokens=_ANSWER_TOKENS, estimated_calls=1)
+
+
+def _reply(entry: Mapping[str, Any]) -> Reply:
+    if entry["finish"] not in FINISHES:
+        raise ValueError(entry["finish"])
+    told = {name: None if entry[name] is None else _count(entry[name]) for name in ("input_tokens", "output_tokens")}
+    return Reply(_text(entry["text"]), entry["finish"], **told, cached_tokens=_count(entry["cached_tokens"]))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(value)
+    return value
+
+
+class JournaledLLM:
+    """A language model that is never asked what its journal holds an answer to, good or bad.
+
+    Args:
+        llm: the model.
+        journal: where calls and answers are written down.
+        budget: what may be spent; None for no limit.
+
+    Attributes:
+        replayed: how many answers came from the journal.
+    """
+
+    def __init__(self, llm: LLM, journal: Journal, budget: CallBudget | None = None) -> None:
+        self.llm = llm
+        self.journal = journal
+        self.budget = budget
+        self.name = llm.name
+        self.fingerprint = llm.fingerprint
+        self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
+        self.replayed = 0
+        self._tries: Counter[str] = Counter()  # of each question's failures those that were told
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._guard = threading.Lock()
+
+    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
+        """The answer of the journal, else of the model.
+
+        Raises:
+            BudgetError: the model may not be asked any more.
+            NoAnswerError: this question cannot be answered.
+            ModelError: no question can: it failed again and again.
+            DataError: the journal cannot be written.
+        """
+        key = f"{self.fingerprint}:{question_key(messages, schema).hex()}"
+        with self._guard:
+            lock = self._locks[key]
+        with lock:  # whoever asks the same meanwhile gets this answer
+            failures = self.journal.failures(key)
+            if self._tries[key] < len(failures):
+                self._tries[key] += 1
+                raise failures[self._tries[key] - 1].error()
+            kept = self.journal.fetch(key)
+            if kept is not None:
+                with self._guard:
+                    self.replayed += 1
+                return kept
+            self.journal.ask(key, count_message_tokens(messages), self.budget)
+            return self._answer(key, messages, schema)
+
+    def _answer(self, key: str, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Any:
+        try:
+            answer = awaited(self.llm.complete(messages, schema))
+        except UnreachableError:
+            self.journal.withdraw(key)
+            raise
+        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
+            self._tries[key] += 1
+            again = not isinstance(error, NoAnswerError)
+            reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
+            failure = Failure(reason, again)
+            self.journal.fail(key, failure)
+            raise failure.error() from error
+        reply = Reply(answer) if isinstance(answer, str) else answer
+        if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in FINISHES:
+            self.journal.answer(key, reply)
+        return answer

@@ -1,0 +1,314 @@
+"""One page with the two distributions that the filters went by, and the questions next to the thresholds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import OptionError
+from chunkcore.escaping import page_text
+from chunkcore.files import write_parts, write_text
+from chunkcore.questions.filters import Filtered
+from chunkcore.questions.generate import Generated, Rejection
+from chunkcore.report.plots import number, ticks
+from chunkcore.report.rendering import policy
+
+__all__ = ["GenerationFiles", "cosine_histogram", "files_beside", "filter_page", "write_generated"]
+
+_WIDTH, _HEIGHT = 760, 220
+_BINS = 50
+_LONGEST = 400  # characters of a text that a table shows
+_SHOWN = 8  # pairs on either side of a threshold
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2126; --soft: #5b636d; --paper: #fdfdfb; --line: #dcdfe2; --mark: #b34a06; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e7e9eb; --soft: #a2abb5; --paper: #14171a; --line: #343a41; --mark: #f59a5c; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
+  margin: 0 auto; padding: 2rem 1.5rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
+svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
+svg text { fill: var(--soft); } svg .mark { fill: var(--mark); font-weight: 600; }
+svg .axis { stroke: var(--soft); } svg .threshold { stroke: var(--mark); stroke-width: 2; stroke-dasharray: 6 3; }
+svg .bars { fill: var(--ink); opacity: .65; } svg .others { fill: none; stroke: var(--soft); stroke-width: 1.5; }
+.scroll { overflow-x: auto; } code { white-space: nowrap; }
+table { border-collapse: collapse; font-size: .92rem; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line);
+  overflow-wrap: anywhere; unicode-bidi: plaintext; }
+th { color: var(--soft); font-weight: 500; } td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
+tr.out td:first-child { color: var(--mark); font-weight: 600; }
+p { max-width: 46rem; } .note { color: var(--soft); }
+"""
+
+
+def filter_page(filtered: Filtered) -> str:
+    """The page as HTML. It loads nothing and runs nothing; what the model wrote stands in it as text alone."""
+    parts = [
+        '<!doctype html><html lang="en"><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>What the filters went by</title><style>{_STYLE}</style><body>",
+        f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
+        "<p>Look at the pairs next to the thresholds. Where another one suits better, run the same command with "
+        "<code>--relevance</code> or <code>--duplicate</code> and a number: no call to the model is made for that.</p>",
+        *_relevance(filtered),
+        *_duplicates(filtered),
+        "</body></html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _relevance(filtered: Filtered) -> list[str]:
+    found = filtered.similarities
+    own = found.excerpts[found.own]
+    owners = np.nonzero(found.own)[0]
+    excerpts = [each for several in filtered.excerpts for each in several]
+
+    def texts(at: int) -> tuple[str, str]:
+        return filtered.questions[owners[at]], excerpts[at]
+
+    return [
+        "<h2>Are excerpts about their question?</h2>",
+        f"<p>{_rule(filtered.relevance, 'A question with an excerpt under {} is dropped.')}</p>",
+        '<p class="note">Bars: cosines of questions with their own excerpts. Outline, at its own scale: with the '
+        "excerpts of other questions.</p>",
+        cosine_histogram(
+            own, filtered.relevance, title="Questions and their excerpts", others=found.excerpts[found.elsewhere]
+        ),
+        _nearest(own, filtered.relevance, texts, ("question", "excerpt"), above=False),
+    ]
+
+
+def _duplicates(filtered: Filtered) -> list[str]:
+    values = filtered.similarities.pairs
+    first, second = np.triu_indices(len(filtered.questions), 1)
+
+    def texts(at: int) -> tuple[str, str]:
+        return filtered.questions[first[at]], filtered.questions[second[at]]
+
+    return [
+        "<h2>Are questions asked twice?</h2>",
+        f"<p>{_rule(filtered.duplicate, 'Of two questions over {} the later one is dropped.')}</p>",
+        '<p class="note">Cosines of all pairs of questions. The height is the square root of their number, since the '
+        "few on the right are what matters.</p>",
+        cosine_histogram(values, filtered.duplicate, title="Pairs of questions", root=True),
+        _nearest(values, filtered.duplicate, texts, ("earlier question", "later question"), above=True),
+    ]
+
+
+def cosine_histogram(
+    values: NDArray[np.float64],
+    threshold: float | None,
+    *,
+    title: str,
+    others: NDArray[np.float64] | None = None,
+    root: bool = False,
+) -> str:
+    """How many cosines lie where, as SVG, with a line at the threshold.
+
+    Args:
+        values: shown as bars.
+        threshold: None for no line.
+        title: for those who do not see the plot.
+        others: shown as an outline, at their own scale.
+        root: heights by the square root of the counts.
+    """
+    shown = [each for each in (values, others) if each is not None and len(each)]
+    low = min([0.0, *(float(each.min()) for each in shown)])
+    high = max([1.0, *(float(each.max()) for each in shown)])
+    left, right, bottom, top = 8.0, _WIDTH - 8.0, _HEIGHT - 38.0, 24.0
+
+    def x(value: float) -> float:
+        return left + (value - low) / (high - low) * (right - left)
+
+    edges = np.linspace(low, high, _BINS + 1)
+    parts = [f'<path class="bars" d="{_bars(values, edges, x, bottom, top, root)}"/>']
+    if others is not None and len(others):
+        parts.append(f'<path class="others" d="{_outline(others, edges, x, bottom, top, root)}"/>')
+    parts.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
+    parts += [
+        f'<text x="{x(tick):.1f}" y="{bottom + 17}" text-anchor="middle">{number(tick)}</text>'
+        for tick in ticks(low, high, 10)
+        if low <= tick <= high
+    ]
+    parts.append(f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">cosine</text>')
+    if threshold is not None:
+        at = x(min(max(threshold, low), high))
+        parts.append(f'<line class="threshold" x1="{at:.1f}" y1="{bottom}" x2="{at:.1f}" y2="{top - 4}"/>')
+        anchor = "start" if at < _WIDTH / 2 else "end"
+        parts.append(
+            f'<text class="mark" x="{at:.1f}" y="{top - 9}" text-anchor="{anchor}">threshold {threshold:.3f}</text>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{_safe(title)}">{"".join(parts)}</svg>'
+    )
+
+
+def _heights(values: NDArray[np.float64], edges: NDArray[np.float64], root: bool) -> list[float]:
+    counts = np.histogram(values, bins=edges)[0].astype(float)
+    shares = np.sqrt(counts) if root else counts
+    heights: list[float] = (shares / max(float(shares.max(initial=0)), 1.0)).tolist()
+    return heights
+
+
+def _bars(
+    values: NDArray[np.float64],
+    edges: NDArray[np.float64],
+    x: Callable[[float], float],
+    bottom: float,
+    top: float,
+    root: bool,
+) -> str:
+    return "".join(
+        f"M{x(start):.1f} {bottom:.1f}V{bottom - height * (bottom - top):.1f}H{x(end) - 0.6:.1f}V{bottom:.1f}Z"
+        for height, start, end in zip(
+            _heights(values, edges, root), edges[:-1].tolist(), edges[1:].tolist(), strict=True
+        )
+        if height
+    )
+
+
+def _outline(
+    values: NDArray[np.float64],
+    edges: NDArray[np.float64],
+    x: Callable[[float], float],
+    bottom: float,
+    top: float,
+    root: bool,
+) -> str:
+    steps = zip(_heights(values, edges, root), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    path = "".join(f"V{bottom - height * (bottom - top):.1f}H{x(end):.1f}" for height, _, end in steps)
+    return f"M{x(float(edges[0])):.1f} {bottom:.1f}{path}V{bottom:.1f}"
+
+
+def _nearest(
+    values: NDArray[np.float64],
+    threshold: float | None,
+    texts: Callable[[int], tuple[str, str]],
+    titles: tuple[str, str],
+    *,
+    above: bool,
+) -> str:
+    """The pairs nearest to the threshold, from the highest cosine to the lowest; those beyond it are marked."""
+    if not len(values):
+        return ""
+    at = (float(values.max()) if above else float(values.min())) if threshold is None else threshold
+    order = np.argsort(-values, kind="stable")
+    middle = int(np.searchsorted(-values[order], -at))
+    rows = []
+    for index in order[max(0, middle - _SHOWN) : middle + _SHOWN].tolist():
+        value = float(values[index])
+        beyond = threshold is not None and (value > threshold if above else value < threshold)
+        cells = "".join(f"<td>{_safe(_cut(text))}</td>" for text in texts(index))
+        rows.append(f"<tr{' class=out' if beyond else ''}><td>{value:.3f}{' ×' if beyond else ''}</td>{cells}</tr>")
+    head = "".join(f"<th>{_safe(title)}</th>" for title in ("cosine", *titles))
+    return (
+        '<p class="note">Next to the threshold; × is beyond it.</p><div class="scroll">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _rule(threshold: float | None, sentence: str) -> str:
+    if threshold is None:
+        return "No threshold was given, or there are too few questions to propose one: nothing was dropped."
+    return sentence.format(f"{threshold:.3f}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _safe(text: str) -> str:
+    return escape(page_text(text))
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationFiles:
+    """Where the parts are, all named after the questions.
+
+    Attributes:
+        questions: ``questions.jsonl``.
+        rejected: ``questions.rejected.jsonl``.
+        info: ``questions.info.json``: seed, model, prompt, options, documents, calls, thresholds.
+        journal: ``questions.journal.jsonl``: every call and its answer. With it nothing is paid twice.
+        page: ``questions.filters.html``: the distributions that the filters went by.
+    """
+
+    questions: Path
+    rejected: Path
+    info: Path
+    journal: Path
+    page: Path
+
+
+def files_beside(questions: Path) -> GenerationFiles:
+    """The files that belong to a ``questions.jsonl``.
+
+    Raises:
+        OptionError: the name does not end in .jsonl, by which every reader tells what it is.
+
+    >>> files_beside(Path("out/questions.jsonl")).rejected.name
+    'questions.rejected.jsonl'
+    """
+    if questions.suffix != ".jsonl" or not questions.stem:
+        raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {questions}")
+    return GenerationFiles(
+        questions=questions,
+        rejected=questions.with_suffix(".rejected.jsonl"),
+        info=questions.with_suffix(".info.json"),
+        journal=questions.with_suffix(".journal.jsonl"),
+        page=questions.with_suffix(".filters.html"),
+    )
+
+
+def write_generated(files: GenerationFiles, generated: Generated) -> None:
+    """Write all but the journal, each file whole or not at all; the page only where the filters had an embedder.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    write_parts(files.rejected, (_line(_rejected(each)) for each in generated.rejections))
+    if generated.filtered is not None:
+        write_text(files.page, filter_page(generated.filtered))
+    info = {
+        "questions": len(generated.rows),
+        "rejected": len(generated.rejections),
+        "stopped": generated.stopped,
+        "unfinished": generated.unfinished,
+        **generated.info,
+        "usage": asdict(generated.usage),
+    }
+    write_parts(files.info, [json.dumps(info, indent=2).encode("ascii"), b"\n"])
+    write_parts(files.questions, map(_line, generated.rows))
+
+
+def _rejected(each: Rejection) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "document_id": each.document_id,
+        "sample": [each.sample.start, each.sample.end],
+        "stage": each.stage,
+        "reason": each.reason,
+        "question": each.question,
+        "excerpts": list(each.excerpts),
+    }
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    text = json.dumps(row, ensure_ascii=False)
+    if _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
+        text = json.dumps(row, ensure_ascii=True)
+    return f"{text}\n".encode()

@@ -1,0 +1,357 @@
+"""`validate_benchmark`: what is wrong with questions and their evidence, whoever wrote them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from chunkcore.document import Document
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.benchmarks.loading import recognised
+from chunkcore.evaluation.benchmarks.own import CHUNKCORE, Questions, question_rows, read_own
+from chunkcore.evaluation.benchmarks.questions import QuestionReader
+from chunkcore.evaluation.text_search import Searchable, fold
+from chunkcore.files import json_object, text_lines
+from chunkcore.models import Embedder, embed
+from chunkcore.tokens import TokenCounter, get_counter
+
+__all__ = ["KINDS", "Finding", "Kind", "ValidationOptions", "validate_benchmark"]
+
+Kind = Literal[
+    "malformed",
+    "not-found",
+    "ambiguous",
+    "duplicate",
+    "leakage",
+    "short",
+    "over-size",
+    "overlapping",
+    "one-chunk",
+    "unanswered",
+]
+KINDS: dict[Kind, str] = {
+    "malformed": "lines that are no JSON or no question with evidence, and are left out",
+    "not-found": "evidence that does not stand where it should: the question is left out",
+    "ambiguous": "evidence that stands at several places, and does not say which: the question is left out",
+    "duplicate": "questions that were asked before, in these or nearly these words: they count twice",
+    "leakage": "questions that stand in a document, or hold their answer: any search finds them",
+    "short": "evidence of so few tokens that nearly every chunk holds it whole",
+    "over-size": "evidence that no chunk of the size can hold: larger chunks win for that alone",
+    "overlapping": "evidence of one question that overlaps: it is one piece, not two",
+    "one-chunk": "documents that are one chunk, whatever the strategy: they tell none apart",
+    "unanswered": "documents without a question: they can only distract",
+}
+assert tuple(KINDS) == get_args(Kind)
+
+_LEAK = 20  # letters and digits; shorter texts stand somewhere by chance
+_ANSWER = 8  # likewise, of an answer in its question
+_WORD = re.compile(r"\w+")
+_AMBIGUOUS = re.compile(
+    r"""the excerpt (?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*") occurs \d+ times (?:or more )?\(""", re.DOTALL
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationOptions:
+    """What counts as wrong.
+
+    Attributes:
+        size: of the chunks that will be compared, in tokens.
+        least: tokens that evidence has at least.
+        similarity: cosine over which two questions are nearly the same.
+        counter: of tokens.
+
+    Raises:
+        OptionError: an option is out of range.
+    """
+
+    size: int = 200
+    least: int = 3
+    similarity: float = 0.9
+    counter: str | TokenCounter = "cl100k_base"
+
+    def __post_init__(self) -> None:
+        for name, value in (("size", self.size), ("least", self.least)):
+            if type(value) is not int or value < 1:
+                raise OptionError(f"{name} is a whole number of at least 1, got {value!r}")
+        if isinstance(self.similarity, bool) or not -1 <= self.similarity <= 1:
+            raise OptionError(f"similarity is a cosine from -1 to 1, got {self.similarity!r}")
+        get_counter(self.counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong.
+
+    Attributes:
+        kind: one of `KINDS`, which says why it matters.
+        place: the file and line of a question; the id of a document.
+        query_id: "" for a document.
+        message: what was seen.
+    """
+
+    kind: Kind
+    place: str
+    query_id: str
+    message: str
+
+
+def validate_benchmark(
+    documents: str | Path | Sequence[Document],
+    questions: Questions | None = None,
+    *,
+    options: ValidationOptions | None = None,
+    embedder: Embedder | None = None,
+) -> list[Finding]:
+    """What is wrong with a collection, by kind in the order of `KINDS` and then in the order of the file.
+
+    Args:
+        documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves.
+        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report's columns, or such lines as objects;
+            None for the folder's own.
+        options: what counts as wrong.
+        embedder: to find questions in nearly the same words; None finds those in the same words alone.
+
+    Raises:
+        DataError: a file cannot be read, or there are no questions.
+        ModelError: the embedder failed.
+
+    >>> story = Document("fox.txt", "The fox naps. The dog naps.")
+    >>> lines = [{"question": "Who naps?", "evidence": ["naps."]}, {"question": "Who runs?", "evidence": ["The cat"]}]
+    >>> for found in validate_benchmark([story], lines, options=ValidationOptions(size=5)):
+    ...     print(found.kind, "|", found.place, "|", found.message[:41])
+    not-found | question 2 | the excerpt 'The cat' is not found in 'fo
+    ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
+    unanswered | fox.txt | no question has evidence in it
+    """
+    read = _Read.of(documents, questions, options or ValidationOptions())
+    checks = (
+        read.left_out,
+        read.same_words,
+        lambda: read.nearly_same_words(embedder),
+        read.leaks,
+        read.sizes,
+        read.overlaps,
+        read.one_chunk,
+        read.unanswered,
+    )
+    order = {kind: rank for rank, kind in enumerate(KINDS)}
+    return sorted((found for check in checks for found in check()), key=lambda found: order[found.kind])
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question that can be used, and where it stands."""
+
+    place: str
+    query: Query
+
+
+class _Read:
+    """The collection, and a method for each thing that can be wrong."""
+
+    def __init__(self, documents: Sequence[Document], options: ValidationOptions) -> None:
+        self.documents = documents
+        self.options = options
+        self.counter = get_counter(options.counter)
+        self.asked: list[_Asked] = []
+        self.problems: list[Finding] = []
+        self._texts = {document.id: document.text for document in documents}
+
+    @classmethod
+    def of(
+        cls, documents: str | Path | Sequence[Document], questions: Questions | None, options: ValidationOptions
+    ) -> _Read:
+        """Read documents and questions.
+
+        Raises:
+            DataError: they cannot be read, or there are no questions.
+        """
+        if not isinstance(documents, str | Path):
+            if questions is None:
+                raise DataError("there are no questions: give the path of a questions.jsonl, or its lines")
+            held, rows = list(documents), question_rows(questions)
+        elif questions is None:
+            layout = recognised(Path(documents))
+            held, rows = layout.read(Path(documents), None)
+            questions = Path(documents) / "questions.jsonl" if layout is CHUNKCORE else []
+        else:
+            if isinstance(questions, str | Path) and not Path(questions).is_file():
+                raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
+            held, rows = read_own(Path(documents), questions)
+        if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
+            rows = _lines(Path(questions))
+        read = cls(held, options)
+        read._take(rows, f"{questions}, " if isinstance(questions, str | Path) else "")
+        return read
+
+    def _take(self, rows: Iterable[tuple[str, Mapping[str, Any]]], file: str) -> None:
+        listed = list(rows)
+        if not listed:
+            raise DataError(f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+        reader = QuestionReader(self.documents, given=[str(row.get("id")) for _, row in listed])
+        for place, row in listed:
+            queries, problems = len(reader.queries), len(reader.problems)
+            reader.add(place, row)
+            for query in reader.queries[queries:]:
+                self.asked.append(_Asked(f"{file}{place}", query))
+            for problem in reader.problems[problems:]:
+                reason = problem.reason.removeprefix(f"{place}: ")
+                self.problems.append(Finding(_kind(reason), f"{file}{place}", problem.query_id, reason))
+
+    def left_out(self) -> Iterator[Finding]:
+        yield from self.problems
+
+    def same_words(self) -> Iterator[Finding]:
+        for each in self.asked:
+            first = self._firsts[_words(each)]
+            if first is not each:
+                yield _about(each, "duplicate", f"the same words as {first.query.id!r} at {first.place}")
+
+    def nearly_same_words(self, embedder: Embedder | None) -> Iterator[Finding]:
+        distinct = list(self._firsts.values())
+        if embedder is None or not distinct:
+            return
+        vectors = embed(embedder, [each.query.text for each in distinct], queries=True).astype(np.float64)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.where(lengths > 0, lengths, 1.0)
+        for index, each in enumerate(distinct[1:], start=1):
+            cosines = vectors[:index] @ vectors[index]
+            first = distinct[likest := int(np.argmax(cosines))]
+            if cosines[likest] > self.options.similarity:
+                told = f"nearly the same as {first.query.id!r} at {first.place} (cosine {cosines[likest]:.2f})"
+                yield _about(each, "duplicate", f"{told}: {first.query.text!r}")
+
+    def leaks(self) -> Iterator[Finding]:
+        for each in self.asked:
+            question = fold(each.query.text).text
+            place = next(self._folds.places(question, None), None) if len(question) >= _LEAK else None
+            if place is not None:
+                owner, start = place
+                span = self._folds.forms[owner].span(start, start + len(question))
+                where = f"{self.documents[owner].id!r} at {span.start}-{span.end}"
+                yield _about(each, "leakage", f"the question stands in {where}, word for word")
+            for piece in each.query.evidence:
+                folded = fold(self._slice(piece)).text
+                if len(folded) >= _LEAK and folded in question:
+                    yield _about(each, "leakage", f"its evidence stands in the question: {_short(self._slice(piece))}")
+            for answer in _answers(each.query):
+                if _holds(each.query.text, answer):
+                    yield _about(each, "leakage", f"its answer stands in the question: {_short(answer)}")
+
+    def sizes(self) -> Iterator[Finding]:
+        for each in self.asked:
+            for piece in each.query.evidence:
+                text = self._slice(piece)
+                count = self.counter.count(text)
+                if count > self.options.size:
+                    told = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {_short(text)}"
+                    yield _about(each, "over-size", told)
+                if count < self.options.least or not text.strip():
+                    tokens = "1 token" if count == 1 else f"{count} tokens"
+                    yield _about(each, "short", f"evidence of {tokens}: {_short(text)}")
+
+    def overlaps(self) -> Iterator[Finding]:
+        for each in self.asked:
+            pieces = sorted(each.query.evidence, key=lambda piece: (piece.document_id, piece.span))
+            for one, other in pairwise(pieces):
+                if one.document_id == other.document_id and other.span.start < one.span.end:
+                    places = f"{one.span.start}-{one.span.end} and {other.span.start}-{other.span.end}"
+                    yield _about(each, "overlapping", f"evidence at {places} of {one.document_id!r}")
+
+    def one_chunk(self) -> Iterator[Finding]:
+        for document in self.documents:
+            count = self.counter.count(document.text)
+            if count <= self.options.size:
+                told = f"{count:,} tokens, and a chunk may have {self.options.size:,}"
+                yield Finding("one-chunk", document.id, "", told)
+
+    def unanswered(self) -> Iterator[Finding]:
+        answered = {piece.document_id for each in self.asked for piece in each.query.evidence}
+        for document in self.documents:
+            if document.id not in answered:
+                yield Finding("unanswered", document.id, "", "no question has evidence in it")
+
+    @cached_property
+    def _firsts(self) -> dict[str, _Asked]:
+        """Of all questions in the same words the first, in the order of the file."""
+        firsts: dict[str, _Asked] = {}
+        for each in self.asked:
+            firsts.setdefault(_words(each), each)
+        return firsts
+
+    @cached_property
+    def _folds(self) -> Searchable:
+        return Searchable([document.text for document in self.documents], fold, window=8, stride=4)
+
+    def _slice(self, piece: Evidence) -> str:
+        return piece.span.slice(self._texts[piece.document_id])
+
+
+def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The lines of a ``questions.jsonl``; one that is no JSON object stands as a row that is left out for that.
+
+    Raises:
+        DataError: the file cannot be read, or none of its lines is an object.
+    """
+    rows: list[tuple[str, dict[str, Any]]] = []
+    damaged: list[tuple[int, str]] = []
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        try:
+            rows.append((f"line {number}", json_object(line)))
+        except DataError as error:
+            rows.append((f"line {number}", {"left_out": str(error)}))
+            damaged.append((number, str(error)))
+    if rows and len(damaged) == len(rows):
+        number, reason = damaged[0]
+        raise DataError(f"{path}, line {number}: {reason}")
+    return rows
+
+
+def _kind(reason: str) -> Kind:
+    """What kind of problem `EvidenceFinder` tells of, in its own words: not in those that it quotes."""
+    if _AMBIGUOUS.match(reason):
+        return "ambiguous"
+    missing = (
+        r"the excerpt .* (is not found|occurs)|at \d+-\d+ of .* stands|evidence ends at|its document .* is not among"
+    )
+    return "not-found" if re.match(missing, reason, re.DOTALL) else "malformed"
+
+
+def _words(each: _Asked) -> str:
+    """The question by its letters and digits, where it has any."""
+    return fold(each.query.text).text or each.query.text
+
+
+def _about(each: _Asked, kind: Kind, message: str) -> Finding:
+    return Finding(kind, each.place, each.query.id, message)
+
+
+def _answers(query: Query) -> Iterator[str]:
+    given = [query.metadata.get("answer"), query.metadata.get("answers")]
+    for each in given:
+        for answer in each if isinstance(each, list) else [each]:
+            if isinstance(answer, str):
+                yield answer
+
+
+def _holds(question: str, answer: str) -> bool:
+    """Whether the answer's words stand one after another in the question."""
+    sought = " ".join(fold(word).text for word in _WORD.findall(answer))
+    words = " ".join(fold(word).text for word in _WORD.findall(question))
+    return len(sought) >= _ANSWER and f" {sought} " in f" {words} "
+
+
+def _short(text: str, limit: int = 60) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[0]}"

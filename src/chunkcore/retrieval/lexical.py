@@ -1,0 +1,135 @@
+"""`BM25`: chunks by the words that they share with a query."""
+
+from __future__ import annotations
+
+import logging
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import regex  # type: ignore[import-untyped]
+
+from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.models.base import Embedder
+from chunkcore.retrieval.base import Pool, Ranked, Scores, Search, register_search
+from chunkcore.retrieval.search import Indices
+
+__all__ = ["BM25", "words"]
+
+# Scripts that put no spaces between words; and Hangul, whose words carry their particles with them.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")
+_GRAPHEME = regex.compile(r"\X")
+# Marks in a row are put in order in a time that grows with the square of their number. Unicode's stream-safe form
+# (UAX #15, section 13) parts them by a joiner after each 30; the last two become marks in compatibility form.
+_MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
+_JOINER = "\u034f"
+
+
+def words(text: str) -> list[str]:
+    """The text's words: runs of letters, digits, marks and _, in Unicode's compatibility form (NFKC), case-folded.
+
+    A run of a script that puts no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), or of
+    Korean, gives each pair of neighbouring characters, as Lucene's CJKAnalyzer does: they are found without a
+    dictionary. Nothing is stemmed, accents stay, and there are no stop words: BM25 weighs frequent words by little
+    anyway, and a list of them is of one language. Linear time.
+
+    >>> words("The Fox's DEN, n° 7: ﬁne Straße")
+    ['the', 'fox', 's', 'den', 'n', '7', 'fine', 'strasse']
+    >>> words("東京都 tower")
+    ['東京', '京都', 'tower']
+    """
+    found: list[str] = []
+    for match in _RUN.finditer(_folded(text)):
+        if match[1] is None:
+            found.append(match[0])
+        else:
+            characters = _GRAPHEME.findall(match[0])
+            found += [a + b for a, b in pairwise(characters)] or characters
+    return found
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
+
+
+@register_search("bm25")
+@dataclass(frozen=True, kw_only=True)
+class BM25(Search):
+    """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative; by bm25s (Lù, 2024).
+
+    A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
+    ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f
+    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; of equal ones the
+    earlier comes first. What is a word says `chunkcore.retrieval.words`; a chunk's context is searched with its text.
+
+    Attributes:
+        k1: how soon a word that is repeated in a chunk counts no more; 0: at once. Lucene's default.
+        b: how much long chunks are held back, 0 to 1. Lucene's default.
+
+    Cost: no model. Indexing is O(words), with 8 bytes a word while it lasts and some 20 a distinct word of each chunk
+    after it; a query is O(chunks).
+
+    Raises:
+        OptionError: k1 is negative, or b is not 0 to 1.
+        MissingExtraError: bm25s is not installed.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def _validate(self) -> None:
+        if not 0 <= self.k1 < float("inf"):
+            raise OptionError(f"bm25: k1 is at least 0, got {self.k1}")
+        if not 0 <= self.b <= 1:
+            raise OptionError(f"bm25: b is 0 to 1, got {self.b}")
+
+    @property
+    def embeds(self) -> bool:
+        return False
+
+    def check(self, embedder: Embedder) -> None:
+        _bm25s()
+
+    def index(self, pool: Pool) -> _ByWords:
+        return _ByWords(pool.texts, self.k1, self.b)
+
+
+class _ByWords:
+    def __init__(self, texts: Sequence[str], k1: float, b: float) -> None:
+        self._numbers: dict[str, int] = {}
+        chunks = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in texts]
+        self._index = None
+        if self._numbers:
+            self._index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
+            self._index.index((chunks, self._numbers), create_empty_token=False, show_progress=False)
+
+    def search(self, queries: Sequence[str], k: int) -> Ranked:
+        return Ranked.of([self._best(query, k) for query in queries])
+
+    def _best(self, query: str, k: int) -> tuple[Indices, Scores]:
+        known = [self._numbers[word] for word in words(query) if word in self._numbers]
+        if not known or self._index is None:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        scores = self._index.get_scores_from_ids(known)
+        found = np.flatnonzero(scores > 0)
+        if len(found) > k:
+            least = np.partition(scores[found], -k)[-k]
+            found = found[scores[found] >= least]
+        best = found[np.lexsort((found, -scores[found]))[:k]]
+        return best, scores[best].astype(np.float64)
+
+
+def _bm25s() -> Any:
+    try:
+        bm25s: Any = import_module("bm25s")
+    except ImportError as error:
+        raise MissingExtraError.of("bm25s", "lexical", "search by words") from error
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for everything on import
+    return bm25s

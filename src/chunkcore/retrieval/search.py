@@ -1,0 +1,659 @@
+"""`MultiVectorIndex`: chunks that are found by their segments, or as a whole."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chunkcore.document import Chunk, Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.run import Retrieved
+from chunkcore.files import telling_the_folder
+from chunkcore.models.base import Embedder, Vectors, check_vectors, embed
+
+__all__ = [
+    "Best",
+    "DenseIndex",
+    "Indices",
+    "Mapper",
+    "MultiVectorIndex",
+    "Rows",
+    "SelectedRows",
+    "Shard",
+    "VectorFile",
+    "as_rows",
+    "chunk_vectors",
+    "cosines",
+    "first_of_each",
+    "keep_vectors",
+    "merge",
+    "search_shard",
+    "searched_texts",
+    "top_k",
+    "top_k_owners",
+    "top_k_shards",
+    "unit",
+]
+
+Indices = NDArray[np.int64]
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """A matrix of floats that is read a slice of rows at a time: an array, or a file that memory need not hold."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> NDArray[np.floating]: ...
+
+
+def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
+    """The `k` vectors nearest to each query, best first; of equal ones the lower index first.
+
+    A float32 matrix product finds the candidates; these are scored again in float64 by a sum whose order
+    depends on nothing but the two vectors, and rounded to float32. So equal vectors have equal scores, and
+    neither block size nor the matrix library's threads change an answer. A vector of zeros is at
+    similarity 0 to everything.
+
+    Args:
+        queries: shape (q, d).
+        vectors: shape (n, d); an array, or `Rows` that are read block by block, such as a `VectorFile`.
+        k: how many are wanted; where n is less, there are n.
+        block_bytes: about how much memory the search may take beside its arguments and its answer.
+
+    Returns:
+        Indices (int64) and cosine similarities (float32), each of shape (q, min(k, n)).
+
+    Raises:
+        OptionError: k is under 1, or block_bytes is.
+        ModelError: the arrays are not two-dimensional, of different widths, or hold NaN or infinity.
+
+    Time O(q·n·d).
+
+    >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
+    >>> indices.tolist(), scores.tolist()
+    ([[1, 2]], [[1.0, 1.0]])
+    """
+    if k < 1 or block_bytes < 1:
+        raise OptionError(f"k and block_bytes are at least 1, got k={k}, block_bytes={block_bytes}")
+    left, right = np.asarray(_matrix(queries, "queries")), _matrix(vectors, "vectors")
+    if len(left) and len(right) and left.shape[1] != right.shape[1]:
+        raise ModelError(
+            f"queries have {left.shape[1]} dimensions and vectors {right.shape[1]}: embed both with the same model"
+        )
+    k = min(k, len(right))
+    best = Best.none(len(left), k)
+    if best.indices.size:
+        held, step, width = _block_shape(len(left), len(right), left.shape[1], k, block_bytes)
+        for start in range(0, len(left), held):
+            some = slice(start, start + held)
+            _search(left[some], right, Best(best.indices[some], best.scores[some]), step, width, block_bytes)
+    return best
+
+
+def as_rows(values: ArrayLike | Rows) -> Rows:
+    """An array of what is array-like; rows that are read a slice at a time are handed back."""
+    return values if isinstance(values, Rows) else np.asarray(values)
+
+
+def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
+    matrix = as_rows(values)
+    if isinstance(matrix, np.ndarray) and matrix.dtype.kind != "f":
+        matrix = matrix.astype(np.float64)
+    if len(matrix.shape) != 2:
+        raise ModelError(f"{what} are a matrix with one row each, got an array of shape {matrix.shape}")
+    if not all(np.isfinite(matrix[i : i + 4096]).all() for i in range(0, len(matrix), 4096)):
+        raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
+    return matrix
+
+
+def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int, int]:
+    """Queries held in float32, and queries and vectors a block.
+
+    So that those, vectors in float32, the (partly copied) scores and the bests fit.
+    """
+    held = max(1, min(queries, block_bytes // (16 * dimensions)))
+    step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
+    width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
+    return held, step, width
+
+
+class Best(NamedTuple):
+    """The best of each query so far, best first: int64 and float32, each of shape (queries, k); -1, -inf for none."""
+
+    indices: Indices
+    scores: Vectors
+
+    @classmethod
+    def none(cls, queries: int, k: int) -> Best:
+        return cls(np.full((queries, k), -1, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
+
+    def add(self, rows: Indices, indices: Indices, scores: Vectors) -> None:
+        """Let candidates in, each of the query `rows` beside it; of equal ones the lower index stays ahead."""
+        new = np.unique(rows)
+        held, place = np.nonzero(self.indices[new] >= 0)
+        rows = np.concatenate((new[held], rows))
+        indices = np.concatenate((self.indices[new[held], place], indices))
+        scores = np.concatenate((self.scores[new[held], place], scores))
+        order = np.lexsort((indices, -scores, rows))
+        rows = rows[order]
+        rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        kept = rank < self.indices.shape[1]
+        rows, rank, order = rows[kept], rank[kept], order[kept]
+        self.indices[rows, rank] = indices[order]
+        self.scores[rows, rank] = scores[order]
+
+
+def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
+    """Let each query's best in, block of vectors after block of vectors."""
+    unit_queries = unit(queries)
+    k = best.indices.shape[1]
+    margin = _rounding_margin(vectors.shape[1])
+    pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
+    for start in range(0, len(vectors), width):
+        block = vectors[start : start + width]
+        unit_block = unit(block).T
+        for first in range(0, len(queries), step):
+            some = slice(first, first + step)
+            # Of a query that has k, what is below the last of them has no way in any more.
+            rows, columns = _candidates(unit_queries[some] @ unit_block, k, best.scores[some, -1] - margin, margin)
+            for part in range(0, len(rows), pairs_at_once):
+                left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
+                best.add(left, right + start, cosines(queries[left], block[right]))
+
+
+def _rounding_margin(dimensions: int) -> float:
+    """Twice what a float32 dot product of unit vectors can be off by, and a last digit for scores as given."""
+    return 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)
+
+
+def unit(rows: NDArray[np.floating]) -> Vectors:
+    """Rows of length 1, float32; a row of zeros stays one."""
+    wide = rows.astype(np.float64)
+    norms = _norms(wide)
+    return (wide / norms[:, None]).astype(np.float32)
+
+
+def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lengths; 1 for a row of zeros, whose products are 0 anyway. Scaled first, so that no square overflows."""
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    largest[largest == 0] = 1.0
+    scaled = rows / largest[:, None]
+    norms: NDArray[np.float64] = np.sqrt((scaled * scaled).sum(axis=1)) * largest
+    norms[norms == 0] = 1.0
+    return norms
+
+
+def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Indices, Indices]:
+    """Rows and columns that may be among the `k` best of their row, in order: none is under the row's least."""
+    near = rough >= least[:, None]
+    # Late blocks have few that are near; to find the k-th best of a row takes longer than the product.
+    many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
+    if len(many):
+        own = rough[many]
+        near[many] &= own >= np.partition(own, -k, axis=1)[:, -k, None] - margin
+    rows, columns = np.nonzero(near)
+    return rows, columns
+
+
+def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
+    """Cosine similarities of pairs of rows, in float64, rounded to float32; each row's sum is taken by itself."""
+    left, right = queries.astype(np.float64), vectors.astype(np.float64)
+    left /= _norms(left)[:, None]
+    right /= _norms(right)[:, None]
+    left *= right
+    scores: Vectors = left.sum(axis=1).astype(np.float32)
+    return scores
+
+
+_ROW = np.dtype("<f4")
+
+
+class VectorFile:
+    """Rows of float32 in a file, one after the other.
+
+    Reads copy what they are asked for: a mapped file's pages would count to the process as long as there is room.
+
+    Args:
+        path: the file, which nobody writes to meanwhile; None for one of its own, which goes with this object.
+        dimensions: numbers a row.
+
+    Raises:
+        DataError: the file does not hold whole rows.
+
+    >>> file = VectorFile(None, 2)
+    >>> file.append(np.array([[1, 0], [0, 1], [2, 2]], dtype=np.float32))
+    >>> file.shape, file[1:3].tolist()
+    ((3, 2), [[0.0, 1.0], [2.0, 2.0]])
+    """
+
+    def __init__(self, path: Path | str | None, dimensions: int) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile() if path is None else Path(path).open("rb")  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        size = self._file.seek(0, 2)
+        if dimensions < 1 or size % (dimensions * _ROW.itemsize):
+            raise DataError(f"{path} has {size} bytes, which are no whole vectors of {dimensions} float32 numbers")
+        self.shape = (size // (dimensions * _ROW.itemsize), dimensions)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Vectors:
+        """Neighbouring rows, in memory of their own."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise DataError(f"rows of a file are read as neighbours, got a step of {step}")
+        count = max(stop - start, 0)
+        self._file.seek(start * self.shape[1] * _ROW.itemsize)
+        found = np.fromfile(self._file, dtype=_ROW, count=count * self.shape[1])
+        return found.astype(np.float32, copy=False).reshape(count, self.shape[1])
+
+    def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
+        """All rows, for whoever needs them at once."""
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+    def append(self, vectors: Vectors) -> None:
+        """Write rows behind the others.
+
+        Raises:
+            ModelError: they have another number of dimensions.
+            OSError: the disk is full, or the file was opened from a path.
+        """
+        if vectors.ndim != 2 or vectors.shape[1] != self.shape[1]:
+            raise ModelError(f"vectors of {self.shape[1]} dimensions are kept here, got the shape {vectors.shape}")
+        with telling_the_folder():
+            self._file.seek(0, 2)
+            self._file.write(np.ascontiguousarray(vectors, dtype=_ROW).data)
+            self._file.flush()
+        self.shape = (len(self) + len(vectors), self.shape[1])
+
+
+class SelectedRows:
+    """Some rows of others, in an order of their own, repeated ones welcome; read a slice at a time.
+
+    >>> SelectedRows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 0]))[0:2].tolist()
+    [[3.0], [1.0]]
+    """
+
+    def __init__(self, rows: Rows, numbers: Indices) -> None:
+        self._rows = rows
+        self._numbers = numbers
+        self.shape = (len(numbers), rows.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> NDArray[np.floating]:
+        numbers = self._numbers[rows]
+        if isinstance(self._rows, np.ndarray):
+            return np.asarray(self._rows[numbers])
+        wanted, places = np.unique(numbers, return_inverse=True)
+        if not len(wanted):
+            return np.empty((0, self.shape[1]), dtype=np.float32)
+        # A reading for each run of neighbours; what a strategy has of its own stands in one.
+        firsts = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
+        lasts = np.append(firsts[1:], len(wanted)) - 1
+        runs = zip(wanted[firsts].tolist(), wanted[lasts].tolist(), strict=True)
+        return np.concatenate([self._rows[first : last + 1] for first, last in runs])[places]
+
+    def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
+        """All rows, for whoever needs them at once."""
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+
+def keep_vectors(blocks: Iterable[Vectors], count: int, *, memory_bytes: int = 256 * 2**20) -> Rows:
+    """Blocks of vectors as one matrix: an array where that is small, a file of its own where it is not.
+
+    Args:
+        blocks: rows, one block after the other; those after the first are asked for when it has been kept.
+        count: how many rows they come to.
+        memory_bytes: the largest array.
+
+    Raises:
+        ModelError: a block has another number of dimensions than the first.
+    """
+    kept: VectorFile | None = None
+    held: list[Vectors] = []
+    for block in blocks:
+        if kept is None and held and block.shape[1] != held[0].shape[1]:
+            raise ModelError(f"vectors of {held[0].shape[1]} dimensions, then {block.shape[1]}: expected the same")
+        if kept is None and count * block.shape[1] * _ROW.itemsize > memory_bytes:
+            kept = VectorFile(None, block.shape[1])
+        if kept is None:
+            held.append(block)
+        else:
+            kept.append(block)
+    if kept is not None:
+        return kept
+    return np.concatenate(held) if held else np.empty((0, 0), dtype=np.float32)
+
+
+class Mapper(Protocol):
+    """What `map` is: a function done for each item. Answers may come in any order; nothing may be lost."""
+
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]: ...
+
+
+class Shard(NamedTuple):
+    """Neighbouring vectors of many.
+
+    Attributes:
+        start: the number of the first.
+        vectors: theirs; or what loads them where they are searched, so that only the loader travels there.
+    """
+
+    start: int
+    vectors: Rows | Callable[[], Rows]
+
+
+def search_shard(shard: Shard, *, queries: Vectors, k: int) -> Best:
+    """`top_k` of one shard, with the numbers that its vectors have among all."""
+    rows = shard.vectors() if callable(shard.vectors) else shard.vectors
+    indices, scores = top_k(queries, rows, k)
+    return Best(indices + shard.start, scores)
+
+
+def merge(one: Best, other: Best, k: int) -> Best:
+    """The `k` best of both; of equal ones the lower number first.
+
+    >>> one = Best(np.array([[4, 7]]), np.array([[0.9, 0.5]], dtype=np.float32))
+    >>> merge(one, Best(np.array([[2]]), np.array([[0.5]], dtype=np.float32)), 2).indices.tolist()
+    [[4, 2]]
+    """
+    indices = np.concatenate((one.indices, other.indices), axis=1)
+    scores = np.concatenate((one.scores, other.scores), axis=1)
+    order = np.lexsort((indices, -scores), axis=1)[:, :k]
+    return Best(np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
+def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper: Mapper = map) -> Best:
+    """What `top_k` finds in all shards' vectors, one after the other: the same numbers, the same scores, in any order.
+
+    Args:
+        queries: shape (q, d).
+        shards: each knows where it stands.
+        k: how many are wanted; where there are fewer, there are as many.
+        mapper: searches the shards: `map`, a pool's, or one that sends them to other machines. Whoever asks holds the
+            best so far and one answer, each (q, k), however many shards there are.
+
+    Raises:
+        OptionError: k is under 1.
+        ModelError: see `top_k`.
+        DataError: the mapper did not answer for each shard once.
+
+    >>> rows = np.eye(3, dtype=np.float32)
+    >>> top_k_shards(rows[:1], [Shard(1, rows[1:]), Shard(0, rows[:1])], 2).indices.tolist()
+    [[0, 1]]
+    """
+    if k < 1:
+        raise OptionError(f"k is at least 1, got {k}")
+    asked = np.asarray(queries)
+    best = Best.none(len(asked), 0)
+    sent = answered = 0
+
+    def counted() -> Iterator[Shard]:
+        nonlocal sent
+        for sent, shard in enumerate(shards, start=1):  # noqa: B007
+            yield shard
+
+    for found in mapper(partial(search_shard, queries=asked, k=k), counted()):
+        best = merge(best, found, k)
+        answered += 1
+    if answered != sent:
+        raise DataError(f"{sent} shards were to be searched and {answered} answered: expected each once")
+    return best
+
+
+class MultiVectorIndex:
+    """A `Retriever` over chunks of several vectors, by cosine similarity, exact.
+
+    Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
+    (2025), section 3.1: each segment of a chunk has a vector, and the chunk one more, their mean; a chunk's score is
+    the highest that one of them has (equation 2). A chunk without segments has the one vector of its text, so that
+    any chunker's chunks can be searched.
+
+    Args:
+        chunks: what is found.
+        vectors: one row a text of `searched_texts(chunks)`, in its order.
+        embedder: embeds the queries.
+        cluster_only: search by the chunks' own vectors alone, as the paper's "cluster only" rows do.
+
+    Raises:
+        ModelError: there is not one vector a text, or a vector holds NaN or infinity.
+        DataError: something among the chunks is no `Chunk`, or a segment lies outside its chunk.
+    """
+
+    def __init__(
+        self, chunks: Sequence[Chunk], vectors: Vectors, embedder: Embedder, *, cluster_only: bool = False
+    ) -> None:
+        texts, owners = searched_texts(chunks)
+        self.chunks = chunks
+        self.embedder = embedder
+        checked = check_vectors(vectors, len(texts), model=embedder.name) if texts else vectors
+        self.vectors, self.owners = chunk_vectors(checked, owners, cluster_only=cluster_only)
+
+    @classmethod
+    def build(cls, chunks: Sequence[Chunk], embedder: Embedder, *, cluster_only: bool = False) -> MultiVectorIndex:
+        """Embed the chunks' segments, in one call of the model, and index them.
+
+        A chunk's context, where there is one, is embedded before each of its segments.
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+            DataError: see the class.
+        """
+        texts, _ = searched_texts(chunks)
+        return cls(chunks, embed(embedder, texts), embedder, cluster_only=cluster_only)
+
+    def search(self, query_vectors: ArrayLike, k: int) -> tuple[Indices, Vectors]:
+        """Indices into `chunks` and scores, best first: each of shape (queries, min(k, len(chunks)))."""
+        return top_k_owners(query_vectors, self.vectors, self.owners, k)
+
+    def retrieve(self, query: str, k: int) -> list[Retrieved]:
+        """The best `k` chunks, best first."""
+        return self.retrieve_many([query], k)[0]
+
+    def retrieve_many(self, queries: Sequence[str], k: int) -> list[list[Retrieved]]:
+        """The best `k` chunks of each query, from one call of the model."""
+        indices, scores = self.search(embed(self.embedder, queries, queries=True), k)
+        return [
+            [_retrieved(self.chunks[i], score) for i, score in zip(found, values, strict=True)]
+            for found, values in zip(indices.tolist(), scores.tolist(), strict=True)
+        ]
+
+
+def searched_texts(chunks: Sequence[Chunk]) -> tuple[list[str], Indices]:
+    """What is embedded of chunks: each one's segments, or its text where it has none; and whose each text is.
+
+    Raises:
+        DataError: something is no `Chunk`, or a segment lies outside its chunk.
+
+    >>> chunk = Chunk("d", 0, (Span(10, 24),), "One is. Two is", 4, segments=((Span(10, 17),), (Span(18, 24),)))
+    >>> searched_texts([chunk])
+    (['One is.', 'Two is'], array([0, 0]))
+    """
+    texts: list[str] = []
+    owners: list[int] = []
+    for number, chunk in enumerate(chunks):
+        if not isinstance(chunk, Chunk):
+            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
+        own = _segment_texts(chunk) if chunk.segments and not chunk.derived else [chunk.embedded_text]
+        texts += own
+        owners += [number] * len(own)
+    return texts, np.array(owners, dtype=np.int64)
+
+
+def chunk_vectors(vectors: Rows, owners: Indices, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
+    """The rows that are searched, and whose each is: those given, and for each owner of several one more, their mean.
+
+    Args:
+        vectors: one row a text.
+        owners: whose each row is, ascending.
+        cluster_only: of owners of several, the means alone.
+
+    >>> rows, owners = chunk_vectors(np.array([[0, 2], [2, 0], [5, 5]], dtype=np.float32), np.array([0, 0, 1]))
+    >>> rows.tolist(), owners.tolist()
+    ([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [5.0, 5.0]], [0, 0, 0, 1])
+    """
+    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+    if len(firsts) == len(owners):
+        return vectors, owners
+    counts = np.diff(firsts, append=len(owners))
+    held = np.asarray(vectors)
+    means = np.add.reduceat(held.astype(np.float64), firsts, axis=0) / counts[:, None]
+    several = counts > 1
+    kept = np.repeat(~several, counts) if cluster_only else np.ones(len(owners), dtype=np.bool_)
+    rows = np.concatenate((held[kept], means[several].astype(np.float32)))
+    whose = np.concatenate((owners[kept], owners[firsts][several]))
+    order = np.argsort(whose, kind="stable")
+    return rows[order], whose[order]
+
+
+def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Indices, Vectors]:
+    """The `k` owners that are nearest to each query by the best of their vectors, best first: `top_k` by owner.
+
+    Of equal ones the lower number comes first. The search takes more vectors, doubling their number, for the queries
+    whose best ones have fewer than k owners.
+
+    Args:
+        queries: shape (q, d).
+        vectors: shape (n, d).
+        owners: whose each vector is, shape (n,), ascending; every number from 0 up to the last has one at least.
+        k: how many owners are wanted; where there are fewer, there are as many.
+
+    Returns:
+        Owners (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
+
+    Raises:
+        OptionError: k is under 1.
+        ModelError: the arrays are not two-dimensional, of different widths, or hold NaN or infinity, or there is
+            not one owner a vector.
+
+    >>> owners, scores = top_k_owners([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [0, 0, 1], 2)
+    >>> owners.tolist(), scores.tolist()
+    ([[0, 1]], [[1.0, 0.0]])
+    """
+    if k < 1:
+        raise OptionError(f"k is at least 1, got {k}")
+    whose = np.asarray(owners, dtype=np.int64)
+    rows, left = as_rows(vectors), np.asarray(queries)
+    if len(whose) != len(rows):
+        raise ModelError(f"there are {len(rows)} vectors and {len(whose)} owners: expected one owner a vector")
+    count = int(whose[-1]) + 1 if len(whose) else 0
+    if count == len(rows):
+        return top_k(left, rows, k)
+    wanted = min(k, count)
+    found = np.zeros((len(left), wanted), dtype=np.int64)
+    values = np.zeros((len(left), wanted), dtype=np.float32)
+    open_ = np.arange(len(left))
+    deep = wanted
+    while len(open_):
+        deep = min(2 * deep, len(rows))
+        indices, scores = top_k(left[open_], rows, deep)
+        first = first_of_each(whose[indices])
+        enough = first.sum(axis=1) >= wanted
+        rank = first.cumsum(axis=1)
+        taken = first & (rank <= wanted) & enough[:, None]
+        found[open_[enough]] = whose[indices][taken].reshape(-1, wanted)
+        values[open_[enough]] = scores[taken].reshape(-1, wanted)
+        open_ = open_[~enough]
+    return found, values
+
+
+def first_of_each(rows: Indices) -> NDArray[np.bool_]:
+    """Where in its row each number stands for the first time."""
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    new = np.ones(rows.shape, dtype=np.bool_)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.empty_like(new)
+    np.put_along_axis(first, order, new, axis=1)
+    return first
+
+
+def _segment_texts(chunk: Chunk) -> list[str]:
+    """The segments' texts, with the chunk's context before each, where it has one."""
+    spans = chunk.spans
+    gaps = len(spans) - 1
+    rest = len(chunk.text) - sum(map(len, spans))
+    separator = chunk.text[len(spans[0]) : len(spans[0]) + rest // gaps] if gaps else ""
+    offsets, place = [], 0
+    for span in spans:
+        offsets.append(place - span.start)
+        place += len(span) + len(separator)
+    before = f"{chunk.context}\n" if chunk.context else ""
+    return [before + separator.join(_slice(chunk, offsets, part) for part in parts) for parts in chunk.segments]
+
+
+def _slice(chunk: Chunk, offsets: list[int], part: Span) -> str:
+    for span, offset in zip(chunk.spans, offsets, strict=True):
+        if span.start <= part.start and part.end <= span.end:
+            return chunk.text[part.start + offset : part.end + offset]
+    raise DataError(
+        f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
+    )
+
+
+def _retrieved(chunk: Chunk, score: float) -> Retrieved:
+    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, "spans")
+
+
+class DenseIndex:
+    """A `Retriever` over chunks, by cosine similarity, exact.
+
+    Args:
+        chunks: what is found.
+        vectors: one row a chunk, shape (len(chunks), dimensions).
+        embedder: embeds the queries.
+
+    Raises:
+        ModelError: there is not one vector a chunk, or a vector holds NaN or infinity.
+        DataError: something among the chunks is no `Chunk`.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], vectors: Vectors, embedder: Embedder) -> None:
+        for chunk in chunks:
+            if not isinstance(chunk, Chunk):
+                raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
+        self.chunks = chunks
+        self.embedder = embedder
+        self.vectors = check_vectors(vectors, len(chunks), model=embedder.name) if len(chunks) else vectors
+
+    @classmethod
+    def build(cls, chunks: Sequence[Chunk], embedder: Embedder) -> DenseIndex:
+        """Embed the chunks' texts and index them.
+
+        A chunk's context, where there is one, is embedded before its text.
+
+        Raises:
+            ModelError: the model failed, or answered with something that is no answer, twice.
+        """
+        return cls(chunks, embed(embedder, [chunk.embedded_text for chunk in chunks]), embedder)
+
+    def search(self, query_vectors: ArrayLike, k: int) -> tuple[Indices, Vectors]:
+        """Indices into `chunks` and similarities, best first: each of shape (queries, min(k, len(chunks)))."""
+        return top_k(query_vectors, self.vectors, k)
+
+    def retrieve(self, query: str, k: int) -> list[Retrieved]:
+        """The best `k` chunks, best first."""
+        return self.retrieve_many([query], k)[0]
+
+    def retrieve_many(self, queries: Sequence[str], k: int) -> list[list[Retrieved]]:
+        """The best `k` chunks of each query, from one call of the model."""
+        indices, scores = self.search(embed(self.embedder, queries, queries=True), k)
+        return [
+            [_retrieved_dense(self.chunks[i], score) for i, score in zip(found, values, strict=True)]
+            for found, values in zip(indices.tolist(), scores.tolist(), strict=True)
+        ]
+
+
+def _retrieved_dense(chunk: Chunk, score: float) -> Retrieved:
+    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, "spans")

@@ -1,0 +1,305 @@
+"""The inputs as pieces of work, in a fixed order: documents, parts of large files, lines of JSON, standard input."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal, NamedTuple
+
+import regex  # type: ignore[import-untyped]
+
+from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.evaluation.benchmarks.rows import FolderWalk, as_utf8
+from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, unreadable
+
+__all__ = ["STANDARD_INPUT", "Piece", "Sources", "cut_place", "parts"]
+
+# Tried in this order: what is looked for, and how much of it still belongs to the part before.
+_PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
+    *(((b"\n\n" + b"#" * level + b" ", 2), (b"\r\n\r\n" + b"#" * level + b" ", 4)) for level in (1, 2, 3)),
+    ((b"\n\n", 2), (b"\r\n\r\n", 4)),
+    ((b"\n", 1),),
+    ((b". ", 2), ("。".encode(), 3)),
+    ((b" ", 1),),
+)
+_GRAPHEME = regex.compile(r"\X")
+_LOOKED_AT = 4096  # bytes in which a grapheme's end is looked for: one of more is cut
+
+
+def parts(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    r"""The stream's bytes, UTF-8, as parts of at most `size` bytes, each ending where `cut_place` says.
+
+    Memory is about twice `size`. The parts follow from the bytes and the size alone.
+
+    >>> from io import BytesIO
+    >>> list(parts(BytesIO(b"One two.\n\nThree four.\n\nFive."), 24))
+    [b'One two.\n\nThree four.\n\n', b'Five.']
+    """
+    held = b""
+    while True:
+        data = held + _filled(stream, size + 1 - len(held))
+        if len(data) <= size:
+            if data:
+                yield data
+            return
+        end = cut_place(data[:size])
+        yield data[:end]
+        held = data[end:]
+
+
+def cut_place(data: bytes) -> int:
+    r"""How many of the bytes, UTF-8 that goes on after them, the first part has; at least one character.
+
+    The last place in the second half that is of the best kind there: before a Markdown heading, of the first level,
+    the second or the third; after a blank line; a line; a sentence (a full stop and a space, or 。); a space; a
+    grapheme.
+
+    >>> cut_place(b"# A\n\nOne two three.\n\n## B\n\nTwo.\n\nThree."), cut_place(b"no line end in here")
+    (21, 15)
+    """
+    middle = len(data) // 2
+    for kind in _PLACES:
+        found = max((place + kept for mark, kept in kind if (place := data.rfind(mark, middle)) >= 0), default=0)
+        if found:
+            return found
+    return _grapheme_place(data)
+
+
+def _grapheme_place(data: bytes) -> int:
+    """Before the last grapheme, which may go on after the bytes."""
+    begin = _character_place(data, max(1, len(data) - _LOOKED_AT)) if len(data) > _LOOKED_AT else 0
+    try:
+        text, _ = codecs.utf_8_decode(data[begin:], "surrogatepass")  # without a last character that is not whole
+    except UnicodeDecodeError:
+        text = ""  # whoever decodes the part tells
+    starts = [match.start() for match in _GRAPHEME.finditer(text)]
+    if starts[1:]:
+        return begin + len(text[: starts[-1]].encode("utf-8", "surrogatepass"))
+    return _character_place(data, len(data) - 1)  # one grapheme, as far as can be seen
+
+
+def _character_place(data: bytes, place: int) -> int:
+    """Where the character begins that has the byte at a place, if that is not the first one."""
+    begin = place
+    while begin > place - 4 and begin > 0 and data[begin] & 0xC0 == 0x80:
+        begin -= 1
+    return begin or max(1, place)
+
+
+def _filled(stream: BinaryIO, size: int) -> bytes:
+    """As many bytes, or all that are left: a pipe gives what it has."""
+    found = []
+    while size > 0 and (data := stream.read(size)):
+        found.append(data)
+        size -= len(data)
+    return b"".join(found)
+
+
+STANDARD_INPUT = Path("-")
+_BLOCK = 1 << 16
+# A byte that begins a character: all but 0x80 to 0xBF.
+_CONTINUING = bytes(range(0x80, 0xC0))
+
+
+class Piece(NamedTuple):
+    """What one pass of a strategy cuts: a document, or a part of one. Small, so that it is quickly told to a process.
+
+    Attributes:
+        kind: whether it is text of a file, a line of JSON, or text that is here.
+        id: the document's; "" where the line tells it.
+        place: what messages call it.
+        argument: which of the inputs it is of.
+        listed: whether it was found in a folder: without text it is left out then, and else an error.
+        path: the file.
+        begin: its first byte there.
+        end: the byte after its last.
+        offset: code points of the document before it.
+        part: its number among the document's parts, from 0; None where it is the whole document.
+        stamp: the file's size and time of change in nanoseconds.
+        data: the bytes, where they are not to be read again.
+        error: why it cannot be read.
+    """
+
+    kind: Literal["text", "line"]
+    id: str
+    place: str
+    argument: int
+    listed: bool = False
+    path: str = ""
+    begin: int = 0
+    end: int = 0
+    offset: int = 0
+    part: int | None = None
+    stamp: tuple[int, int] = (0, 0)
+    data: bytes | None = None
+    error: ChunkcoreError | None = None
+
+
+class Sources:
+    r"""The pieces of files, folders, files of JSON lines and standard input (``-``), each time anew.
+
+    The order is that of the arguments, of paths in a folder, of lines in a file. Of a folder one directory's names
+    are in memory, of a file one part, of JSON lines one line.
+
+    Args:
+        paths: the arguments.
+        part_size: bytes of text, over which a file is cut in parts.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("One two.\n\nThree four.\n\nFive.")
+    ...     [(piece.id, piece.part, piece.begin, piece.end) for piece in Sources([Path(folder)], 24)]
+    [('a.txt', 0, 0, 23), ('a.txt', 1, 23, 28)]
+    """
+
+    def __init__(self, paths: Sequence[Path], part_size: int) -> None:
+        self.paths = list(paths)
+        self.part_size = part_size
+        self.written: dict[int, list[Path]] = {}  # by argument, what chunkcore wrote there earlier
+
+    def __iter__(self) -> Iterator[Piece]:
+        for argument, path in enumerate(self.paths):
+            if path == STANDARD_INPUT:
+                yield from self._piped(Piece("text", "-", "standard input", argument), sys.stdin.buffer)
+            elif path.is_dir() and not (path / "documents.jsonl").is_file():
+                yield from self._folder(argument, path)
+            elif path.is_dir() or path.suffix == ".jsonl":
+                yield from self._lines(argument, path / "documents.jsonl" if path.is_dir() else path)
+            else:
+                yield from self._file(argument, as_utf8(path.as_posix()), path)
+
+    def is_lines(self, argument: int) -> bool:
+        """Whether the documents of an argument are the lines of a file, which tell their ids."""
+        path = self.paths[argument]
+        return path != STANDARD_INPUT and (
+            (path / "documents.jsonl").is_file() if path.is_dir() else path.suffix == ".jsonl"
+        )
+
+    def _folder(self, argument: int, root: Path) -> Iterator[Piece]:
+        failed: list[Piece] = []
+
+        def note(path: Path, error: OSError) -> None:
+            failed.append(_failed(argument, str(path), unreadable(path, error)))
+
+        walk = FolderWalk(root, note)
+        for name, file in walk:
+            yield from failed
+            failed.clear()
+            yield from self._file(argument, name, file, listed=True)
+        yield from failed
+        self.written[argument] = walk.written
+
+    def _file(self, argument: int, name: str, path: Path, *, listed: bool = False) -> Iterator[Piece]:
+        place = str(path)
+        try:
+            if not path.is_file() and path.exists():  # a pipe, such as a shell makes for the output of a command
+                with path.open("rb") as stream:
+                    yield from self._piped(Piece("text", name, place, argument), stream)
+                return
+            stamp = _stamp(path)
+            whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
+            if not stamp[0]:
+                raise empty(path)
+            if stamp[0] <= self.part_size:
+                yield whole
+                return
+            check_text(path)
+            with path.open("rb") as file:
+                for part in self._parts(whole, file):
+                    yield part._replace(data=None)
+        except FileNotFoundError:
+            yield _failed(argument, place, _missing(path), name)
+        except OSError as error:
+            yield _failed(argument, place, unreadable(path, error), name)
+        except DataError as error:
+            yield _failed(argument, place, error, name, listed=listed)
+
+    def _parts(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
+        begin = offset = 0
+        for number, data in enumerate(parts(stream, self.part_size)):
+            end = begin + len(data)
+            yield whole._replace(begin=begin, end=end, offset=offset, part=number, data=data)
+            begin, offset = end, offset + len(data.translate(None, _CONTINUING))
+
+    def _lines(self, argument: int, path: Path) -> Iterator[Piece]:
+        try:
+            stamp = _stamp(path)
+            with path.open("rb") as file:
+                begin = number = 0
+                while data := file.readline(LONGEST_LINE + 1):
+                    number += 1
+                    place = f"{path}, line {number}"
+                    if len(data) > LONGEST_LINE:
+                        message = f"{place}: over {LONGEST_LINE // 1024**2} MB, which is hardly a line"
+                        yield _failed(argument, place, DataError(message))
+                        return
+                    end = begin + len(data)
+                    if not data.isspace():
+                        yield Piece("line", "", place, argument, False, str(path), begin, end, stamp=stamp, data=data)
+                    begin = end
+            if not begin:
+                yield _failed(argument, str(path), empty(path))
+        except FileNotFoundError:
+            yield _failed(argument, str(path), _missing(path))
+        except OSError as error:
+            yield _failed(argument, str(path), unreadable(path, error))
+
+    def _piped(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
+        """The parts of what is read once; whether there is more than one is known when the second comes."""
+        waiting: Piece | None = None
+        for piece in self._parts(whole, stream):
+            if waiting is not None:
+                yield waiting
+            waiting = piece
+        if waiting is not None:
+            yield waiting._replace(part=waiting.part or None)
+        else:
+            error = DataError(f"{whole.place} is empty: pipe a text into the command")
+            yield _failed(whole.argument, whole.place, error, whole.id)
+
+
+def check_text(path: Path) -> None:
+    """See that a file is UTF-8 before any of it is cut; it is read through, in bounded memory.
+
+    Raises:
+        NoTextError: it is binary.
+        DataError: it is text in another encoding; with the byte and the line.
+        OSError: it cannot be read.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    before, lines = 0, 1
+    rest = head = b""
+    has_nul = False
+    with path.open("rb") as file:
+        while True:
+            block = file.read(_BLOCK)
+            head = head or block
+            has_nul = has_nul or b"\x00" in block
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                line = lines + (rest + block).count(b"\n", 0, error.start)
+                byte = (rest + block)[error.start]
+                binary = is_binary(head, has_nul=has_nul)
+                raise not_text(path, before - len(rest) + error.start, byte, line, binary=binary) from error
+            if not block:
+                return
+            rest = decoder.getstate()[0]
+            before += len(block)
+            lines += block.count(b"\n")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    told = os.stat(path)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
+    return told.st_size, told.st_mtime_ns
+
+
+def _failed(argument: int, place: str, error: ChunkcoreError, name: str = "", *, listed: bool = False) -> Piece:
+    return Piece("text", name or place, place, argument, listed, error=error)
+
+
+def _missing(path: Path) -> DataError:
+    return DataError(f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl")

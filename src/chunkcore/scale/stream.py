@@ -1,0 +1,364 @@
+"""`Stream`: inputs in, lines of chunks out, in order, whatever works on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from chunkcore.chunkers import Chunker
+from chunkcore.document import Document
+from chunkcore.errors import ChunkcoreError, DataError, OptionError
+from chunkcore.evaluation.benchmarks.documents import tell_left_out, tell_written
+from chunkcore.evaluation.benchmarks.rows import FolderWalk, listed
+from chunkcore.files import NoTextError
+from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
+from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
+
+__all__ = ["Failure", "Step", "Stream", "StreamOptions", "Tally", "stream_documents", "total_bytes"]
+
+_BATCH_BYTES = 1_000_000
+_BATCH_PIECES = 64
+_NAMED = 5  # files without text that are remembered by name
+_SMALLEST = 64  # bytes of a part: the longest character, and room for a better place
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """How inputs are streamed. Only `part_size` and `errors` change what comes out.
+
+    Attributes:
+        processes: how many cut; at least 1.
+        workers: threads of each; at least 1.
+        part_size: bytes of text, over which a document is cut in parts; at least 64.
+        errors: whether the first document that cannot be read or cut ends it all, or is left out and told.
+
+    Raises:
+        OptionError: an option is out of range.
+    """
+
+    processes: int = 1
+    workers: int = 1
+    part_size: int = 8_000_000
+    errors: Literal["stop", "skip"] = "stop"
+
+    def __post_init__(self) -> None:
+        for name in ("processes", "workers"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} is at least 1, got {getattr(self, name)}")
+        if self.part_size < _SMALLEST:
+            raise OptionError(f"part_size is at least {_SMALLEST} bytes, got {self.part_size}")
+        if self.errors not in ("stop", "skip"):
+            raise OptionError(f"errors is stop or skip, got {self.errors!r}")
+
+
+@dataclass
+class Tally:
+    """What is done of a stream: all that going on needs to know.
+
+    Attributes:
+        pieces: how many, in the order of the sources.
+        documents: how many were cut, each counted with its first part.
+        parted: how many of them in parts.
+        chunks: how many were written.
+        read: bytes of the inputs.
+        skipped: documents, or parts, that were left out for an error.
+        found: documents by argument.
+        left_out: files without text by argument.
+        index: chunks of the document whose parts are under way.
+        last: where the last piece is.
+        inputs: a hash of the pieces: which files, their sizes and times of change.
+    """
+
+    pieces: int = 0
+    documents: int = 0
+    parted: int = 0
+    chunks: int = 0
+    read: int = 0
+    skipped: int = 0
+    found: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    index: int = 0
+    last: str = ""
+    inputs: str = ""
+
+    @classmethod
+    def from_dict(cls, data: object) -> Tally | None:
+        """The tally of these plain values; None where they are of none."""
+        kinds = {each.name: type(getattr(cls(), each.name)) for each in fields(cls)}
+        if not isinstance(data, dict) or {name: type(value) for name, value in data.items()} != kinds:
+            return None
+        return cls(**data)
+
+    def copy(self) -> Tally:
+        """As it is now: the tally itself goes on counting."""
+        return replace(self, found=dict(self.found), left_out=dict(self.left_out))
+
+
+class Failure(NamedTuple):
+    """A document, or a part of one, that was left out, and why."""
+
+    id: str
+    place: str
+    part: int | None
+    error: ChunkcoreError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        part = {} if self.part is None else {"part": self.part}
+        return {"document_id": self.id, "place": self.place, **part, "error": str(self.error)}
+
+
+class Step(NamedTuple):
+    """Lines of some neighbouring pieces, and what was left out among them."""
+
+    lines: list[bytes]
+    failures: list[Failure]
+
+
+class Stream:
+    """The chunks of files, folders, JSON lines and standard input as lines of JSON, in the order of the inputs.
+
+    A document over ``options.part_size`` bytes is cut in parts that end at paragraphs (`cut_place`), as if each part
+    were a document; spans, indices and ids are those of the whole. All others are cut whole. The same bytes come out
+    whatever the number of processes and threads.
+
+    Args:
+        paths: files, folders, and ``-`` for standard input.
+        chunker: the strategy.
+        options: how.
+
+    Iterating raises:
+        DataError: a document cannot be read, or two share an id, unless errors are skipped; an input holds none.
+        ChunkcoreError: a document cannot be cut, or something is wrong with more than that.
+
+    >>> import tempfile
+    >>> from chunkcore.chunkers import parse_chunker
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("One two. Three four.")
+    ...     stream = Stream([Path(folder)], parse_chunker("sentence:size=2,counter=words"))
+    ...     lines = b"".join(line for step in stream for line in step.lines).splitlines()
+    >>> len(lines), stream.tally.documents, stream.tally.chunks
+    (2, 1, 2)
+    """
+
+    def __init__(self, paths: Sequence[Path], chunker: Chunker, options: StreamOptions | None = None) -> None:
+        self.options = options or StreamOptions()
+        self.chunker = chunker
+        self.sources = Sources(paths, self.options.part_size)
+        self.tally = Tally()
+        self._pieces = iter(self.sources)
+        self._digest = blake2b(digest_size=16)
+        self._seen: dict[bytes, int] = {}
+        self._repeats: DataError | None = None  # of the document whose parts are under way
+        self._without_text: dict[int, list[str]] = {}
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the inputs can be read again: standard input and pipes cannot."""
+        return all(path.is_file() or path.is_dir() or not path.exists() for path in self.sources.paths) and (
+            STANDARD_INPUT not in self.sources.paths
+        )
+
+    def go_on(self, tallies: Sequence[Tally]) -> None:
+        """Pass over what was done before, seeing that the inputs are what they were.
+
+        Args:
+            tallies: what had been done at several times, the last one last.
+
+        Raises:
+            DataError: the inputs have changed since.
+        """
+        before = "the first document"
+        for tally in tallies:
+            while self.tally.pieces < tally.pieces:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    raise DataError(f"there are fewer documents than before, when {tally.last} was among them")
+                self._pass(piece)
+            if self.tally.inputs != tally.inputs:
+                raise DataError(f"what is read from {before} to {tally.last} is not what it was: a file was changed")
+            before = tally.last
+        if tallies:
+            self.tally = tallies[-1].copy()
+
+    def __iter__(self) -> Iterator[Step]:
+        cutter = Cutter(self.chunker, self.options.part_size, self.options.workers)
+        batches: list[list[Piece]] = []  # that are under way: a few, as `cut_batches` looks ahead
+
+        def noted() -> Iterator[list[Piece]]:
+            for batch in self._batches():
+                batches.append([piece._replace(data=None) for piece in batch])
+                yield batch
+
+        for cuts in cut_batches(cutter, noted(), self.options.processes):
+            step = Step([], [])
+            stopped = next((each for each in map(partial(self._take, step), batches.pop(0), cuts) if each), None)
+            yield step
+            if stopped is not None:
+                raise stopped
+        self._finish()
+
+    def _batches(self) -> Iterator[list[Piece]]:
+        """Neighbouring pieces: so many that telling them to a process costs little, and one for a thread that waits."""
+        cheap = self.chunker.tokens_only
+        most = _BATCH_PIECES if cheap or self.options.processes > 1 else 1
+        most_bytes = _BATCH_BYTES if cheap else _BATCH_BYTES // 10
+        batch: list[Piece] = []
+        size = 0
+        for piece in self._pieces:
+            length = piece.end - piece.begin
+            if batch and (size + length > most_bytes or len(batch) >= most):
+                yield batch
+                batch, size = [], 0
+            batch.append(piece)
+            size += (
+                most_bytes if piece.part is not None else length
+            )  # parts are large enough, and one may be waited for
+        if batch:
+            yield batch
+
+    def _pass(self, piece: Piece) -> None:
+        """Count a piece that was done before."""
+        self._note(piece)
+        name = piece.id
+        if piece.kind == "line" and piece.error is None:
+            try:
+                name = next((each.id for each in piece_documents(piece, self.options.part_size)), "")
+            except DataError:
+                return
+        self._repeated(name, piece)
+
+    def _note(self, piece: Piece) -> None:
+        self.tally.pieces += 1
+        self.tally.last = piece.place
+        self.tally.read += piece.end - piece.begin
+        identity = repr((piece.place, piece.begin, piece.end, piece.stamp, piece.error is None))
+        self._digest.update(identity.encode("utf-8", "surrogatepass"))
+        self.tally.inputs = self._digest.hexdigest()
+
+    def _take(self, step: Step, piece: Piece, cut: Cut) -> ChunkcoreError | None:
+        """Add a piece to a step, and return the error for which the stream ends before it, if there is one."""
+        argument = str(piece.argument)
+        left_out = cut.has_no_text and piece.listed
+        begins = not piece.part
+        repeats = self._repeated(cut.id, piece)
+        error = None if left_out else cut.error or repeats
+        if error is not None and self.options.errors == "stop":
+            return error
+        self._note(piece)
+        tally = self.tally
+        if begins:
+            tally.index = 0
+        if error is not None:
+            tally.skipped += 1
+            step.failures.append(Failure(cut.id or piece.id, piece.place, piece.part, error))
+        elif left_out:
+            tally.left_out[argument] = tally.left_out.get(argument, 0) + 1
+            names = self._without_text.setdefault(piece.argument, [])
+            names.extend([piece.id] if len(names) < _NAMED else [])
+        elif cut.id:
+            step.lines.append(cut.numbered(tally.index))
+            tally.documents += begins
+            tally.parted += piece.part == 0
+            tally.found[argument] = tally.found.get(argument, 0) + begins
+            tally.chunks += cut.chunks
+            tally.index += cut.chunks
+        return None
+
+    def _repeated(self, name: str, piece: Piece) -> DataError | None:
+        """What is wrong where a document before had the id of this one, or of the one that this is a part of."""
+        if not piece.part:
+            may_repeat = len(self.sources.paths) > 1 or piece.kind == "line"  # paths in one folder differ
+            self._repeats = self._second(name, piece) if name and piece.error is None and may_repeat else None
+        return self._repeats
+
+    def _second(self, name: str, piece: Piece) -> DataError | None:
+        """None where no document before had the id, else what is wrong."""
+        key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        first = self._seen.get(key)
+        if first is None:
+            self._seen[key] = piece.argument
+            return None
+        paths = self.sources.paths
+        if first == piece.argument and piece.kind == "line":
+            return DataError(f"{piece.place}: the id {name!r} was given before; make ids unique")
+        return DataError(_two_of_one_id(name, paths[first], paths[piece.argument]))
+
+    def _finish(self) -> None:
+        """Tell what was left out.
+
+        Raises:
+            DataError: an input holds no documents.
+        """
+        for argument, path in enumerate(self.sources.paths):
+            key = str(argument)
+            names, count = self._without_text.get(argument, []), self.tally.left_out.get(key, 0)
+            if not self.tally.found.get(key) and not self.tally.skipped:
+                raise DataError(_nothing_in(path, names, count, is_lines=self.sources.is_lines(argument)))
+            tell_written(path, self.sources.written.get(argument, []))
+            tell_left_out(path, names, count)
+
+
+def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document]:
+    """The inputs as documents, each part of a large one as one.
+
+    Raises:
+        DataError: one cannot be read, or holds no text, though it was named.
+    """
+    for piece in Sources(paths, part_size):
+        try:
+            yield from piece_documents(piece, part_size)
+        except NoTextError:
+            if not piece.listed:
+                raise
+
+
+def total_bytes(paths: Sequence[Path]) -> int | None:
+    """How many bytes the files of the inputs have; None where standard input or a pipe is among them.
+
+    Files that cannot be reached are not counted here: whoever reads them tells.
+    """
+    total = 0
+    for path in paths:
+        if path == STANDARD_INPUT or not (path.is_file() or path.is_dir()):
+            return None
+        lines = path / "documents.jsonl"
+        if path.is_dir() and not lines.is_file():
+            total += sum(_size(file) for _, file in FolderWalk(path, lambda *_: None))
+        else:
+            total += _size(lines if path.is_dir() else path)
+    return total
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def _nothing_in(path: Path, names: Sequence[str], count: int, *, is_lines: bool) -> str:
+    if is_lines:
+        return f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}'
+    seen = f"; empty or no text: {listed(names, count)}" if count else ""
+    return f"{path} holds no documents: expected text files in it, or a documents.jsonl{seen}"
+
+
+def _two_of_one_id(name: str, first: Path, second: Path) -> str:
+    """What is wrong, and what to do, where two arguments both hold a document of that id."""
+    one, other = (path if path.as_posix() == name else path / name for path in (first, second))
+    # Path.is_file raises for ids that are longer than a file's name can be.
+    are_files = os.path.isfile(one) and os.path.isfile(other)  # noqa: PTH113
+    if first == second or (are_files and one.samefile(other)):
+        return f"two documents have the id {name!r}: give each file once, or a folder of them"
+    if are_files:
+        return (
+            f"two files have one name, {name!r} in {first} and in {second}, and documents are told apart by it: "
+            "chunk the folder above them, in which their paths differ"
+        )
+    return f"{first} and {second} both hold a document with the id {name!r}: make the ids unique, or chunk each alone"

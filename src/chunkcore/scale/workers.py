@@ -1,0 +1,457 @@
+"""Processes that cut, each with its own models; their results in order, a bounded number under way."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import multiprocessing
+import os
+import re
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from io import BytesIO
+from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from chunkcore.chunkers import Chunker
+from chunkcore.concurrency import ordered
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
+from chunkcore.evaluation.benchmarks.documents import document_of
+from chunkcore.files import NoTextError, decoded, json_object, unreadable
+from chunkcore.scale.sources import Piece, parts
+
+__all__ = ["Cut", "Cutter", "cut_batches", "line_parts", "piece_documents"]
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
+# UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
+_ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
+# What is wrong with a document, and not with the options, a model or the machine.
+_OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
+
+
+class Cut(NamedTuple):
+    """What came of a piece.
+
+    Attributes:
+        id: the document's; "" where the piece was none.
+        lines: its chunks, each in two halves, between which its index belongs; or, where they are numbered
+            already, the whole as the one first half.
+        chunks: how many they are.
+        error: why there are none.
+    """
+
+    id: str = ""
+    lines: tuple[tuple[bytes, bytes], ...] = ()
+    chunks: int = 0
+    error: ChunkcoreError | None = None
+
+    @property
+    def has_no_text(self) -> bool:
+        """Whether it is of a file that is empty, or no text in any encoding."""
+        return isinstance(self.error, NoTextError)
+
+    def numbered(self, first: int) -> bytes:
+        """The lines, the first of them with this index."""
+        if self.lines and not self.lines[0][1]:
+            return self.lines[0][0]
+        return b"".join(
+            [b"%s%d%s" % (head, number, tail) for number, (head, tail) in enumerate(self.lines, start=first)]
+        )
+
+
+class _Part(NamedTuple):
+    """A document, or a part of one, with its place in it: None where it is the whole."""
+
+    document: Document
+    offset: int = 0
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """A strategy at work on pieces.
+
+    Attributes:
+        chunker: the strategy.
+        part_size: bytes of text, over which a document on a line is cut in parts.
+        workers: threads that help it.
+    """
+
+    chunker: Chunker
+    part_size: int
+    workers: int = 1
+
+    def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
+        """What comes of each piece. A document that cannot be read or cut is an error in its place.
+
+        Raises:
+            ChunkcoreError: something is wrong with more than a document.
+        """
+        found: list[list[_Part] | ChunkcoreError] = [self._read(piece) for piece in pieces]
+        several = [each for part in found if isinstance(part, list) for each in part]
+        chunks = iter(self._together(several))
+        return [
+            Cut(piece.id, error=parts)
+            if isinstance(parts, ChunkcoreError)
+            else self._cut(parts, [next(chunks) for _ in parts])
+            for piece, parts in zip(pieces, found, strict=True)
+        ]
+
+    def _read(self, piece: Piece) -> list[_Part] | ChunkcoreError:
+        try:
+            return list(_parts(piece, self.part_size))
+        except _OF_A_DOCUMENT as error:
+            return error
+
+    def _together(self, several: list[_Part]) -> list[list[Chunk] | ChunkcoreError]:
+        """The chunks of each, cut together where the strategy gains by that, and one by one where one is bad."""
+        documents = [each.document for each in several]
+        if self.chunker.tokens_only and len(documents) > 1:
+            try:
+                return list(self.chunker.chunk_each(documents, workers=self.workers))
+            except _OF_A_DOCUMENT:
+                pass
+        return [self._alone(document) for document in documents]
+
+    def _alone(self, document: Document) -> list[Chunk] | ChunkcoreError:
+        try:
+            return self.chunker.chunk(document)
+        except _OF_A_DOCUMENT as error:
+            return error
+
+    def _cut(self, several: Sequence[_Part], results: Sequence[list[Chunk] | ChunkcoreError]) -> Cut:
+        if not several:
+            return Cut()
+        name = several[0].document.id
+        lines: list[tuple[bytes, bytes]] = []
+        for part, chunks in zip(several, results, strict=True):
+            if isinstance(chunks, ChunkcoreError):
+                return Cut(name, error=chunks)
+            lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
+        cut = Cut(name, tuple(lines), len(lines))
+        if several[0].number and len(several) == 1:
+            return cut  # what came before it is not known here
+        return cut._replace(lines=((cut.numbered(0), b""),) if lines else ())
+
+
+def piece_documents(piece: Piece, part_size: int) -> Iterator[Document]:
+    """The document that a piece is; its parts, each as a document, where it is a line and large.
+
+    Raises:
+        ChunkcoreError: it cannot be read.
+    """
+    return (part.document for part in _parts(piece, part_size))
+
+
+def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
+    if piece.error is not None:
+        raise piece.error
+    if piece.kind == "text":
+        yield _Part(Document(piece.id, _text(piece)), piece.offset, piece.part)
+        return
+    text = decoded(piece.data or b"", Path(piece.path), before=piece.begin, line=int(piece.place.rpartition(" ")[2]))
+    text = text if piece.begin else text.removeprefix("\ufeff")
+    if text.strip():
+        yield from _parted(document_of(json_object(text, f"{piece.place}: "), piece.place), part_size)
+
+
+def _parted(document: Document, part_size: int) -> Iterator[_Part]:
+    data = b"" if len(document.text) * 4 <= part_size else document.text.encode("utf-8", "surrogatepass")
+    if len(data) <= part_size:
+        yield _Part(document)
+        return
+    offset = 0
+    for number, each in enumerate(parts(BytesIO(data), part_size)):
+        text = each.decode("utf-8", "surrogatepass")
+        yield _Part(replace(document, text=text), offset, number)
+        offset += len(text)
+
+
+def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[bytes, bytes]:
+    """A chunk as a line of JSON, in two halves: what stands before its index, and what after.
+
+    Args:
+        chunk: its spans are offsets into a part of its document.
+        offset: code points of the document before that part.
+        part: the part's number; None where the document is cut whole.
+    """
+    if offset:
+        chunk = _moved(chunk, offset)
+    head = {"document_id": chunk.document_id, "id": chunk.id}
+    tail = {
+        "spans": _pairs(chunk.spans),
+        "text": chunk.text,
+        "token_count": chunk.token_count,
+        **({"context": chunk.context} if chunk.context else {}),
+        **({"segments": [_pairs(each) for each in chunk.segments]} if chunk.segments else {}),
+        **({"derived": True} if chunk.derived else {}),
+        **({} if part is None else {"part": part}),
+        "metadata": dict(chunk.metadata),
+    }
+    return f'{_json(head)[:-1]}, "index": '.encode(), f", {_json(tail)[1:]}\n".encode()
+
+
+def _json(data: dict[str, Any]) -> str:
+    text = _encode(data)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _pairs(spans: Iterable[Span]) -> list[list[int]]:
+    return [[span.start, span.end] for span in spans]
+
+
+def _moved(chunk: Chunk, by: int) -> Chunk:
+    def moved(spans: Iterable[Span]) -> tuple[Span, ...]:
+        return tuple([Span(span.start + by, span.end + by) for span in spans])
+
+    return replace(chunk, spans=moved(chunk.spans), segments=tuple([moved(each) for each in chunk.segments]))
+
+
+def _text(piece: Piece) -> str:
+    path = Path(piece.path or piece.place)
+    if piece.data is not None:
+        return decoded(piece.data, path, before=piece.begin)
+    try:
+        with path.open("rb") as file:
+            told = os.fstat(file.fileno())
+            file.seek(piece.begin)
+            data = file.read(piece.end - piece.begin)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if (told.st_size, told.st_mtime_ns) != piece.stamp or len(data) != piece.end - piece.begin:
+        raise DataError(f"{path} has changed while it was read: let nobody write to it, and cut it again")
+    return decoded(data, path, before=piece.begin)
+
+
+Batch = Sequence[Piece]
+
+_AHEAD = 2  # batches that a process has: the one that it is at, and the next
+_OWN = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
+
+
+def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
+    """What comes of each batch, in order.
+
+    With one process, strategies that wait for models run in the cutter's threads, a batch each. With several the
+    strategy is built once in each, from its name and options, and at most two batches a process are under way.
+
+    Raises:
+        OptionError: the strategy holds an object that cannot be named to another process.
+        ChunkcoreError: a process died, or something is wrong with more than a document.
+    """
+    if processes > 1:
+        yield from _in_processes(cutter, batches, processes)
+    elif cutter.workers > 1 and not cutter.chunker.tokens_only:
+        with ThreadPoolExecutor(cutter.workers) as threads:
+            yield from ordered(threads, cutter, batches, 4 * cutter.workers)
+    else:
+        yield from map(cutter, batches)
+
+
+def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
+    """Each process has a pipe of its own, and so the death of one is seen whatever it was at.
+
+    An executor's processes share one, with a lock: one that is killed while it hands something over keeps the others,
+    and whoever waits for them, for ever. What goes wrong with a batch is raised in its place, as in one process.
+    """
+    settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
+    workers: list[_Worker] = []
+    finished = False
+
+    def stop() -> None:
+        for each in workers:
+            each.stop(kindly=finished)
+        for each in workers:
+            each.join()
+
+    atexit.register(stop)  # of a generator that nobody reads to its end
+    try:
+        with _interrupts_ignored():
+            workers.extend(_Worker(*settings) for _ in range(processes))
+        done: dict[int, _Answer] = {}
+        wanted = given = 0
+        more = True
+        while True:
+            while more and given - wanted < _AHEAD * processes:
+                try:
+                    batch = next(batches, None)
+                except Exception as error:  # noqa: BLE001
+                    batch, done[given] = None, _Answer([], error)
+                    given += 1
+                more = batch is not None
+                if batch is not None:
+                    min(workers, key=_Worker.load).give(given, batch)
+                    given += 1
+            if wanted == given:
+                break
+            while wanted not in done:
+                for worker in _answering(workers):
+                    done.update(worker.answers())
+            yield done.pop(wanted).cuts_or_error()
+            wanted += 1
+        finished = True
+    finally:
+        stop()
+        atexit.unregister(stop)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started here ignore Ctrl-C from their first moment: the parent is told, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+
+
+def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
+    """Those that have an answer, or have died; one of them at least."""
+    lost = [worker for worker in workers if worker.dead and worker.numbers]
+    ready = wait([worker.pipe for worker in workers if worker.numbers], 0 if lost else None)
+    return lost + [worker for worker in workers if worker.pipe in ready and worker not in lost]
+
+
+class _Answer(NamedTuple):
+    """What comes of a batch: cuts, or what was raised and where."""
+
+    cuts: list[Cut]
+    error: Exception | None = None
+    trace: str = ""
+
+    def cuts_or_error(self) -> list[Cut]:
+        """The cuts.
+
+        Raises:
+            Exception: what was raised instead.
+        """
+        if self.error is None:
+            return self.cuts
+        if self.trace:
+            raise self.error from ChunkcoreError(f"in a worker process:\n{self.trace}")
+        raise self.error
+
+
+class _Worker:
+    """A process, from outside.
+
+    Attributes:
+        pipe: from which its answers come.
+        numbers: of the batches that it has, in their order.
+        dead: whether it could not be written to or read from.
+    """
+
+    def __init__(self, *settings: Any) -> None:
+        # Spawned, not forked: models, their threads and open caches do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.numbers: deque[int] = deque()
+        self.dead = False
+        # No daemon, which may have no processes of its own: some models' loaders do.
+        self._process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
+        self._process.start()
+        theirs.close()  # so that the pipe ends with the process
+
+    def load(self) -> tuple[bool, int]:
+        """The least is that of the one that should have the next batch."""
+        return self.dead, len(self.numbers)
+
+    def give(self, number: int, batch: Batch) -> None:
+        """Send a batch, which it reads even while it is at another."""
+        data = ForkingPickler.dumps(batch)
+        self.numbers.append(number)
+        try:
+            self.pipe.send_bytes(data)
+        except OSError:
+            self.dead = True
+
+    def answers(self) -> dict[int, _Answer]:
+        """What came of its first batch, by its number; of a process that has died, of all that it had."""
+        try:
+            data = self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            self.dead = True
+            lost, self.numbers = self.numbers, deque()
+            return dict.fromkeys(lost, _Answer([], _gone()))
+        try:
+            answer = _Answer(*ForkingPickler.loads(data))
+        except Exception as error:  # noqa: BLE001
+            answer = _Answer([], ChunkcoreError(f"what a worker process answered cannot be read: {error!r}"))
+        return {self.numbers.popleft(): answer}
+
+    def stop(self, *, kindly: bool) -> None:
+        """Let it end by itself, or at once: what it is at is not wanted any more, and may take long."""
+        if kindly:
+            with suppress(OSError):  # one that had nothing more to do may have died
+                self.pipe.send_bytes(b"")
+        else:
+            self._process.terminate()
+            self.pipe.close()  # whose end ends it even where it has inherited to ignore SIGTERM
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._process.join()
+        self.pipe.close()
+
+
+def _gone() -> ChunkcoreError:
+    return ChunkcoreError(
+        "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
+        "smaller --part-size"
+    )
+
+
+def _serve(pipe: Connection, strategy: dict[str, Any], part_size: int, workers: int) -> None:
+    """Cut what comes, until nothing does: the work of a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    batches: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read, args=(pipe, batches), daemon=True).start()
+    cutter: Cutter | None = None
+    while data := batches.get():
+        try:
+            cutter = cutter or Cutter(Chunker.from_dict(strategy), part_size, workers)
+            cuts = [
+                cut if cut.error is None else cut._replace(error=_portable(cut.error))
+                for cut in cutter(ForkingPickler.loads(data))
+            ]
+            answer = ForkingPickler.dumps(tuple(_Answer(cuts)))
+        except Exception as error:  # noqa: BLE001
+            answer = ForkingPickler.dumps(tuple(_Answer([], _portable(error), traceback.format_exc())))
+        try:
+            pipe.send_bytes(answer)
+        except OSError:
+            os._exit(1)  # nobody is there to read it
+
+
+def _read(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
+    """Read ahead, so that nobody waits for this process to read; and end it at once where its parent is gone."""
+    try:
+        while True:
+            batches.put(pipe.recv_bytes())
+    except BaseException:  # noqa: BLE001  # without this thread the process would wait for ever
+        os._exit(1)
+
+
+def _portable(error: Exception) -> Any:
+    """The error, or where another process could not build it again, one of ours that says the same."""
+    try:
+        ForkingPickler.loads(ForkingPickler.dumps(error))
+    except Exception:  # noqa: BLE001
+        own = next((each for each in _OWN if isinstance(error, each)), ChunkcoreError)
+        return own(str(error) if own is not ChunkcoreError else f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,3 @@
+"""Training of segmenters."""
+
+from __future__ import annotations
