@@ -23,9 +23,7 @@ from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, known_space, tune
-from chunkcore.tuning import snippets
-from chunkcore.tuning import default_space
+from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, default_space, known_space, snippets, tune
 from chunkcore.tuning.result import Outcomes, Spread, choose, hold_out, pareto, rechosen
 from chunkcore.tuning.space import _TABLE, load_space
 from chunkcore.tuning.trial import Proposal, Seen, Trial, assign_folds, propose
