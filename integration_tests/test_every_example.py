@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import chunkcore
-from chunkcore import Benchmark, load_dataset, parse_chunker, run_chunkers
+from chunkcore import Benchmark, load_dataset, parse_chunker, run_experiment
 from chunkcore.chunkers import base
 from chunkcore.models import loading
 from integration_tests.golden import needs_model
@@ -51,7 +51,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     given: dict[str, Any] = {}
     if "reports" in RUN[page]:
         chunkers = [parse_chunker(f"recursive:size={size}") for size in (50, 200)]
-        given = {"benchmark": benchmark, "reports": list(run_chunkers(benchmark, chunkers, retrievers=["bm25"]))}
+        given = {"benchmark": benchmark, "reports": list(run_experiment(benchmark, chunkers, retrievers=["bm25"]))}
     programs = [block.text for block in blocks(page) if block.language == "python"]
     told = [block.text for block in blocks(page) if block.language == "text"]
     dialogue = [program for program in programs if program.startswith(">>>")]

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore import load_dataset, parse_chunker, run_chunkers
+from chunkcore import load_dataset, parse_chunker, run_experiment
 from chunkcore.cli.caching import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import write_run
 from chunkcore.models import EmbeddingCache
-from chunkcore.retrieval import Pool, Reranked, get_reranker, parse_search
+from chunkcore.retrieval import Pool, Reranked, get_reranker, get_retriever
 
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls on the harbour", "a ferry leaves at noon"]
 
@@ -64,7 +64,7 @@ def test_a_cross_encoder_orders_what_a_search_found(folder: Path) -> None:
     query = "where is the fox"
     scores = CrossEncoder(str(folder)).predict([(query, text) for text in TEXTS])
     assert len(set(np.round(scores, 4).tolist())) == len(TEXTS)
-    found = parse_search(f"bm25+rerank:model={folder}").index(Pool(chunks())).search([query], 4)
+    found = get_retriever(f"bm25+rerank:model={folder}").index(Pool(chunks())).search([query], 4)
     matching = [0, 1, 2]  # those that share a word
     assert found.indices.tolist() == [sorted(matching, key=lambda i: -scores[i])]
     np.testing.assert_allclose(found.scores[0], sorted(scores[matching], reverse=True), rtol=1e-4)
@@ -92,7 +92,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[models\]"):
-        Reranked(method=parse_search("bm25"), model="never loaded").index(Pool(chunks()))
+        Reranked(method=get_retriever("bm25"), model="never loaded").index(Pool(chunks()))
 
 
 # --- the shipped collection -----------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def reports() -> dict[str, Report]:
     if not (find_spec("openvino") or find_spec("sentence_transformers")):
         pytest.skip("no model can be run: neither openvino nor sentence-transformers is installed")
-    found = run_chunkers(
+    found = run_experiment(
         load_dataset("lochmere"),
         [parse_chunker("recursive:size=200")],
         ks=[5, "1000tok"],

@@ -8,7 +8,7 @@ import pytest
 from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.retrieval.search import DenseIndex
@@ -29,7 +29,7 @@ SPECS = ("fixed_token:counter=words,size=3", "fixed_token:counter=words,size=50"
 @pytest.mark.parametrize("budget", [1, 40, 333])
 def test_every_strategy_retrieves_the_whole_budget(budget: int) -> None:
     chunkers = [parse_chunker(spec) for spec in SPECS]
-    found = run_chunkers(BENCHMARK, chunkers, FakeEmbedder(), ks=[f"{budget}tok"], counter="words")
+    found = run_experiment(BENCHMARK, chunkers, FakeEmbedder(), ks=[f"{budget}tok"], counter="words")
     for report, chunker in zip(found, chunkers, strict=True):
         assert report.retrieved_tokens[f"{budget}tok"].tolist() == [budget, budget]
         index = DenseIndex.build([*chunker.chunk_many(BENCHMARK.documents)], FakeEmbedder())
@@ -39,13 +39,13 @@ def test_every_strategy_retrieves_the_whole_budget(budget: int) -> None:
 
 
 def test_a_budget_over_everything_retrieves_everything() -> None:
-    (report,) = run_chunkers(BENCHMARK, [parse_chunker(SPECS[0])], FakeEmbedder(), ks=["99999tok"], counter="words")
+    (report,) = run_experiment(BENCHMARK, [parse_chunker(SPECS[0])], FakeEmbedder(), ks=["99999tok"], counter="words")
     assert report.retrieved_tokens["99999tok"].tolist() == [2 * len(TEXT.split())] * 2
     assert report.mean("Recall@99999tok") == 1
 
 
 def test_further_measures_are_scored_as_deep_as_they_say() -> None:
-    (report,) = run_chunkers(
+    (report,) = run_experiment(
         BENCHMARK, [parse_chunker(SPECS[0])], FakeEmbedder(), ks=[2], measures=["nDCG@30", "MRR", "HitRate@80tok"]
     )
     assert [str(measure) for measure in report.scores][-3:] == ["nDCG@30", "MRR", "HitRate@80tok"]

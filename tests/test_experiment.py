@@ -19,7 +19,7 @@ from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
@@ -28,7 +28,7 @@ from chunkcore.evaluation.vectors import MeteredEmbedder
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
-from chunkcore.retrieval import Pool, Ranked
+from chunkcore.retrieval import Hits, Pool
 from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex
 from tests.fakes import FakeEmbedder, NanEmbedder
 
@@ -65,7 +65,7 @@ def chunkers(*specs: str) -> list[Chunker]:
 
 
 def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
-    reports = run_chunkers(benchmark, chunkers(), FakeEmbedder(), counter="words")
+    reports = run_experiment(benchmark, chunkers(), FakeEmbedder(), counter="words")
     assert [report.name for report in reports] == SPECS
     for report, spec in zip(reports, SPECS, strict=True):
         model = FakeEmbedder()
@@ -84,7 +84,7 @@ def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
 
 def test_each_distinct_text_is_embedded_once_in_a_run(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
-    run_chunkers(benchmark, chunkers(*SPECS, "recursive:size=21,counter=words"), model)
+    run_experiment(benchmark, chunkers(*SPECS, "recursive:size=21,counter=words"), model)
     # A piece that is also a chunk and a chunk of two strategies are one text; a question may be, too.
     repeated = [text for text, count in Counter(model.texts).items() if count > 1]
     assert repeated == []
@@ -93,7 +93,7 @@ def test_each_distinct_text_is_embedded_once_in_a_run(benchmark: Benchmark) -> N
 
 def test_all_strategies_are_embedded_in_one_sorted_pass(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
-    run_chunkers(benchmark, chunkers(*SPECS[:3]), model)
+    run_experiment(benchmark, chunkers(*SPECS[:3]), model)
     assert model.calls == 2  # the chunks, the questions
     chunks = model.texts[: -len(benchmark.queries)]
     assert [len(text) for text in chunks] == sorted((len(text) for text in chunks), reverse=True)
@@ -101,8 +101,8 @@ def test_all_strategies_are_embedded_in_one_sorted_pass(benchmark: Benchmark) ->
 
 def test_a_second_run_embeds_nothing(benchmark: Benchmark, tmp_path: Path) -> None:
     first, second = FakeEmbedder(), FakeEmbedder()
-    one = run_chunkers(benchmark, chunkers(), first, cache=tmp_path / "cache.sqlite")
-    two = run_chunkers(benchmark, chunkers(), second, cache=EmbeddingCache(tmp_path / "cache.sqlite"))
+    one = run_experiment(benchmark, chunkers(), first, cache=tmp_path / "cache.sqlite")
+    two = run_experiment(benchmark, chunkers(), second, cache=EmbeddingCache(tmp_path / "cache.sqlite"))
     assert first.calls > 0
     assert second.calls == 0
     for a, b in zip(one, two, strict=True):
@@ -117,24 +117,24 @@ def _timeless(report: Report) -> dict[str, Any]:
 
 def test_an_embedder_with_a_cache_keeps_it(benchmark: Benchmark) -> None:
     model = CachedEmbedder(FakeEmbedder())
-    run_chunkers(benchmark, chunkers(), model)
+    run_experiment(benchmark, chunkers(), model)
     assert model.embedded == 0  # the run has a wrapper of its own around the same model and cache
     assert len(model.cache) > 0
-    run_chunkers(benchmark, chunkers(), model)
+    run_experiment(benchmark, chunkers(), model)
     assert len(model.embedder.texts) == len(set(model.embedder.texts))  # type: ignore[attr-defined]
     with pytest.raises(OptionError, match="has a cache of its own"):
-        run_chunkers(benchmark, chunkers(), model, cache=EmbeddingCache())
+        run_experiment(benchmark, chunkers(), model, cache=EmbeddingCache())
 
 
 def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark) -> None:
     own, model = FakeEmbedder(8, name="own"), FakeEmbedder(name="model")
     (cluster,) = chunkers(SPECS[3])
     object.__setattr__(cluster, "embedder", own)
-    run_chunkers(benchmark, [cluster], model)
+    run_experiment(benchmark, [cluster], model)
     assert own.calls > 0
     pieces = set(own.texts)
     object.__setattr__(cluster, "embedder", FakeEmbedder(name="model"))  # another object, the same model
-    run_chunkers(benchmark, [cluster], model)
+    run_experiment(benchmark, [cluster], model)
     assert cluster.embedder.calls == 0  # type: ignore[attr-defined]
     assert pieces <= set(model.texts)
 
@@ -144,7 +144,7 @@ def test_min_goes_as_deep_as_the_evidence_of_a_query_is_spread(benchmark: Benchm
     wide = load_benchmark(
         benchmark.documents, [{"question": "?", "evidence": [{"document": "a.txt", "start": 0, "end": len(text)}]}]
     )
-    (report,) = run_chunkers(
+    (report,) = run_experiment(
         wide, chunkers("fixed_token:size=3,counter=words"), FakeEmbedder(), ks=["min"], counter="words"
     )
     assert report.chunks is not None
@@ -155,9 +155,9 @@ def test_min_goes_as_deep_as_the_evidence_of_a_query_is_spread(benchmark: Benchm
 
 def test_min_rule_and_omega_rule_are_handed_on(benchmark: Benchmark) -> None:
     overlapping = chunkers("fixed_token:size=6,overlap=4,counter=words")
-    (plain,) = run_chunkers(benchmark, overlapping, FakeEmbedder(), counter="words")
-    (repeats,) = run_chunkers(benchmark, overlapping, FakeEmbedder(), counter="words", omega_rule="repeats")
-    (touching,) = run_chunkers(benchmark, overlapping, FakeEmbedder(), counter="words", min_rule="touching")
+    (plain,) = run_experiment(benchmark, overlapping, FakeEmbedder(), counter="words")
+    (repeats,) = run_experiment(benchmark, overlapping, FakeEmbedder(), counter="words", omega_rule="repeats")
+    (touching,) = run_experiment(benchmark, overlapping, FakeEmbedder(), counter="words", min_rule="touching")
     assert plain.mean("PrecisionOmega") > repeats.mean("PrecisionOmega")
     assert (plain.min_rule, touching.min_rule) == ("holding", "touching")
     assert plain.mean_tokens("min") < touching.mean_tokens("min")
@@ -168,7 +168,7 @@ def test_what_was_written_about_a_chunk_is_embedded_with_it(
 ) -> None:
     (chunker,) = chunkers(SPECS[0])
     plain = type(chunker).chunk_many
-    (untitled,) = run_chunkers(benchmark, [chunker], FakeEmbedder())
+    (untitled,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert untitled.chunks is not None
 
     def titled(self: Chunker, *arguments: Any, **options: Any) -> Iterator[Chunk]:
@@ -176,7 +176,7 @@ def test_what_was_written_about_a_chunk_is_embedded_with_it(
 
     monkeypatch.setattr(type(chunker), "chunk_many", titled)
     embedder = FakeEmbedder()
-    (report,) = run_chunkers(benchmark, [chunker], embedder)
+    (report,) = run_experiment(benchmark, [chunker], embedder)
     chunks = [text for text in embedder.texts if text.startswith("A title\n")]
     assert len(chunks) + len(benchmark.queries) == len(embedder.texts)
     assert report.chunks is not None
@@ -187,7 +187,7 @@ def test_what_was_written_about_a_chunk_is_embedded_with_it(
 def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, cluster_only: bool) -> None:
     embedder = FakeEmbedder()
     spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,max_size=60"
-    (report,) = run_chunkers(benchmark, chunkers(spec), embedder, counter="words", cluster_only=cluster_only)
+    (report,) = run_experiment(benchmark, chunkers(spec), embedder, counter="words", cluster_only=cluster_only)
     chunks = [*replace(parse_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
     assert any(len(chunk.segments) > 1 for chunk in chunks)
     index = MultiVectorIndex.build(chunks, embedder, cluster_only=cluster_only)
@@ -202,7 +202,7 @@ def test_chunk_lengths_are_told_in_the_tokens_that_are_scored(benchmark: Benchma
     (chunker,) = chunkers(SPECS[1])
     chunks = [*chunker.chunk_many(benchmark.documents)]
     for counter, count in (("words", lambda text: len(text.split())), ("characters", len)):
-        (report,) = run_chunkers(benchmark, [chunker], FakeEmbedder(), counter=counter)
+        (report,) = run_experiment(benchmark, [chunker], FakeEmbedder(), counter=counter)
         assert report.chunks is not None
         assert report.chunks.tokens.tolist() == [count(chunk.text) for chunk in chunks]
 
@@ -212,10 +212,10 @@ def test_what_the_embedder_cuts_off_is_counted_once_a_distinct_text(benchmark: B
     texts = {chunk.text for chunk in chunker.chunk_many(benchmark.documents)}
     over = [tokens - 15 for tokens in FakeEmbedder().count_tokens([*texts]) if tokens > 15]
     assert over
-    (report,) = run_chunkers(benchmark, [chunker], FakeEmbedder(max_tokens=15))
+    (report,) = run_experiment(benchmark, [chunker], FakeEmbedder(max_tokens=15))
     assert report.chunks is not None
     assert (report.chunks.truncated, report.chunks.tokens_lost) == (len(over), sum(over))
-    (unlimited,) = run_chunkers(benchmark, [chunker], FakeEmbedder())
+    (unlimited,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert unlimited.chunks is not None
     assert (unlimited.chunks.truncated, unlimited.chunks.tokens_lost) == (0, 0)
 
@@ -224,13 +224,13 @@ def test_a_strategy_without_a_chunk_scores_nothing() -> None:
     blank = Document("blank", " \n ")
     found = load_benchmark([blank, Document("a", "A fox.")], [{"question": "?", "evidence": ["fox"]}])
     only_blank = Benchmark("b", [blank], [])
-    assert run_chunkers(only_blank, chunkers(SPECS[1]), FakeEmbedder())[0].query_ids == ()
-    assert run_chunkers(found, chunkers(SPECS[1]), FakeEmbedder())[0].mean("Recall@5") == 1
+    assert run_experiment(only_blank, chunkers(SPECS[1]), FakeEmbedder())[0].query_ids == ()
+    assert run_experiment(found, chunkers(SPECS[1]), FakeEmbedder())[0].mean("Recall@5") == 1
 
 
 def test_progress_and_seconds_are_told_for_every_step(benchmark: Benchmark) -> None:
     told: list[tuple[str, int, int]] = []
-    reports = run_chunkers(
+    reports = run_experiment(
         benchmark, chunkers(), FakeEmbedder(), progress=lambda step, done, total: told.append((step, done, total))
     )
     for step in ("chunk", "embed", "queries", "search"):
@@ -244,20 +244,20 @@ def test_progress_and_seconds_are_told_for_every_step(benchmark: Benchmark) -> N
 
 
 def test_workers_change_nothing(benchmark: Benchmark) -> None:
-    one = run_chunkers(benchmark, chunkers(), FakeEmbedder(), workers=1)
-    four = run_chunkers(benchmark, chunkers(), FakeEmbedder(), workers=4)
+    one = run_experiment(benchmark, chunkers(), FakeEmbedder(), workers=1)
+    four = run_experiment(benchmark, chunkers(), FakeEmbedder(), workers=4)
     assert [r.to_dict()["scores"] for r in one] == [r.to_dict()["scores"] for r in four]
 
 
 def test_a_run_can_be_compared(benchmark: Benchmark) -> None:
-    found = compare(run_chunkers(benchmark, chunkers(), FakeEmbedder()), resamples=200)
+    found = compare(run_experiment(benchmark, chunkers(), FakeEmbedder()), resamples=200)
     assert len(found.differences) == 6
     assert set(found.tied) <= set(SPECS)
 
 
 def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
     with pytest.raises(ModelError, match="NaN"):
-        run_chunkers(benchmark, chunkers(SPECS[1]), NanEmbedder())
+        run_experiment(benchmark, chunkers(SPECS[1]), NanEmbedder())
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_what_can_not_be_run_is_refused(
     benchmark: Benchmark, specs: list[str], options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        run_chunkers(benchmark, [parse_chunker(spec) for spec in specs], FakeEmbedder(), **options)  # type: ignore[arg-type]
+        run_experiment(benchmark, [parse_chunker(spec) for spec in specs], FakeEmbedder(), **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
 
 
@@ -283,10 +283,10 @@ def test_what_can_not_be_run_is_refused(
 
 def test_each_retriever_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
     specs, retrievers = SPECS[1:], ["dense", "bm25", "hybrid:bm25,dense"]
-    together = run_chunkers(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=retrievers, counter="words")
+    together = run_experiment(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=retrievers, counter="words")
     assert [report.name for report in together] == [f"{spec} · {each}" for each in retrievers for spec in specs]
     for each, group in zip(retrievers, (together[:3], together[3:6], together[6:]), strict=True):
-        alone = run_chunkers(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=[each], counter="words")
+        alone = run_experiment(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=[each], counter="words")
         assert [report.name for report in alone] == specs
         for one, other in zip(group, alone, strict=True):
             assert one.found == other.found
@@ -300,7 +300,7 @@ def test_each_retriever_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
 
 def test_bm25_alone_embeds_nothing(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
-    reports = run_chunkers(benchmark, chunkers(*SPECS[:3]), model, retrievers=["bm25"])
+    reports = run_experiment(benchmark, chunkers(*SPECS[:3]), model, retrievers=["bm25"])
     assert model.calls == 0
     assert [report.seconds["embed"] for report in reports] == [0, 0, 0]
     assert reports[0].run is not None
@@ -310,13 +310,13 @@ def test_bm25_alone_embeds_nothing(benchmark: Benchmark) -> None:
 
 def test_several_retrievers_cut_and_embed_once(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
-    run_chunkers(benchmark, chunkers(), model, retrievers=["bm25", "dense", "hybrid", "dense:cluster_only=true"])
+    run_experiment(benchmark, chunkers(), model, retrievers=["bm25", "dense", "hybrid", "dense:cluster_only=true"])
     assert [text for text, count in Counter(model.texts).items() if count > 1] == []
 
 
 def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> None:
     """No word of a query in any chunk: nothing is retrieved, and the budget's search ends."""
-    (report,) = run_chunkers(
+    (report,) = run_experiment(
         load_benchmark(
             benchmark.documents, [{"question": "zebra?", "evidence": [{"document": "c.txt", "start": 0, "end": 9}]}]
         ),
@@ -339,18 +339,20 @@ def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> N
         def index(self, pool: Pool) -> First:
             return self
 
-        def search(self, queries: Sequence[str], k: int) -> Ranked:
+        def search(self, queries: Sequence[str], k: int) -> Hits:
             asked.append(k)
-            return Ranked.of([(np.array([0]), np.array([1.0]))] * len(queries))
+            return Hits.of([(np.array([0]), np.array([1.0]))] * len(queries))
 
-    run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=[First()], ks=[2, "100tok"], counter="words")
+    run_experiment(
+        benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=[First()], ks=[2, "100tok"], counter="words"
+    )
     assert asked == [2]
 
 
 def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(benchmark: Benchmark) -> None:
     small, large = FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")
     specs = [SPECS[0], SPECS[3]]
-    reports = run_chunkers(
+    reports = run_experiment(
         benchmark, chunkers(*specs), [small, large], retrievers=["dense", "bm25"], counter="words", names=["f", "c"]
     )
     assert [report.name for report in reports] == [
@@ -363,7 +365,7 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
         "c · bm25 · large",
     ]
     for model, group in ((small, reports[:2]), (large, reports[4:6])):
-        alone = run_chunkers(benchmark, chunkers(*specs), model, counter="words")
+        alone = run_experiment(benchmark, chunkers(*specs), model, counter="words")
         assert [each.found for each in group] == [each.found for each in alone]
 
 
@@ -375,10 +377,10 @@ def test_strategies_can_be_made_for_each_embedder(benchmark: Benchmark) -> None:
         return [replace(chunker, embedder=model) for chunker in chunkers(SPECS[3])]  # type: ignore[call-arg]
 
     models = [FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")]
-    reports = run_chunkers(benchmark, make, models, names=["cluster"])
+    reports = run_experiment(benchmark, make, models, names=["cluster"])
     assert made == ["small", "large"]
     assert [report.name for report in reports] == ["cluster · small", "cluster · large"]
-    by_default = run_chunkers(benchmark, chunkers(SPECS[3]), models)
+    by_default = run_experiment(benchmark, chunkers(SPECS[3]), models)
     assert [each.found for each in reports] == [each.found for each in by_default]
 
 
@@ -386,7 +388,7 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
     llm = CallableLLM(lambda messages, schema: '{"context": "Of tales."}', name="always so")
     model = FakeEmbedder()
     chunker = Contextual(llm=llm, chunker=SPECS[3], counter="words")
-    (report,) = run_chunkers(benchmark, [chunker], model, counter="words")
+    (report,) = run_experiment(benchmark, [chunker], model, counter="words")
     pieces = [text for text in model.texts if "Of tales." not in text]
     assert len(pieces) > len(benchmark.queries)  # the inner strategy's own, by the run's model
     assert report.cost is not None
@@ -410,10 +412,10 @@ def test_retrievers_and_names_that_can_not_be_run_are_refused(
     benchmark: Benchmark, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), **options)
+        run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), **options)
     assert message in str(caught.value)
     with pytest.raises(OptionError, match="there is no embedder to run"):
-        run_chunkers(benchmark, chunkers(SPECS[0]), [])
+        run_experiment(benchmark, chunkers(SPECS[0]), [])
 
 
 @pytest.mark.parametrize(
@@ -430,7 +432,7 @@ def test_what_a_retriever_lacks_is_told_before_anything_is_cut(
     model = FakeEmbedder()
     steps: list[str] = []
     with pytest.raises(OptionError, match=message):
-        run_chunkers(
+        run_experiment(
             benchmark,
             chunkers(),
             model,
@@ -445,9 +447,9 @@ def test_what_a_retriever_lacks_is_told_before_anything_is_cut(
 
 def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark) -> None:
     specs = [SPECS[0], SPECS[3]]
-    for report, spec in zip(run_chunkers(benchmark, chunkers(*specs), FakeEmbedder()), specs, strict=True):
+    for report, spec in zip(run_experiment(benchmark, chunkers(*specs), FakeEmbedder()), specs, strict=True):
         model = FakeEmbedder()
-        run_chunkers(benchmark, chunkers(spec), model)
+        run_experiment(benchmark, chunkers(spec), model)
         cost = report.cost
         assert cost is not None
         questions = [query.text for query in benchmark.queries]
@@ -463,7 +465,7 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
 def test_a_text_that_is_a_piece_and_a_chunk_is_one_call(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
     alone = "cluster_semantic:counter=words,max_size=8,piece_size=8"  # every chunk is one of its pieces
-    (report,) = run_chunkers(benchmark, chunkers(alone), CachedEmbedder(model, batch_size=1))
+    (report,) = run_experiment(benchmark, chunkers(alone), CachedEmbedder(model, batch_size=1))
     assert report.cost is not None
     assert report.cost.embedder_calls == report.cost.embedded_texts == model.calls - len(benchmark.queries)
 
@@ -471,7 +473,7 @@ def test_a_text_that_is_a_piece_and_a_chunk_is_one_call(benchmark: Benchmark) ->
 def test_what_a_language_model_was_asked_before_is_in_no_cost(benchmark: Benchmark) -> None:
     llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
     asks = [Contextual(llm=llm, chunker=spec, counter="words") for spec in SPECS[:2]]
-    together = run_chunkers(benchmark, asks, FakeEmbedder())
+    together = run_experiment(benchmark, asks, FakeEmbedder())
     for report in together:
         assert report.cost is not None
         assert report.chunks is not None
@@ -479,13 +481,13 @@ def test_what_a_language_model_was_asked_before_is_in_no_cost(benchmark: Benchma
 
 
 def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:
-    (report,) = run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(max_tokens=5))
+    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(max_tokens=5))
     assert report.cost is not None
     assert report.cost.embedded_tokens == 5 * report.cost.embedded_texts
 
 
 def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: Benchmark) -> None:
-    dense, words = run_chunkers(
+    dense, words = run_experiment(
         benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=["dense", "bm25"], embed_price=2.0
     )
     assert dense.cost is not None
@@ -498,9 +500,9 @@ def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: B
     llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
     asks = Contextual(llm=llm, chunker=SPECS[0], counter="words")
     prices = Prices(input=10.0, output=20.0)
-    (half,) = run_chunkers(benchmark, [asks], FakeEmbedder(), embed_price=2.0)
-    (whole,) = run_chunkers(benchmark, [asks], FakeEmbedder(), embed_price=2.0, llm_prices=prices)
-    (other,) = run_chunkers(benchmark, [asks], FakeEmbedder(), llm_prices=prices)
+    (half,) = run_experiment(benchmark, [asks], FakeEmbedder(), embed_price=2.0)
+    (whole,) = run_experiment(benchmark, [asks], FakeEmbedder(), embed_price=2.0, llm_prices=prices)
+    (other,) = run_experiment(benchmark, [asks], FakeEmbedder(), llm_prices=prices)
     assert half.cost is not None
     assert other.cost is not None
     assert half.cost.money is None
@@ -513,7 +515,7 @@ def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: B
 
 
 def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
-    (report,) = run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), embed_price=2.0)
+    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), embed_price=2.0)
     plain = json.loads(json.dumps(report.to_dict()))
     again = Report.from_dict(plain)
     assert again.cost == report.cost
@@ -527,7 +529,7 @@ def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
 
 
 def test_a_report_keeps_what_was_retrieved_and_from_what(benchmark: Benchmark) -> None:
-    (report,) = run_chunkers(benchmark, chunkers(SPECS[0]), FakeEmbedder(), ks=[3], counter="words")
+    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), ks=[3], counter="words")
     assert report.run is not None
     assert report.chunks is not None
     assert len(report.run.pool or ()) == report.chunks.count

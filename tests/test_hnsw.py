@@ -11,12 +11,12 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study
 from chunkcore.report.tables import warnings
-from chunkcore.retrieval import HNSW, Dense, Pool, parse_search
+from chunkcore.retrieval import HNSW, Dense, Pool, get_retriever
 from chunkcore.retrieval.base import SearchRecall
 from tests.fakes import FakeEmbedder
 from tests.test_index import vectors_with_repeats
@@ -117,7 +117,7 @@ def test_a_report_tells_what_was_found_and_is_read_back() -> None:
     query = Query("q", "Who watches?", (Evidence("d", Span(28, 43)),))
     benchmark = Benchmark("tales", [Document("d", text)], [query, Query("q2", "rain", (Evidence("d", Span(44, 60)),))])
     chunkers = [parse_chunker("fixed_token:size=5,counter=words")]
-    reports = run_chunkers(
+    reports = run_experiment(
         benchmark, chunkers, FakeEmbedder(), retrievers=["dense", "hnsw", "hybrid:hnsw,bm25", "hnsw:depth=7"], ks=(3,)
     )
     exact, *others = reports
@@ -145,10 +145,10 @@ def test_a_report_tells_what_was_found_and_is_read_back() -> None:
 )
 def test_options_out_of_range_are_told(spec: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        parse_search(spec)
+        get_retriever(spec)
 
 
 def test_a_missing_package_is_told_before_the_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "usearch.index", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[ann\]"):
-        run_chunkers(Benchmark("none", [], []), [parse_chunker("sentence")], FakeEmbedder(), retrievers=["hnsw"])
+        run_experiment(Benchmark("none", [], []), [parse_chunker("sentence")], FakeEmbedder(), retrievers=["hnsw"])

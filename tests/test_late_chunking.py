@@ -18,7 +18,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import evaluate
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
@@ -387,7 +387,7 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
     chunkers = [parse_chunker(spec) for spec in specs]
     told: list[tuple[str, int, int]] = []
     model.windows.clear()
-    reports = run_chunkers(
+    reports = run_experiment(
         benchmark, chunkers, model, ks=[1, 2], late=True, progress=lambda *each: told.append(each), workers=1
     )
     assert [report.name for report in reports] == [f"{spec} (late)" for spec in specs]
@@ -408,8 +408,8 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
 def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=12)
     chunkers = [parse_chunker("fixed_token:size=100")]
-    (early,) = run_chunkers(benchmark, chunkers, model, ks=[1])
-    (late,) = run_chunkers(benchmark, chunkers, model, ks=[1], late=True)
+    (early,) = run_experiment(benchmark, chunkers, model, ks=[1])
+    (late,) = run_experiment(benchmark, chunkers, model, ks=[1], late=True)
     assert early.chunks is not None
     assert early.chunks.truncated == 2
     assert late.chunks is not None
@@ -419,7 +419,7 @@ def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
 def test_a_model_without_token_context_is_refused_before_anything_is_cut(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
     with pytest.raises(OptionError, match="late chunking needs"):
-        run_chunkers(benchmark, [parse_chunker("fixed_token")], model, late=True)
+        run_experiment(benchmark, [parse_chunker("fixed_token")], model, late=True)
     assert model.texts == []
 
 

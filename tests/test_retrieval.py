@@ -19,15 +19,14 @@ from chunkcore.retrieval import (
     BM25,
     CallableReranker,
     Dense,
+    Hits,
     Hybrid,
     Late,
     Pool,
-    Ranked,
     Reranked,
-    SearchMethod,
+    RetrievalMethod,
     get_reranker,
-    get_search,
-    parse_search,
+    get_retriever,
 )
 from chunkcore.retrieval.hybrid import fuse
 from chunkcore.retrieval.lexical import words
@@ -47,7 +46,7 @@ def pool_of(*texts: str, embedder: Any = None) -> Pool:
     return Pool(chunks_of(*texts), embedder=embedder or FakeEmbedder())
 
 
-def found(method: SearchMethod, pool: Pool, query: str, k: int = 10) -> list[int]:
+def found(method: RetrievalMethod, pool: Pool, query: str, k: int = 10) -> list[int]:
     (row,) = method.index(pool).search([query], k).indices.tolist()
     return [each for each in row if each >= 0]
 
@@ -211,9 +210,9 @@ class Fixed:
     def index(self, pool: Pool) -> Fixed:
         return self
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         own = np.array(self.order[:k], dtype=np.int64)
-        return Ranked.of([(own, -np.arange(float(len(own))))] * len(queries))
+        return Hits.of([(own, -np.arange(float(len(own))))] * len(queries))
 
 
 def test_fusion_by_hand() -> None:
@@ -251,8 +250,8 @@ def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(
 
 
 def test_queries_of_different_lengths_are_fused_side_by_side() -> None:
-    one = Ranked.of([(np.array([1, 2]), np.array([2.0, 1.0])), (np.array([], dtype=np.int64), np.array([]))])
-    other = Ranked.of([(np.array([2]), np.array([1.0])), (np.array([5]), np.array([1.0]))])
+    one = Hits.of([(np.array([1, 2]), np.array([2.0, 1.0])), (np.array([], dtype=np.int64), np.array([]))])
+    other = Hits.of([(np.array([2]), np.array([1.0])), (np.array([5]), np.array([1.0]))])
     assert fuse([one, other]).indices.tolist() == [[2, 1], [5, -1]]
 
 
@@ -351,9 +350,9 @@ def test_what_is_no_reranker_is_refused() -> None:
         ('hybrid:dense,"bm25+rerank:depth=5"', Hybrid(methods=(Dense(), Reranked(method=BM25(), depth=5)))),
     ],
 )
-def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, expected: SearchMethod) -> None:
-    assert parse_search(spec) == expected
-    assert parse_search(parse_search(spec).name) == expected
+def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, expected: RetrievalMethod) -> None:
+    assert get_retriever(spec) == expected
+    assert get_retriever(get_retriever(spec).name) == expected
 
 
 @pytest.mark.parametrize(
@@ -386,7 +385,7 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
 )
 def test_a_string_that_describes_none_is_refused(spec: str, message: str) -> None:
     with pytest.raises(OptionError) as caught:
-        parse_search(spec)
+        get_retriever(spec)
     assert message in str(caught.value)
 
 
@@ -394,22 +393,22 @@ def test_a_string_that_describes_none_is_refused(spec: str, message: str) -> Non
 @given(st.text(alphabet='dense,bm25:=+rkhy"[]{}1. ', max_size=30) | st.text(max_size=20))
 def test_any_string_is_a_search_or_an_option_error(spec: str) -> None:
     try:
-        method = parse_search(spec)
+        method = get_retriever(spec)
     except OptionError:
         return
-    assert parse_search(method.name) == method
+    assert get_retriever(method.name) == method
 
 
 def test_a_search_is_a_string_or_something_that_indexes() -> None:
-    assert get_search("bm25") == BM25()
-    assert get_search(Fixed((0,))) == Fixed((0,))
+    assert get_retriever("bm25") == BM25()
+    assert get_retriever(Fixed((0,))) == Fixed((0,))
     with pytest.raises(OptionError, match="got int"):
-        get_search(3)  # type: ignore[arg-type]
+        get_retriever(3)  # type: ignore[arg-type]
 
 
 @given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=4))
 def test_rows_of_any_length_stand_side_by_side(rows: list[list[int]]) -> None:
-    ranked = Ranked.of([(np.array(row, dtype=np.int64), -np.arange(float(len(row)))) for row in rows])
+    ranked = Hits.of([(np.array(row, dtype=np.int64), -np.arange(float(len(row)))) for row in rows])
     assert ranked.counts.tolist() == [len(row) for row in rows]
     assert [ranked.row(number)[0].tolist() for number in range(len(rows))] == rows
     assert ranked.best(2).counts.tolist() == [min(2, len(row)) for row in rows]

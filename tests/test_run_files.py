@@ -16,7 +16,7 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import evaluate
@@ -58,7 +58,7 @@ CHUNKS = [chunk_line("c0", "fox.txt", 0, 19), chunk_line("c1", "fox.txt", 20, 42
 @pytest.mark.parametrize("name", ["run.jsonl", "run.trec"])
 def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
     chunker = parse_chunker("recursive:size=4,counter=words")
-    for report in run_chunkers(
+    for report in run_experiment(
         benchmark, [chunker], FakeEmbedder(), retrievers=["dense", "bm25", "hybrid"], counter="words"
     ):
         assert report.run is not None
@@ -74,7 +74,7 @@ def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark
 def test_ids_are_those_that_chunks_have(benchmark: Benchmark, tmp_path: Path) -> None:
     """So a run can be read with the file that ``chunkcore chunk`` writes."""
     chunker = parse_chunker("recursive:size=4,counter=words")
-    (report,) = run_chunkers(benchmark, [chunker], FakeEmbedder())
+    (report,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert report.run is not None
     ids = [chunk.id for chunk in chunker.chunk_many(benchmark.documents)]
     assert [piece.id for piece in report.run.pool or ()] == ids

@@ -16,7 +16,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation import vectors as pools
 from chunkcore.evaluation.benchmarks import questions as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import CompactChunks, run_chunkers
+from chunkcore.evaluation.experiment import CompactChunks, run_experiment
 from chunkcore.evaluation.outcomes import CharacterAxis, StartAxis
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.text_search import WindowIndex
@@ -124,7 +124,7 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
 
     def reports() -> list[dict]:
         model = SeesBlocks()
-        made = run_chunkers(
+        made = run_experiment(
             benchmark, [parse_chunker(spec) for spec in SPECS], model, ks=(3, "min", "40tok"), counter="words"
         )
         assert len(model.texts) == len(set(model.texts))
@@ -157,7 +157,7 @@ def test_the_token_axis_is_held_in_32_bits_and_counts_the_same(benchmark: Benchm
 def test_progress_of_blocks_goes_up_to_all_texts(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "blocks", lambda items: blocks(items, 50))
     told: list[tuple[int, int]] = []
-    run_chunkers(
+    run_experiment(
         benchmark,
         [parse_chunker(SPECS[0])],
         FakeEmbedder(),

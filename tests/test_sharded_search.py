@@ -26,7 +26,7 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.retrieval import Pool, Sharded
 from chunkcore.retrieval.search import SelectedRows, Shard, VectorFile, keep_vectors, merge, top_k, top_k_shards
 from tests.fakes import FakeEmbedder, NanEmbedder
@@ -163,7 +163,7 @@ def test_a_file_that_was_cut_off_is_told(tmp_path: Path):
 @lru_cache
 def lochmere_reports(method: Any) -> list[dict[str, Any]]:
     chunkers = [parse_chunker("recursive:size=60,counter=words"), parse_chunker("fixed_token:size=40,counter=words")]
-    made = run_chunkers(
+    made = run_experiment(
         load_dataset("lochmere"),
         chunkers,
         FakeEmbedder(),
@@ -219,9 +219,9 @@ def test_whoever_asks_embeds_and_counts_nothing_but_the_questions() -> None:
     benchmark = load_dataset("lochmere")
     questions = {query.text for query in benchmark.queries}
     chunkers = [parse_chunker("sentence:size=30")]
-    (report,) = run_chunkers(benchmark, chunkers, model, retrievers=[Sharded(mapper=sent, size=50)])
+    (report,) = run_experiment(benchmark, chunkers, model, retrievers=[Sharded(mapper=sent, size=50)])
     assert set(model.texts) == counted == questions
-    (here,) = run_chunkers(benchmark, chunkers, FakeEmbedder(max_tokens=20))
+    (here,) = run_experiment(benchmark, chunkers, FakeEmbedder(max_tokens=20))
     assert here.chunks.truncated > 0
     assert (report.chunks.truncated, report.chunks.tokens_lost) == (here.chunks.truncated, here.chunks.tokens_lost)
     told = [replace(each.cost, seconds=0) for each in (report, here)]
@@ -236,7 +236,7 @@ def test_what_embedding_took_elsewhere_is_a_cost_of_the_strategy() -> None:
             return searcher
 
     chunkers = [parse_chunker("fixed_token:size=40,counter=words")]
-    (report,) = run_chunkers(load_dataset("lochmere"), chunkers, FakeEmbedder(), ks=(1,), retrievers=[Elsewhere()])
+    (report,) = run_experiment(load_dataset("lochmere"), chunkers, FakeEmbedder(), ks=(1,), retrievers=[Elsewhere()])
     assert report.cost.seconds >= 1_000
     assert report.seconds["embed"] >= 1_000
     assert report.seconds["search"] < 1_000
@@ -249,7 +249,7 @@ def test_progress_is_told_shard_by_shard() -> None:
         if step == "embed":
             told.append((done, total))
 
-    (report,) = run_chunkers(
+    (report,) = run_experiment(
         load_dataset("lochmere"),
         [parse_chunker("fixed_token:size=40,counter=words")],
         FakeEmbedder(),

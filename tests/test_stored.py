@@ -29,7 +29,7 @@ from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import ScratchFile
 from tests.fakes import FakeEmbedder
@@ -228,7 +228,7 @@ def test_a_run_of_stored_documents_has_the_same_scores(tmp_path: Path, monkeypat
 
     def scores(benchmark: Benchmark) -> list[dict]:
         chunkers = [parse_chunker(spec) for spec in ("fixed_token:size=9,counter=words", "sentence:size=30")]
-        found = [each.to_dict() for each in run_chunkers(benchmark, chunkers, FakeEmbedder(), ks=(3, "min", "40tok"))]
+        found = [each.to_dict() for each in run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(3, "min", "40tok"))]
         for each in found:
             each["seconds"] = each["cost"]["seconds"] = 0
         return found

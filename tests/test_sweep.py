@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, parse_chunker, run_chunkers
+from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, parse_chunker, run_experiment
 from chunkcore.chunkers.configuration import parse_grid, read_specs
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
@@ -192,7 +192,7 @@ def test_five_questions_tell_nothing_apart() -> None:
 def test_a_sweep_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Sweep) -> None:
     benchmark = load_dataset("lochmere")
     chunkers = [parse_chunker(each.spec) for each in found.configurations]
-    reports = run_chunkers(benchmark, chunkers, FakeEmbedder(), ks=(1, 3, 5))
+    reports = run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(1, 3, 5))
     for each, report in zip(found.configurations, reports, strict=True):
         assert found.reports[each.spec].values("F1@3").tolist() == report.values("F1@3").tolist()
         means = [report.mean(f"F1@{k}") for k in (1, 3, 5)]

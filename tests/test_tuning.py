@@ -473,12 +473,12 @@ def test_who_proposes_for_a_fold_has_not_seen_its_scores(monkeypatch) -> None:
 
 
 def test_a_search_tries_the_defaults_first_and_finds_what_the_runs_say(tmp_path: Path) -> None:
-    from chunkcore.evaluation.experiment import run_chunkers
+    from chunkcore.evaluation.experiment import run_experiment
 
     benchmark = make_benchmark()
     found = run(known_space("sentence"), benchmark=benchmark, trials=6)
     assert parse_chunker(found.trials[0].spec) == parse_chunker("sentence")
-    (report,) = run_chunkers(
+    (report,) = run_experiment(
         benchmark, [parse_chunker(found.winner.spec)], FakeEmbedder(), ks=(), measures=["Recall@60tok"]
     )
     assert report.mean("Recall@60tok") == found.picked == max(trial.quality for trial in found.trials)

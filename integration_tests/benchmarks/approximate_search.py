@@ -24,7 +24,7 @@ from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
-from chunkcore.retrieval import HNSW, Pool, parse_search
+from chunkcore.retrieval import HNSW, Pool, get_retriever
 from chunkcore.retrieval.base import SearchRecall
 from chunkcore.retrieval.search import top_k
 
@@ -57,7 +57,7 @@ def table(name: str, vectors: Vectors, asked: Vectors) -> None:
     print("| search | seconds to build | ms a question | recall of the best 10 |\n|---|--:|--:|--:|")
     print(f"| exact | 0 | {1000 * (time.process_time() - began) / len(asked):.2f} | 100 |", flush=True)
     for spec in SETTINGS:
-        method = parse_search(f"{spec}{',' if ':' in spec else ':'}checked={len(asked)}")
+        method = get_retriever(f"{spec}{',' if ':' in spec else ':'}checked={len(asked)}")
         assert isinstance(method, HNSW)
         pool = Given(vectors, asked)
         began = time.process_time()

@@ -25,7 +25,7 @@ from chunkcore.cli.compare import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Retrieved, Run
@@ -125,7 +125,7 @@ def run(
     benchmark: Benchmark, embedder: Embedder, *, published: bool, progress: TimedEmbedder | None = None
 ) -> list[Report]:
     """The eight strategies, with k = "min" as the released code counts it, or by the report's text."""
-    return run_chunkers(
+    return run_experiment(
         benchmark,
         [parse_chunker(spec) for spec in STRATEGIES.values()],
         embedder,

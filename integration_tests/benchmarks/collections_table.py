@@ -31,7 +31,7 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for collection in options.only or COLLECTIONS:
         benchmark = benchmark_of(collection, options.shared, options.characters)
         began = time.perf_counter()
-        reports = run_chunkers(
+        reports = run_experiment(
             benchmark,
             [parse_chunker(spec) for spec in wanted.values()],
             ks=[5],

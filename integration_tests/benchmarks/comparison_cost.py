@@ -22,7 +22,7 @@ from chunkcore import (
     get_embedder,
     load_benchmark,
     parse_chunker,
-    run_chunkers,
+    run_experiment,
 )
 from integration_tests.benchmarks.chroma_table import STRATEGIES
 
@@ -74,7 +74,7 @@ def _sharing(chunker, embedder):  # type: ignore[no-untyped-def]
 
 def _compare(benchmark: Benchmark, chunkers, embedder) -> float:  # type: ignore[no-untyped-def]
     started = perf_counter()
-    compare(run_chunkers(benchmark, chunkers, embedder))
+    compare(run_experiment(benchmark, chunkers, embedder))
     return perf_counter() - started
 
 

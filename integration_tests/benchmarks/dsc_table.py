@@ -24,7 +24,7 @@ from pathlib import Path
 
 from chunkcore.chunkers import parse_chunker
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 
 MEASURES = ("DCG@5", "IoU@5", "F1@5", "Precision@5", "Recall@5")
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print('en_core_web_sm is not installed: no row "DSC, spaCy"', file=sys.stderr)
         del wanted["DSC, spaCy"]
     benchmark = load_benchmark(options.shared / "data/chroma")
-    reports = run_chunkers(
+    reports = run_experiment(
         benchmark, [parse_chunker(spec) for spec in wanted.values()], ks=[5], measures=MEASURES, progress=watch
     )
     columns = ["DCG", "IoU@5", "F1@5", "P@5", "R@5", "seconds to cut", "mean tokens"]

@@ -36,7 +36,7 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import parse_depth
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import EmbeddingCache
@@ -162,7 +162,7 @@ class Stages:
         self._end()
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """A stage a step of `run_chunkers`, which tells of "search" when all of it is done."""
+        """A stage a step of `run_experiment`, which tells of "search" when all of it is done."""
         name = {"chunk": "cut", "queries": "search, tokens of the documents, score"}.get(step, step)
         if step == "search":
             self._end()
@@ -210,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         cache = EmbeddingCache(Path(folder, "cache.sqlite"))
-        reports = run_chunkers(
+        reports = run_experiment(
             benchmark,
             [parse_chunker(spec) for spec in specs],
             WordHashes(vocabulary),

@@ -212,9 +212,9 @@ def llm() -> None:
 
 def lexical() -> None:
     """Searches by words."""
-    from chunkcore import load_dataset, parse_chunker, run_chunkers
+    from chunkcore import load_dataset, parse_chunker, run_experiment
 
-    (run,) = run_chunkers(
+    (run,) = run_experiment(
         load_dataset("lochmere"),
         [parse_chunker("sentence:size=100,counter=words")],
         Toy(),
@@ -226,9 +226,9 @@ def lexical() -> None:
 
 def ann() -> None:
     """Searches approximately."""
-    from chunkcore import load_dataset, parse_chunker, run_chunkers
+    from chunkcore import load_dataset, parse_chunker, run_experiment
 
-    assert run_chunkers(
+    assert run_experiment(
         load_dataset("lochmere"),
         [parse_chunker("sentence:size=100,counter=words")],
         Toy(),

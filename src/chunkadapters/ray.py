@@ -20,9 +20,9 @@ class RayMap:
     answers pile up in the memory of whoever asks. A task whose worker died is done again by Ray.
 
         from chunkadapters.ray import RayMap
-        from chunkcore import Sharded, run_chunkers
+        from chunkcore import Sharded, run_experiment
 
-        run_chunkers(benchmark, chunkers, retrievers=[Sharded(mapper=RayMap(in_flight=8), folder="/shared/vectors")])
+        run_experiment(benchmark, chunkers, retrievers=[Sharded(mapper=RayMap(in_flight=8), folder="/shared/vectors")])
 
     Attributes:
         in_flight: items under way at the same time; about twice as many as workers keep them busy.

@@ -58,7 +58,7 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Part, Problem, Query, parts_of
 from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
@@ -103,17 +103,17 @@ from chunkcore.retrieval import (
     BM25,
     HNSW,
     Dense,
+    Hits,
     Hybrid,
+    Index,
     Late,
     Pool,
-    Ranked,
     Reranked,
     Reranker,
-    Searcher,
-    SearchMethod,
+    RetrievalMethod,
     Sharded,
     get_reranker,
-    get_search,
+    get_retriever,
 )
 from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
@@ -172,8 +172,10 @@ __all__ = [
     "GenerationOptions",
     "Grid",
     "Hierarchical",
+    "Hits",
     "Html",
     "Hybrid",
+    "Index",
     "Kamradt",
     "KamradtModified",
     "KeptChunk",
@@ -196,17 +198,15 @@ __all__ = [
     "Problem",
     "Propositions",
     "Query",
-    "Ranked",
     "Recursive",
     "Rejection",
     "Report",
     "Reranked",
     "Reranker",
+    "RetrievalMethod",
     "Retrieved",
     "Retriever",
     "Run",
-    "SearchMethod",
-    "Searcher",
     "SegmentOptions",
     "SegmentReport",
     "Segmenter",
@@ -242,7 +242,7 @@ __all__ = [
     "get_embedder",
     "get_llm",
     "get_reranker",
-    "get_search",
+    "get_retriever",
     "get_segmenter",
     "list_datasets",
     "load_benchmark",
@@ -259,7 +259,7 @@ __all__ = [
     "read_pool",
     "read_run",
     "register",
-    "run_chunkers",
+    "run_experiment",
     "run_sweep",
     "sample_queries",
     "score_answers",

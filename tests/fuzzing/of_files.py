@@ -27,7 +27,7 @@ from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.files import unzip
 from chunkcore.models.llm.asking import BadAnswerError, found_json
-from chunkcore.retrieval.hybrid import parse_search
+from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.segmenters.loading import get_segmenter
 from chunkcore.tuning.space import load_space
 from tests import test_bad_files
@@ -143,7 +143,7 @@ def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
     """Whatever a user writes for one."""
     for spec in (text, f"hybrid:{text}", f"bm25:{text}", f"rerank:{text}"):
         with suppress(OptionError):
-            parse_search(spec)
+            get_retriever(spec)
 
 
 _WRITTEN = {

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from chunkcore.retrieval import Pool, parse_search
+from chunkcore.retrieval import Pool, get_retriever
 
 # It takes two or three seconds of the processor, and may take a minute: hours, if anything in it grew with the square.
 PROGRAM = """
@@ -53,7 +53,7 @@ import numpy as np
 from chunkcore.document import Chunk, Span
 from chunkcore.retrieval.base import Pool
 from chunkcore.retrieval.rerank import Reranked
-from chunkcore.retrieval.hybrid import parse_search
+from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.retrieval.lexical import words
 from chunkcore.segmenters import get_segmenter
 from tests.fakes import FakeEmbedder
@@ -83,7 +83,7 @@ for texts, queries in ((alike, ["fox naps " * 10_000, "fox"]), (wordy, ["w7 w8 "
     chunks = [Chunk("d", n, (Span(n, n + 1),), text, 2) for n, text in enumerate(texts)]
     for model.kind in ("alike", "none"):
         pool = Pool(chunks, embedder=model)
-        methods = [parse_search(name) for name in ("bm25", "dense", "hybrid:bm25,dense", *["hnsw:checked=1"] * HNSW)]
+        methods = [get_retriever(name) for name in ("bm25", "dense", "hybrid:bm25,dense", *["hnsw:checked=1"] * HNSW)]
         for method in [*methods, Reranked(method=methods[0], model=lambda pairs: [0.0] * len(pairs), depth=1_000)]:
             found = method.index(pool).search(queries, 1_000)
             assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in found.indices)
@@ -121,7 +121,7 @@ def test_a_chunk_of_very_many_segments_costs_each_query_its_list_and_no_more() -
     pool = Pool([])
     pool.vectors = lambda **_: (vectors, owners)  # type: ignore[method-assign]
     pool.query_vectors = lambda queries: vectors[-len(queries) :]  # type: ignore[method-assign]
-    index = parse_search("hnsw:checked=1,depth=20,build=20,m=4").index(pool)
+    index = get_retriever("hnsw:checked=1,depth=20,build=20,m=4").index(pool)
     tracemalloc.start()
     found = index.search(["q"] * 200, 5)
     _, peak = tracemalloc.get_traced_memory()

@@ -28,7 +28,7 @@ from chunkcore.questions.generate import Generated, GenerationOptions, generate_
 from chunkcore.questions.page import files_beside, write_generated
 from chunkcore.questions.validate import validate_benchmark
 from chunkcore.retrieval.base import Pool
-from chunkcore.retrieval.hybrid import parse_search
+from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.retrieval.rerank import Reranked
 from tests.fakes import FakeEmbedder
 
@@ -260,7 +260,7 @@ def pool() -> Pool:
 @pytest.mark.parametrize("score", [1e308, -1e308, 0, True, "7", 10**300], ids=str)
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid:dense,bm25"])
 def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(search: str, score: Any, pool: Pool) -> None:
-    method = parse_search(search)
+    method = get_retriever(search)
     plain = method.index(pool).search(QUERIES, 30)
     found = Reranked(method=method, model=ranks(score), depth=30).index(pool).search(QUERIES, 30)
     clean = [number for number, text in enumerate(pool.texts) if "IGNORE ALL" not in text]
@@ -289,4 +289,4 @@ def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(search: str, s
 )
 def test_what_is_no_score_is_an_error(answer: Callable[[Any], Any], pool: Pool) -> None:
     with pytest.raises(ModelError):
-        Reranked(method=parse_search("bm25"), model=answer).index(pool).search(QUERIES, 5)
+        Reranked(method=get_retriever("bm25"), model=answer).index(pool).search(QUERIES, 5)

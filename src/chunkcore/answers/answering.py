@@ -15,7 +15,7 @@ from chunkcore.concurrency import ordered
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Retrieved, Run
@@ -329,7 +329,7 @@ def answerable(benchmark: Benchmark) -> Benchmark:
 def retrieve(
     benchmark: Benchmark, chunkers: Sequence[Chunker], embedder: Embedder | str, k: Depth, **options: Any
 ) -> list[Report]:
-    """The reports of `run_chunkers` on `answerable(benchmark)` at one depth, each with its `Report.run`.
+    """The reports of `run_experiment` on `answerable(benchmark)` at one depth, each with its `Report.run`.
 
     Scores of queries without evidence are NaN.
 
@@ -338,13 +338,13 @@ def retrieve(
         chunkers: the strategies.
         embedder: of chunks and queries, or the name of one.
         k: how much is retrieved.
-        options: others of `run_chunkers`.
+        options: others of `run_experiment`.
 
     Raises:
-        DataError, OptionError, ModelError: as `run_chunkers`.
+        DataError, OptionError, ModelError: as `run_experiment`.
     """
     asked = answerable(benchmark)
-    reports = run_chunkers(asked, chunkers, embedder, ks=(k,), **options)
+    reports = run_experiment(asked, chunkers, embedder, ks=(k,), **options)
     known = np.arange(len(asked.queries)) < len(benchmark.queries)
     return [
         replace(report, scores={each: np.where(known, row, np.nan) for each, row in report.scores.items()})

@@ -148,7 +148,7 @@ def compare(
     from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.escaping import terminal_text
-    from chunkcore.evaluation.experiment import run_chunkers
+    from chunkcore.evaluation.experiment import run_experiment
     from chunkcore.evaluation.statistics.comparison import compare as compare_reports
     from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
     from chunkcore.report import Study, write_reports
@@ -195,7 +195,7 @@ def compare(
         reports: list[Report] = []
         try:
             for lately in (False, True) if late else (False,):
-                run_chunkers(
+                run_experiment(
                     benchmark,
                     strategies,
                     models,
@@ -263,11 +263,11 @@ def _retrievers(specs: Sequence[str], late: bool) -> list[str]:
         OptionError: one is malformed, or --late is given beside them.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.retrieval import parse_search
+    from chunkcore.retrieval import get_retriever
 
     if specs and late:
         raise OptionError("--late and --retriever were both given: name late among the retrievers, --retriever late")
-    return [parse_search(spec).name for spec in specs] or ["dense"]
+    return [get_retriever(spec).name for spec in specs] or ["dense"]
 
 
 def _settings(

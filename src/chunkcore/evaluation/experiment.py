@@ -1,4 +1,4 @@
-"""`run_chunkers`: cut, embed, search and score with any number of strategies, each distinct text embedded once."""
+"""`run_experiment`: cut, embed, search and score with any number of strategies, each distinct text embedded once."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.models.llm import Prices, Usage, get_llm
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.retrieval import Dense, Late, SearchMethod, get_search
-from chunkcore.retrieval.base import Pool, Ranked, check_search
+from chunkcore.retrieval import Dense, Late, RetrievalMethod, get_retriever
+from chunkcore.retrieval.base import Hits, Pool, check_search
 from chunkcore.tokens import TokenCounter
 
-__all__ = ["CompactChunks", "Cut", "Trial", "TrialPrices", "answer_all", "cut_documents", "run_chunkers", "sharing"]
+__all__ = ["CompactChunks", "Cut", "Trial", "TrialPrices", "answer_all", "cut_documents", "run_experiment", "sharing"]
 
 
 class CompactChunks(Sequence[Chunk]):
@@ -226,7 +226,7 @@ def _less(now: Usage, before: Usage) -> Usage:
 
 
 def answer_all(
-    name: str, pool: Pool, method: SearchMethod, scorer: Scorer, measures: Sequence[Measure]
+    name: str, pool: Pool, method: RetrievalMethod, scorer: Scorer, measures: Sequence[Measure]
 ) -> tuple[Run, float]:
     """The run of a way of searching on the scorer's benchmark, and the seconds that indexing and searching took.
 
@@ -269,7 +269,7 @@ def _depth(scorer: Scorer, pieces: Sequence[Retrieved], measures: Sequence[Measu
     return max(deepest, int(scorer.depths(pieces).max(initial=0))) if "min" in ks else deepest
 
 
-def _wants_more(found: Ranked, depth: int, sizes: np.ndarray[tuple[int], np.dtype[np.int64]], budget: int) -> bool:
+def _wants_more(found: Hits, depth: int, sizes: np.ndarray[tuple[int], np.dtype[np.int64]], budget: int) -> bool:
     """Whether a query that may have more to find is under its budget."""
     full = found.counts >= depth
     tokens = np.where(found.indices >= 0, sizes[found.indices], 0).sum(axis=1)
@@ -319,7 +319,7 @@ class Trial:
     name: str
     cut: Cut
     pool: RunPool
-    method: SearchMethod
+    method: RetrievalMethod
 
     def report(self, scorer: Scorer, wanted: Sequence[Measure], shared: Shared, prices: TrialPrices) -> Report:
         """Search, score, and tell what it took.
@@ -392,7 +392,7 @@ class Trial:
         return ChunkStatistics(lengths, int((over > 0).sum()), int(np.maximum(over, 0).sum()))
 
 
-def run_chunkers(
+def run_experiment(
     benchmark: Benchmark,
     chunkers: Sequence[Chunker] | Callable[[Embedder], Sequence[Chunker]],
     embedder: Embedder | str | Sequence[Embedder | str] = DEFAULT_MODEL,
@@ -403,7 +403,7 @@ def run_chunkers(
     min_rule: MinRule = "holding",
     omega_rule: OmegaRule = "once",
     cache: EmbeddingCache | Path | str | None = None,
-    retrievers: Sequence[str | SearchMethod] = ("dense",),
+    retrievers: Sequence[str | RetrievalMethod] = ("dense",),
     late: bool = False,
     cluster_only: bool = False,
     names: Sequence[str] | None = None,
@@ -440,8 +440,8 @@ def run_chunkers(
         min_rule: see `evaluate`.
         omega_rule: see `evaluate`.
         cache: of embeddings, or its file; in memory by default. An embedder that has one keeps its own.
-        retrievers: how the chunks are searched: strings as `parse_search` reads them, such as "dense", "bm25",
-            "hybrid", "late" or "hybrid+rerank", or any `SearchMethod`. Where there are several, a report's name
+        retrievers: how the chunks are searched: strings as `get_retriever` reads them, such as "dense", "bm25",
+            "hybrid", "late" or "hybrid+rerank", or any `RetrievalMethod`. Where there are several, a report's name
             ends in " · " and the retriever's.
         late: search by the vectors of late chunking, as the retriever "late" does; a report's name then ends in
             " (late)".
@@ -514,8 +514,8 @@ def _strategies(
     return [_Strategy(name, each, each is not own) for name, each, own in zip(told, shared, given, strict=True)]
 
 
-def _methods(retrievers: Sequence[str | SearchMethod], *, late: bool, cluster_only: bool) -> list[SearchMethod]:
-    found = [get_search(each) for each in ([retrievers] if isinstance(retrievers, str) else retrievers)]
+def _methods(retrievers: Sequence[str | RetrievalMethod], *, late: bool, cluster_only: bool) -> list[RetrievalMethod]:
+    found = [get_retriever(each) for each in ([retrievers] if isinstance(retrievers, str) else retrievers)]
     _check_names([each.name for each in found], "retriever")
     if not late and not cluster_only:
         return found

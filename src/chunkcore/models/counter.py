@@ -19,7 +19,7 @@ class EmbedderCounter(TokenCounter):
     """An embedder's own tokens, without those that it puts around every text.
 
     What counts at most ``max_tokens`` less those is read whole. By name: "embedder:" and a model as `get_embedder`
-    knows them, or "embedder" for the default model, in whose place `run_chunkers` and ``compare`` put their own.
+    knows them, or "embedder" for the default model, in whose place `run_experiment` and ``compare`` put their own.
     The model is loaded when the first text is counted.
 
     Args:

@@ -546,7 +546,7 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if math.isfinite(value) else MISSING
 
 
-# Between a strategy's name and what it was searched with; see `run_chunkers`.
+# Between a strategy's name and what it was searched with; see `run_experiment`.
 JOINT = " · "
 
 

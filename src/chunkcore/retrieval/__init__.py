@@ -1,9 +1,9 @@
 """Ways of searching chunks: by vectors, by words, by both, and read again."""
 
-from chunkcore.retrieval.base import Pool, Ranked, Searcher, SearchMethod, searches
+from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, searches
 from chunkcore.retrieval.dense import Dense, Late
 from chunkcore.retrieval.hnsw import HNSW
-from chunkcore.retrieval.hybrid import Hybrid, get_search, parse_search
+from chunkcore.retrieval.hybrid import Hybrid, get_retriever
 from chunkcore.retrieval.lexical import BM25
 from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
 from chunkcore.retrieval.sharded import Sharded
@@ -14,17 +14,16 @@ __all__ = [
     "CallableReranker",
     "CrossEncoderReranker",
     "Dense",
+    "Hits",
     "Hybrid",
+    "Index",
     "Late",
     "Pool",
-    "Ranked",
     "Reranked",
     "Reranker",
-    "SearchMethod",
-    "Searcher",
+    "RetrievalMethod",
     "Sharded",
     "get_reranker",
-    "get_search",
-    "parse_search",
+    "get_retriever",
     "searches",
 ]

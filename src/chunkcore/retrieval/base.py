@@ -24,12 +24,12 @@ from chunkcore.registry import check_option
 from chunkcore.retrieval.search import Indices, Rows, chunk_vectors, searched_texts
 
 __all__ = [
+    "Hits",
+    "Index",
     "Pool",
-    "Ranked",
+    "RetrievalMethod",
     "Search",
-    "SearchMethod",
     "SearchRecall",
-    "Searcher",
     "build_search",
     "check_search",
     "register_search",
@@ -39,7 +39,7 @@ __all__ = [
 Scores = NDArray[np.float64]
 
 
-class Ranked(NamedTuple):
+class Hits(NamedTuple):
     """The best of each query, best first.
 
     Attributes:
@@ -52,10 +52,10 @@ class Ranked(NamedTuple):
     scores: Scores
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Indices, Scores]]) -> Ranked:
+    def of(cls, rows: Sequence[tuple[Indices, Scores]]) -> Hits:
         """Rows of different lengths, side by side.
 
-        >>> Ranked.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
+        >>> Hits.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
         [[2, 0], [1, -1]]
         """
         width = max((len(indices) for indices, _ in rows), default=0)
@@ -75,18 +75,18 @@ class Ranked(NamedTuple):
         count = int((self.indices[number] >= 0).sum())
         return self.indices[number, :count], self.scores[number, :count]
 
-    def best(self, k: int) -> Ranked:
+    def best(self, k: int) -> Hits:
         """The best k of each query."""
-        return Ranked(self.indices[:, :k], self.scores[:, :k])
+        return Hits(self.indices[:, :k], self.scores[:, :k])
 
-    def then(self, more: Ranked) -> Ranked:
+    def then(self, more: Hits) -> Hits:
         """What this found, and after it what else `more` found, in its order.
 
         The scores of those are lowered to the last before them, so that sorting by score keeps the order.
 
-        >>> first = Ranked(np.array([[3]]), np.array([[0.2]]))
-        >>> first.then(Ranked(np.array([[1, 3, 0]]), np.array([[0.9, 0.2, 0.1]])))
-        Ranked(indices=array([[3, 1, 0]]), scores=array([[0.2, 0.2, 0.1]]))
+        >>> first = Hits(np.array([[3]]), np.array([[0.2]]))
+        >>> first.then(Hits(np.array([[1, 3, 0]]), np.array([[0.9, 0.2, 0.1]])))
+        Hits(indices=array([[3, 1, 0]]), scores=array([[0.2, 0.2, 0.1]]))
         """
         rows = []
         for number in range(len(self.indices)):
@@ -95,7 +95,7 @@ class Ranked(NamedTuple):
             new = ~np.isin(others, indices)
             together = np.concatenate((scores, values[new]))
             rows.append((np.concatenate((indices, others[new])), np.minimum.accumulate(together)))
-        return Ranked.of(rows)
+        return Hits.of(rows)
 
 
 @dataclass(frozen=True)
@@ -240,10 +240,10 @@ S = TypeVar("S", bound="type[Search]")
 
 
 @runtime_checkable
-class Searcher(Protocol):
+class Index(Protocol):
     """A pool of chunks, indexed."""
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         """The best `k` chunks of each query, best first; fewer where no more are found.
 
         The best 5 are the first 5 of the best 10: how deep one looks changes nothing above.
@@ -252,7 +252,7 @@ class Searcher(Protocol):
 
 
 @runtime_checkable
-class SearchMethod(Protocol):
+class RetrievalMethod(Protocol):
     """A way of searching chunks: whoever has these is one.
 
     >>> from dataclasses import dataclass
@@ -267,8 +267,8 @@ class SearchMethod(Protocol):
     ... class Order:
     ...     order: np.ndarray
     ...     def search(self, queries, k):
-    ...         return Ranked.of([(self.order[:k], -np.arange(float(min(k, len(self.order)))))] * len(queries))
-    >>> isinstance(Longest(), SearchMethod)
+    ...         return Hits.of([(self.order[:k], -np.arange(float(min(k, len(self.order)))))] * len(queries))
+    >>> isinstance(Longest(), RetrievalMethod)
     True
     """
 
@@ -282,14 +282,14 @@ class SearchMethod(Protocol):
         """Whether it asks the pool for vectors: then its results are another embedder's with another embedder."""
         ...
 
-    def index(self, pool: Pool) -> Searcher:
+    def index(self, pool: Pool) -> Index:
         """Make the chunks ready to be searched, once for all queries."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search(ABC):
-    """A `SearchMethod` with options, which a string can describe; see `parse_search`."""
+    """A `RetrievalMethod` with options, which a string can describe; see `get_retriever`."""
 
     kind: ClassVar[str] = ""
 
@@ -302,7 +302,7 @@ class Search(ABC):
         """Raise `OptionError` where an option is out of range."""
 
     @abstractmethod
-    def index(self, pool: Pool) -> Searcher:
+    def index(self, pool: Pool) -> Index:
         """Make the chunks ready to be searched, once for all queries."""
 
     def check(self, embedder: Embedder) -> None:
@@ -372,7 +372,7 @@ def searches() -> dict[str, type[Search]]:
     return dict(sorted(_registry.items()))
 
 
-def check_search(method: SearchMethod, embedder: Embedder) -> None:
+def check_search(method: RetrievalMethod, embedder: Embedder) -> None:
     """`Search.check`, of a method that has it."""
     if isinstance(method, Search):
         method.check(embedder)

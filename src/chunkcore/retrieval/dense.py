@@ -9,7 +9,7 @@ import numpy as np
 
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
-from chunkcore.retrieval.base import Pool, Ranked, Search, register_search
+from chunkcore.retrieval.base import Hits, Pool, Search, register_search
 from chunkcore.retrieval.search import Indices, Rows, top_k_owners
 
 __all__ = ["Dense", "Late"]
@@ -57,6 +57,6 @@ class _ByVectors:
     vectors: Rows
     owners: Indices
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         indices, scores = top_k_owners(self.pool.query_vectors(queries), self.vectors, self.owners, k)
-        return Ranked(indices, scores.astype(np.float64))
+        return Hits(indices, scores.astype(np.float64))

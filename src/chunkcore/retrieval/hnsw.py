@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.columns import BLOCK
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder, Vectors
-from chunkcore.retrieval.base import Pool, Ranked, Search, SearchRecall, register_search
+from chunkcore.retrieval.base import Hits, Pool, Search, SearchRecall, register_search
 from chunkcore.retrieval.search import Best, Indices, Rows, SelectedRows, cosines, first_of_each, top_k, unit
 
 __all__ = ["HNSW"]
@@ -97,18 +97,18 @@ class _ByGraph:
             block = unit(vectors[start : start + BLOCK])
             self._graph.add(np.arange(start, start + len(block)), block, threads=options.threads)
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         asked = self._pool.query_vectors(queries)
         k = min(k, int(self._owners[-1]) + 1) if len(self._owners) else 0
         if not k or not len(asked):
-            return Ranked(np.empty((len(asked), k), dtype=np.int64), np.empty((len(asked), k)))
+            return Hits(np.empty((len(asked), k), dtype=np.int64), np.empty((len(asked), k)))
         found = self._found(asked, k)
         some = np.unique(np.linspace(0, len(asked) - 1, min(self._options.checked, len(asked))).astype(np.int64))
         exact = top_k(asked[some], self._vectors, min(k * self._widest, len(self._vectors))).indices
         wanted = self._chunks(asked[some], exact, k)
         shares = [np.isin(own, other).mean() for own, other in zip(wanted.indices, found.indices[some], strict=True)]
         self._pool.note_search(SearchRecall(float(np.mean(shares)), len(some), k))
-        return Ranked(found.indices, found.scores.astype(np.float64))
+        return Hits(found.indices, found.scores.astype(np.float64))
 
     def _found(self, queries: Vectors, k: int) -> Best:
         # Twice as many: numbers of less precision put what is nearly as near in another order.

@@ -14,12 +14,12 @@ from chunkcore.chunkers.spec import read_value, split_parts
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval.base import (
+    Hits,
+    Index,
     Pool,
-    Ranked,
+    RetrievalMethod,
     Scores,
     Search,
-    Searcher,
-    SearchMethod,
     build_search,
     check_search,
     register_search,
@@ -29,39 +29,31 @@ from chunkcore.retrieval.lexical import BM25
 from chunkcore.retrieval.rerank import RERANK, Reranked
 from chunkcore.retrieval.search import Indices
 
-__all__ = ["Hybrid", "fuse", "get_search", "parse_search"]
+__all__ = ["Hybrid", "fuse", "get_retriever"]
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def get_search(spec: str | SearchMethod) -> SearchMethod:
-    """The search that a string describes; a `SearchMethod` is handed back as it is.
+def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
+    """The retrieval method that a string describes; a `RetrievalMethod` is handed back as it is.
+
+    A string has the method's name, its options, and ``+rerank`` with the options of the reranker. Values are read as in
+    a strategy's string (`parse_chunker`).
 
     Raises:
-        OptionError: malformed, no such search or option, or something else than these.
+        OptionError: malformed, no such method or option, a value that it cannot have, or something else than these.
+
+    >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,k=30+rerank:depth=20").name
+    ('bm25:k1=2.0', 'hybrid:bm25,late,k=30+rerank:depth=20')
     """
-    if isinstance(spec, str):
-        return parse_search(spec)
-    if isinstance(spec, SearchMethod):
+    if isinstance(spec, RetrievalMethod):
         return spec
-    raise OptionError(f"a retriever is a string or an object with name, embeds and index; got {type(spec).__name__}")
-
-
-def parse_search(spec: str) -> Search:
-    """The search that a string describes: its name, its options, and ``+rerank`` with those of the reranker.
-
-    Values are read as in a strategy's string (`parse_chunker`).
-
-    Raises:
-        OptionError: malformed, or no such search or option, or a value that it cannot have.
-
-    >>> parse_search("bm25:k1=2").k1, parse_search("hybrid:bm25,late,k=30+rerank:depth=20").name
-    (2.0, 'hybrid:bm25,late,k=30+rerank:depth=20')
-    """
+    if not isinstance(spec, str):
+        raise OptionError(f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}")
     place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(RERANK)
     after = spec[place + len(RERANK) :].strip()
     if place >= 0 and after[:1] in ("", ":"):
-        return Reranked.over(parse_search(spec[:place]), *_split(after[1:], spec))
+        return Reranked.over(get_retriever(spec[:place]), *_split(after[1:], spec))
     name, _, rest = spec.partition(":")
     return build_search(name.strip(), *_split(rest, spec))
 
@@ -115,7 +107,7 @@ class Hybrid(Search):
     ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10')
     """
 
-    methods: tuple[SearchMethod, ...] = (Dense(), BM25())
+    methods: tuple[RetrievalMethod, ...] = (Dense(), BM25())
     k: int = 60
     depth: int = 100
 
@@ -134,7 +126,7 @@ class Hybrid(Search):
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
 
-        methods = {"methods": tuple(parse_search(part) for part in parts)} if parts else {}
+        methods = {"methods": tuple(get_retriever(part) for part in parts)} if parts else {}
         return super().read((), {**options, **methods})
 
     @property
@@ -159,12 +151,12 @@ class Hybrid(Search):
 
 @dataclass(frozen=True)
 class _Fused:
-    searchers: Sequence[Searcher]
+    searchers: Sequence[Index]
     k: int
     depth: int
     size: int
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         depth = min(self.depth, self.size)
         found, full = self._at(queries, depth)
         while full and found.counts.min(initial=k) < min(k, self.size):
@@ -173,26 +165,24 @@ class _Fused:
             found = found.then(deeper)
         return found.best(k)
 
-    def _at(self, queries: Sequence[str], depth: int) -> tuple[Ranked, bool]:
+    def _at(self, queries: Sequence[str], depth: int) -> tuple[Hits, bool]:
         """The fused ranking, and whether there may be more further down."""
         if depth < 1:
-            return Ranked.of([]), False
+            return Hits.of([]), False
         rankings = [searcher.search(queries, depth) for searcher in self.searchers]
         full = depth < self.size and any((each.counts == depth).any() for each in rankings)
         return fuse(rankings, self.k), full
 
 
-def fuse(rankings: Sequence[Ranked], k: int = 60) -> Ranked:
+def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     """The reciprocal rank fusion of rankings of the same queries; see `Hybrid`.
 
     >>> one, other = np.array([[7, 3]]), np.array([[3, 9]])
-    >>> found = fuse([Ranked(one, np.zeros((1, 2))), Ranked(other, np.zeros((1, 2)))])
+    >>> found = fuse([Hits(one, np.zeros((1, 2))), Hits(other, np.zeros((1, 2)))])
     >>> found.indices.tolist(), found.scores.round(4).tolist()  # 1/62 + 1/61, 1/61, 1/62
     ([[3, 7, 9]], [[0.0325, 0.0164, 0.0161]])
     """
-    return Ranked.of(
-        [_fused_row([each.row(row)[0] for each in rankings], k) for row in range(len(rankings[0].indices))]
-    )
+    return Hits.of([_fused_row([each.row(row)[0] for each in rankings], k) for row in range(len(rankings[0].indices))])
 
 
 def _fused_row(lists: Sequence[Indices], k: int) -> tuple[Indices, Scores]:

@@ -15,7 +15,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval.base import Pool, Ranked, Scores, Search, register_search
+from chunkcore.retrieval.base import Hits, Pool, Scores, Search, register_search
 from chunkcore.retrieval.search import Indices
 
 __all__ = ["BM25", "words"]
@@ -110,8 +110,8 @@ class _ByWords:
             self._index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
             self._index.index((chunks, self._numbers), create_empty_token=False, show_progress=False)
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
-        return Ranked.of([self._best(query, k) for query in queries])
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        return Hits.of([self._best(query, k) for query in queries])
 
     def _best(self, query: str, k: int) -> tuple[Indices, Scores]:
         known = [self._numbers[word] for word in words(query) if word in self._numbers]

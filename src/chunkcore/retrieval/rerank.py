@@ -17,7 +17,7 @@ from chunkcore.chunkers.spec import format_spec
 from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError
 from chunkcore.models.base import Embedder, encodable
 from chunkcore.models.model_files import fetch
-from chunkcore.retrieval.base import Pool, Ranked, Search, Searcher, SearchMethod, check_search
+from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, Search, check_search
 
 __all__ = [
     "DEFAULT_RERANKER",
@@ -193,7 +193,7 @@ class Reranked(Search):
 
     kind = "rerank"
 
-    method: SearchMethod
+    method: RetrievalMethod
     model: Any = DEFAULT_RERANKER
     depth: int = 50
 
@@ -202,7 +202,7 @@ class Reranked(Search):
             raise OptionError(f"rerank: depth is at least 1, got {self.depth}")
 
     @classmethod
-    def over(cls, method: SearchMethod, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
+    def over(cls, method: RetrievalMethod, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
         """The search with what stands after its +rerank.
 
         Raises:
@@ -234,16 +234,16 @@ class Reranked(Search):
 
 @dataclass(frozen=True)
 class _Reranking:
-    searcher: Searcher
+    searcher: Index
     reranker: Reranker
     texts: Sequence[str]
     depth: int
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         found = self.searcher.search(queries, max(k, self.depth))
         return self._read(queries, found.best(self.depth)).then(found).best(k)
 
-    def _read(self, queries: Sequence[str], found: Ranked) -> Ranked:
+    def _read(self, queries: Sequence[str], found: Hits) -> Hits:
         """The same chunks in the reranker's order; of equal ones the search's stays."""
         rows = []
         some = max(1, _AT_ONCE // self.depth)
@@ -254,4 +254,4 @@ class _Reranking:
             for own, values in zip(lists, scores, strict=True):
                 order = np.argsort(-values, kind="stable")
                 rows.append((own[order], values[order]))
-        return Ranked.of(rows)
+        return Hits.of(rows)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from chunkcore.columns import BLOCK, blocks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, embed
-from chunkcore.retrieval.base import Pool, Ranked
+from chunkcore.retrieval.base import Hits, Pool
 from chunkcore.retrieval.search import Mapper, Shard, VectorFile, top_k_shards
 
 __all__ = ["Sharded"]
@@ -24,7 +24,7 @@ __all__ = ["Sharded"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded:
-    """A `SearchMethod` that finds what `Dense` finds, in shards that never stand in the memory of whoever asks.
+    """A `RetrievalMethod` that finds what `Dense` finds, in shards that never stand in the memory of whoever asks.
 
     Each shard's texts go to `mapper` to be embedded; the vectors stay in a file of the folder, which the tasks of a
     search read. What comes back is numbers: whoever asks holds the texts and answers of the shards that are under way,
@@ -120,10 +120,10 @@ class _ByShards:
         counted = {"tokens": np.concatenate(told)} if told and len(told) == len(starts) else {}
         pool.note_embedding(time.perf_counter() - began, **counted)
 
-    def search(self, queries: Sequence[str], k: int) -> Ranked:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         shards = (Shard(kept.start, kept.load) for kept in self._kept)
         found = top_k_shards(self._pool.query_vectors(queries), shards, k, mapper=self._mapper)
-        return Ranked(found.indices, found.scores.astype(np.float64))
+        return Hits(found.indices, found.scores.astype(np.float64))
 
 
 def _embed(

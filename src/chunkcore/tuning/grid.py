@@ -16,7 +16,7 @@ from chunkcore.chunkers.spec import label, parse_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit
 from chunkcore.evaluation.results import Report, Scores
 from chunkcore.evaluation.statistics.choices import Candidates, Choice, Chooser, Gap, halves
@@ -179,7 +179,7 @@ def run_sweep(
         cache: of embeddings; in memory by default.
         build: makes a chunker from a configuration's string.
         workers: threads that cut documents.
-        progress: see `run_chunkers`.
+        progress: see `run_experiment`.
 
     Raises:
         OptionError: no grid, or an option out of range.
@@ -212,7 +212,7 @@ def run_sweep(
     made = {each.spec: build(each.spec) for grid in wanted for each in grid.configurations}
     labels_of = {spec: label(chunker) for spec, chunker in made.items()}
     distinct = {labels_of[spec]: chunker for spec, chunker in made.items()}
-    found = run_chunkers(
+    found = run_experiment(
         benchmark,
         list(distinct.values()),
         embedder,

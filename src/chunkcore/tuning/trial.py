@@ -18,11 +18,11 @@ from chunkcore.chunkers.spec import parse_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
-from chunkcore.evaluation.experiment import run_chunkers
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, as_measure
 from chunkcore.evaluation.results import ChunkStatistics, Scores
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval import get_search
+from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning.space import Parameter, Space, Values
 
@@ -84,7 +84,7 @@ class TuneOptions:
         measure: what is to be high. At a budget of retrieved tokens, such as ``Recall@1000tok``, chunks of all sizes
             are compared fairly; at a number of chunks, retrieved tokens are to be low, too.
         counter: whose tokens are scored.
-        retriever: how the chunks are searched, as `run_chunkers` takes it: "dense", "bm25", "hybrid" and others.
+        retriever: how the chunks are searched, as `run_experiment` takes it: "dense", "bm25", "hybrid" and others.
         baseline: what the choice is compared with, as `parse_chunker` reads it.
         margin: how much of the measure is given away for fewer retrieved tokens, and then for a lower cost.
         resamples: of the bootstrap.
@@ -112,7 +112,7 @@ class TuneOptions:
         object.__setattr__(self, "measure", as_measure(self.measure))
         object.__setattr__(self, "counter", get_counter(self.counter))
         parse_chunker(self.baseline)
-        get_search(self.retriever)
+        get_retriever(self.retriever)
         for name, least in (("trials", 1), ("seed", 0), ("folds", 2), ("resamples", 100)):
             value = getattr(self, name)
             if type(value) is not int or value < least:
@@ -242,10 +242,10 @@ def run_trial(
     """The trial with what came of its configuration.
 
     Raises:
-        ChunkcoreError: whatever `run_chunkers` raises.
+        ChunkcoreError: whatever `run_experiment` raises.
     """
     measure = as_measure(options.measure)
-    (report,) = run_chunkers(
+    (report,) = run_experiment(
         benchmark,
         [chunker],
         embedder,
