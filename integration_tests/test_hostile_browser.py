@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.results import Cost
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.questions.filters import Dropped, Filtered, Similarities
 from chunkcore.questions.page import filter_page
@@ -60,7 +60,7 @@ def benchmark() -> Benchmark:
         )
         for number in range(4)
     ]
-    problems = [Problem(hostile("problem's question"), hostile("problem's reason"))]
+    problems = [DataProblem(hostile("problem's question"), hostile("problem's reason"))]
     return Benchmark(hostile("benchmark"), documents, queries, tuple(problems))
 
 
@@ -89,9 +89,7 @@ def swept() -> Sweep:
 @pytest.fixture(scope="module")
 def report(swept: Sweep) -> str:
     asked = benchmark()
-    reports = [
-        evaluate(asked, run(asked, hostile(name)), ["Recall@1", "IoU@1"]) for name in ("system", "second system")
-    ]
+    reports = [score(run(asked, hostile(name)), asked, ["Recall@1", "IoU@1"]) for name in ("system", "second system")]
     cost = Cost(source_tokens=9, embedder_calls=1, embedded_texts=1, embedded_tokens=9, llm_calls=1, llm_input_tokens=1)
     reports = [replace(each, cost=cost) for each in reports]
     settings = {hostile("setting"): hostile("setting's value")}

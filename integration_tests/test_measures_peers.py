@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 
 pytrec_eval: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier, which runs trec_eval, is missing")
 pytestmark = pytest.mark.peers
@@ -66,7 +66,7 @@ def test_documents_are_scored_as_trec_eval_does(judged: Judged) -> None:
     results = {f"q{i}": [Retrieved(f"d{n}", ()) for n in found] for i, (_, found) in enumerate(judged)}
     precise = {f"Precision@{k}[document]": f"P_{k}" for k in (1, 3, 10) if all(len(found) >= k for _, found in judged)}
     names = SAME | ALL | precise
-    report = evaluate(benchmark(judged), Run("r", results), names, counter="characters")
+    report = score(Run("r", results), benchmark(judged), names, counter="characters")
     expected = theirs(judged)
     for ours, name in names.items():
         np.testing.assert_allclose(
@@ -86,7 +86,7 @@ def test_chunks_are_ranked_by_the_document_that_they_are_of(judged: Judged, rand
             ranking += [Retrieved(f"d{earlier}", (Span(random.randrange(5), 9),)) for earlier in again]
         results[f"q{i}"] = ranking
     names = {ours: name for ours, name in SAME.items() if "@" not in ours}
-    report = evaluate(benchmark(judged), Run("r", results), names, counter="characters")
+    report = score(Run("r", results), benchmark(judged), names, counter="characters")
     expected = theirs(judged)
     for ours, name in names.items():
         np.testing.assert_allclose(

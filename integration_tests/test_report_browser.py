@@ -13,10 +13,10 @@ import pytest
 
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, html_report
 from chunkcore.report.viewer import excerpts
@@ -75,7 +75,7 @@ def nasty() -> Study:
         texts=NASTY,
         collections=NASTY[:3],
         excerpt="".join(NASTY),
-        problems=tuple(Problem(text, text) for text in NASTY),
+        problems=tuple(DataProblem(text, text) for text in NASTY),
     )
 
 
@@ -142,7 +142,7 @@ def story() -> Study:
     overlapping = Run("overlapping", {"q1": [scored[1], scored[0]], "q2": scored[3:], "q3": scored[4:]}, pool)
     words = Retrieved("story.md", (Span(61, 75),), 3.0, "nothing ELSE is", "fuzzy", 0.8)
     outside = Run("outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", "unlocated", 0.0)]})
-    reports = [evaluate(benchmark, run, ["Recall@1", "Recall@5"]) for run in (overlapping, outside)]
+    reports = [score(run, benchmark, ["Recall@1", "Recall@5"]) for run in (overlapping, outside)]
     return Study(compare(reports, "Recall@5", resamples=100), benchmark)
 
 
@@ -223,7 +223,7 @@ def test_what_is_not_carried_is_told_where_it_is_missing(tab, story, tmp_path, m
     long = [Document(each.id, f"{each.text}\n{filler}") for each in story.benchmark.documents]
     runs = [report.run for report in story.comparison.reports]
     benchmark = Benchmark("story", long, story.benchmark.queries)
-    reports = [evaluate(benchmark, run, ["Recall@5"]) for run in runs]
+    reports = [score(run, benchmark, ["Recall@5"]) for run in runs]
     monkeypatch.setattr("chunkcore.report.viewer.excerpts", partial(excerpts, room=4_000))
     show(tab, html_report(Study(compare(reports, resamples=100), benchmark)), tmp_path)
     assert "too large for one page" in " ".join(texts(tab, "#viewer > .note"))
@@ -255,7 +255,7 @@ def test_rows_are_made_as_they_are_scrolled_to_up_and_down(tab, tmp_path):
     pool = [Retrieved("long.md", (Span(start, start + 23),)) for start in range(0, len(text), 23)]
     query = Query("q", "Which?", (Evidence("long.md", Span(250 * 23, 250 * 23 + 13)),))
     benchmark = Benchmark("long", [Document("long.md", text)], [query])
-    report = evaluate(benchmark, Run("short", {"q": pool[250:251]}, pool), ["Recall@5"])
+    report = score(Run("short", {"q": pool[250:251]}, pool), benchmark, ["Recall@5"])
     show(tab, html_report(Study(compare([report], resamples=100), benchmark)), tmp_path)
     to_viewer(tab)
     assert texts(tab, "#v-rows mark") == ["evidence 1Sentence 0250"]

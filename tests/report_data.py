@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chunkcore.document import Document, Span
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run import Retrieved, Run
@@ -32,7 +32,7 @@ def study(
     texts: tuple[str, ...] = ("Where is the valve?",),
     excerpt: str = "The valve is under the lid.",
     ks: tuple[int | str, ...] = (5, 10, "min"),
-    problems: tuple[Problem, ...] = (),
+    problems: tuple[DataProblem, ...] = (),
     measure: str = "Recall@5",
     seed: int = 0,
     price: float | None = None,

@@ -40,7 +40,7 @@ from chunkcore import (
     Run,
     Span,
     compare,
-    evaluate,
+    score,
 )
 from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST, answer_question, choice_question, retrieve
@@ -313,7 +313,7 @@ def test_measures_of_answers_have_no_unit_and_no_minimum():
 
 def test_a_run_without_answers_is_not_scored_by_them():
     with pytest.raises(OptionError, match="SquadF1@5 is of answers"):
-        evaluate(benchmark(query()), run("one"), ["Recall@5", "SquadF1@5"])
+        score(run("one"), benchmark(query()), ["Recall@5", "SquadF1@5"])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Problem, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from tests.conftest import shared
 
 FOX = Document("fox.txt", "The fox naps. The dog naps.\r\nThe end.")
@@ -166,7 +166,7 @@ def test_the_second_of_two_questions_with_one_id_is_left_out() -> None:
     row = {"id": "q", "question": "?", "evidence": ["A cat"]}
     loaded = load_benchmark([CAT], [row, row])
     assert len(loaded.queries) == 1
-    assert loaded.problems == (Problem("q", "question 2: the id was given before, at question 1; make ids unique"),)
+    assert loaded.problems == (DataProblem("q", "question 2: the id was given before, at question 1; make ids unique"),)
 
 
 def test_questions_without_an_id_get_one_that_no_other_has() -> None:

@@ -10,7 +10,7 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run import Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.retrieval.search import DenseIndex
 from tests.fakes import FakeEmbedder
 
@@ -34,7 +34,7 @@ def test_every_strategy_retrieves_the_whole_budget(budget: int) -> None:
         assert report.retrieved_tokens[f"{budget}tok"].tolist() == [budget, budget]
         index = DenseIndex.build([*chunker.chunk_many(BENCHMARK.documents)], FakeEmbedder())
         whole = Run("all", {query.id: index.retrieve(query.text, 10_000) for query in BENCHMARK.queries})
-        by_hand = evaluate(BENCHMARK, whole, [f"IoU@{budget}tok"], counter="words")
+        by_hand = score(whole, BENCHMARK, [f"IoU@{budget}tok"], counter="words")
         np.testing.assert_array_equal(report.values(f"IoU@{budget}tok"), by_hand.values(f"IoU@{budget}tok"))
 
 

@@ -206,7 +206,7 @@ def test_the_best_must_come_first_in_enough_resamples() -> None:
     assert found.firsts == pytest.approx({"a": 1.0, "b": 0.0}, abs=0.001)
     apart = np.random.default_rng(3).normal(0.05, 0.3, 150)
     close = [report("a", apart + 0.0012), report("b", np.zeros(150))]
-    strict = compare(close, gate=1.0)
+    strict = compare(close, check=1.0)
     assert strict.differences[0].distinct
     assert 0.97 < strict.firsts["a"] < 1
     assert (strict.best, strict.tied) == (None, ("a",))
@@ -392,7 +392,7 @@ def test_every_verdict_is_two_to_five_sentences() -> None:
         ([report("a", [1])], {"resamples": 3}, OptionError, "resamples is at least 100, got 3"),
         ([report("a", [1])], {"confidence": 1.0}, OptionError, "confidence is from 0.5 to under 1, got 1.0"),
         ([report("a", [1])], {"margin": -0.1}, OptionError, "margin is 0 or more"),
-        ([report("a", [1])], {"gate": 1.1}, OptionError, "gate is a share"),
+        ([report("a", [1])], {"check": 1.1}, OptionError, "check is a share"),
         ([report("a", [1, 0])], {"clusters": {"q0": "x"}}, DataError, "do not name that of query 'q1'"),
         ([report("a", [1, 0])], {"clusters": {"q0": "x", "q1": "x"}}, DataError, "all queries are of one cluster"),
     ],

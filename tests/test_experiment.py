@@ -22,7 +22,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run import Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.vectors import MeteredEmbedder
 from chunkcore.models import CachedEmbedder, EmbeddingCache
@@ -75,7 +75,7 @@ def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
             object.__setattr__(chunker, "embedder", model)
         index = DenseIndex.build([*chunker.chunk_many(benchmark.documents)], model)
         results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
-        alone = evaluate(benchmark, Run(spec, results, index.retrieve("", 10_000)), counter="words")
+        alone = score(Run(spec, results, index.retrieve("", 10_000)), benchmark, counter="words")
         for measure in alone.scores:
             np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
         assert report.found == alone.found
@@ -192,7 +192,7 @@ def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark,
     assert any(len(chunk.segments) > 1 for chunk in chunks)
     index = MultiVectorIndex.build(chunks, embedder, cluster_only=cluster_only)
     results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
-    alone = evaluate(benchmark, Run(spec, results, index.retrieve("", 10_000)), counter="words")
+    alone = score(Run(spec, results, index.retrieve("", 10_000)), benchmark, counter="words")
     assert report.found == alone.found
     for measure in alone.scores:
         np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
@@ -534,7 +534,7 @@ def test_a_report_keeps_what_was_retrieved_and_from_what(benchmark: Benchmark) -
     assert report.chunks is not None
     assert len(report.run.pool or ()) == report.chunks.count
     assert {query: len(pieces) for query, pieces in report.run.results.items()} == dict.fromkeys(report.query_ids, 3)
-    again = evaluate(benchmark, report.run, ["Recall@3"], counter="words")
+    again = score(report.run, benchmark, ["Recall@3"], counter="words")
     assert again.values("Recall@3").tolist() == report.values("Recall@3").tolist()
 
 

@@ -20,7 +20,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run import Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
 from chunkcore.retrieval.search import DenseIndex
@@ -398,7 +398,7 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
         chunks = list(chunker.chunk_many(benchmark.documents))
         index = DenseIndex(chunks, LateEmbedder(model).embed_chunks(benchmark.documents, chunks), model)
         results = {query.id: index.retrieve(query.text, 2) for query in benchmark.queries}
-        alone = evaluate(benchmark, Run(report.name, results, index.retrieve("", 100)), report.scores)
+        alone = score(Run(report.name, results, index.retrieve("", 100)), benchmark, report.scores)
         for measure in alone.scores:
             np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
         assert report.chunks is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chunkcore import Run, compare, evaluate
+from chunkcore import Run, compare, score
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import LAYOUTS, load_benchmark, load_segmented
@@ -484,5 +484,5 @@ def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> None:
     benchmark = load_benchmark(layouts.qmsum(tmp_path))
-    study = Study(compare([evaluate(benchmark, Run("r", {}))], "Recall@5"), benchmark, {}, "2026-01-01")
+    study = Study(compare([score(Run("r", {}), benchmark)], "Recall@5"), benchmark, {}, "2026-01-01")
     assert "1 question is not scored because the collection marks no evidence for them." in warnings(study)

@@ -17,7 +17,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, Unit, budget_of, parse_measure
 from chunkcore.evaluation.outcomes import first_cover
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.tokens import get_counter
 from tests.test_scoring import cases
 
@@ -32,10 +32,10 @@ def piece(*spans: tuple[int, int], document: str = "digits") -> Retrieved:
     return Retrieved(document, tuple(Span(*each) for each in spans))
 
 
-def score(measure: str, *retrieved: Retrieved, benchmark: Benchmark = ONE, **options: Any) -> float:
+def mean_of(measure: str, *retrieved: Retrieved, benchmark: Benchmark = ONE, **options: Any) -> float:
     options.setdefault("counter", "characters")
     pool = options.pop("pool", None)
-    return evaluate(benchmark, Run("r", {"q": list(retrieved)}, pool), [measure], **options).mean(measure)
+    return score(Run("r", {"q": list(retrieved)}, pool), benchmark, [measure], **options).mean(measure)
 
 
 # Nothing; 4 of 10 relevant; 6 of 8, of which 2 are known by then; nothing.
@@ -43,42 +43,42 @@ RANKED = [piece((0, 10)), piece((6, 14), (30, 32)), piece((12, 20)), piece((20, 
 
 
 def test_a_hit_is_any_relevant_unit_down_to_k() -> None:
-    assert [score(f"HitRate@{k}", *RANKED) for k in (1, 2, 3)] == [0, 1, 1]
-    assert score("HitRate@5") == 0
+    assert [mean_of(f"HitRate@{k}", *RANKED) for k in (1, 2, 3)] == [0, 1, 1]
+    assert mean_of("HitRate@5") == 0
 
 
 def test_mrr_is_one_over_the_first_rank_that_brings_evidence() -> None:
-    assert score("MRR", *RANKED) == score("MRR@2", *RANKED) == 1 / 2
-    assert score("MRR@1", *RANKED) == 0
+    assert mean_of("MRR", *RANKED) == mean_of("MRR@2", *RANKED) == 1 / 2
+    assert mean_of("MRR@1", *RANKED) == 0
 
 
 def test_map_averages_precision_over_the_relevant_units() -> None:
     # Four characters come at rank 2, where 4 of 20 are relevant; six more at rank 3, where 10 of 28 are.
-    assert score("MAP", *RANKED) == pytest.approx((4 * 4 / 20 + 6 * 10 / 28) / 10)
-    assert score("MAP@2", *RANKED) == pytest.approx(4 * (4 / 20) / 10)
+    assert mean_of("MAP", *RANKED) == pytest.approx((4 * 4 / 20 + 6 * 10 / 28) / 10)
+    assert mean_of("MAP@2", *RANKED) == pytest.approx(4 * (4 / 20) / 10)
 
 
 def test_dcg_discounts_each_pieces_relevant_share() -> None:
     # The third piece is relevant from end to end, but 12 to 14 were there before.
-    assert score("DCG@5", *RANKED) == pytest.approx((4 / 10) / math.log2(3) + (6 / 8) / math.log2(4))
+    assert mean_of("DCG@5", *RANKED) == pytest.approx((4 / 10) / math.log2(3) + (6 / 8) / math.log2(4))
 
 
 def test_mean_chunk_precision_weighs_pieces_alike() -> None:
-    assert score("ChunkPrecision@5", *RANKED) == pytest.approx((0 + 4 / 10 + 6 / 8 + 0) / 4)
-    assert score("Precision@5", *RANKED) == 10 / 48
-    assert score("ChunkPrecision@5") == 0
+    assert mean_of("ChunkPrecision@5", *RANKED) == pytest.approx((0 + 4 / 10 + 6 / 8 + 0) / 4)
+    assert mean_of("Precision@5", *RANKED) == 10 / 48
+    assert mean_of("ChunkPrecision@5") == 0
 
 
 def test_what_is_retrieved_twice_brings_nothing_the_second_time() -> None:
     again = [RANKED[2], RANKED[2]]
-    assert score("DCG@5", *again) == 1
-    assert score("ChunkPrecision@5", *again) == 1 / 2
-    assert score("MAP@5", *again) == pytest.approx(8 * 1 / 10)
+    assert mean_of("DCG@5", *again) == 1
+    assert mean_of("ChunkPrecision@5", *again) == 1 / 2
+    assert mean_of("MAP@5", *again) == pytest.approx(8 * 1 / 10)
 
 
 def test_ndcg_is_one_where_one_piece_brings_all_evidence_of_one_document() -> None:
-    assert score("nDCG@5", piece((0, 40))) == 1
-    assert score("nDCG@5", *RANKED) == pytest.approx((4 / math.log2(3) + 6 / math.log2(4)) / 10)
+    assert mean_of("nDCG@5", piece((0, 40))) == 1
+    assert mean_of("nDCG@5", *RANKED) == pytest.approx((4 / math.log2(3) + 6 / math.log2(4)) / 10)
 
 
 def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> None:
@@ -86,32 +86,32 @@ def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> N
     benchmark = Benchmark("b", ONE.documents, [Query("q", "?", evidence)])
     ideal = 8 + 2 / math.log2(3)
     both = [piece((10, 34)), piece((0, 2), document="other")]
-    assert score("nDCG@5", *both, benchmark=benchmark) == 1
-    assert score("nDCG@5", *both[::-1], benchmark=benchmark) == pytest.approx((2 + 8 / math.log2(3)) / ideal)
+    assert mean_of("nDCG@5", *both, benchmark=benchmark) == 1
+    assert mean_of("nDCG@5", *both[::-1], benchmark=benchmark) == pytest.approx((2 + 8 / math.log2(3)) / ideal)
     # At a depth of one nothing better than the richest document can be had.
-    assert score("nDCG@1", both[0], benchmark=benchmark) == 1
-    assert score("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
+    assert mean_of("nDCG@1", both[0], benchmark=benchmark) == 1
+    assert mean_of("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
 
 
 def test_a_piece_of_nothing_has_a_rank_and_no_share() -> None:
     nothing = Retrieved("", (), 0, "", "unlocated")
-    assert score("MRR", nothing, piece((10, 20))) == 1 / 2
-    assert score("DCG@5", nothing, piece((10, 20))) == pytest.approx(1 / math.log2(3))
-    assert score("ChunkPrecision@5", nothing, piece((10, 20))) == 1 / 2
+    assert mean_of("MRR", nothing, piece((10, 20))) == 1 / 2
+    assert mean_of("DCG@5", nothing, piece((10, 20))) == pytest.approx(1 / math.log2(3))
+    assert mean_of("ChunkPrecision@5", nothing, piece((10, 20))) == 1 / 2
 
 
 def test_ranks_are_looked_at_down_to_min() -> None:
     pool = [piece((10, 15)), piece((15, 20)), *RANKED]
-    assert score("HitRate@min", RANKED[0], RANKED[0], RANKED[0], RANKED[2], pool=pool) == 1  # four hold evidence
-    assert score("HitRate@min", *[RANKED[0]] * 4, RANKED[2], pool=pool) == 0
-    assert math.isnan(score("MRR@min", *RANKED))
+    assert mean_of("HitRate@min", RANKED[0], RANKED[0], RANKED[0], RANKED[2], pool=pool) == 1  # four hold evidence
+    assert mean_of("HitRate@min", *[RANKED[0]] * 4, RANKED[2], pool=pool) == 0
+    assert math.isnan(mean_of("MRR@min", *RANKED))
 
 
 def test_a_query_without_an_answer_scores_nothing_and_one_without_evidence_units_is_not_known() -> None:
     benchmark = Benchmark("b", [Document("d", "  alpha")], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
     for measure in ("HitRate@5", "MRR", "MAP", "nDCG@5", "DCG@5", "ChunkPrecision@5"):
-        assert score(measure) == 0
-        assert math.isnan(score(measure, benchmark=benchmark, counter="words"))
+        assert mean_of(measure) == 0
+        assert math.isnan(mean_of(measure, benchmark=benchmark, counter="words"))
 
 
 # --- equal budgets -----------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ def test_a_query_without_an_answer_scores_nothing_and_one_without_evidence_units
 def test_the_last_piece_is_cut_at_the_budget() -> None:
     ranking = [piece((15, 25)), piece((0, 12)), piece((12, 15))]
     # 10 characters, then 5 of the second piece's 12; the third is never reached.
-    assert score("Recall@15tok", *ranking) == 5 / 10
-    assert score("Precision@15tok", *ranking) == 5 / 15
+    assert mean_of("Recall@15tok", *ranking) == 5 / 10
+    assert mean_of("Precision@15tok", *ranking) == 5 / 15
     # With 22, the second piece is whole: 10 and 11 are relevant; with 24, two more.
-    assert [score(f"Recall@{budget}tok", *ranking) for budget in (21, 22, 23, 24, 25, 99)] == [
+    assert [mean_of(f"Recall@{budget}tok", *ranking) for budget in (21, 22, 23, 24, 25, 99)] == [
         0.6, 0.7, 0.8, 0.9, 1, 1,
     ]  # fmt: skip
 
@@ -131,27 +131,27 @@ def test_the_last_piece_is_cut_at_the_budget() -> None:
 def test_every_system_retrieves_the_budget_whatever_its_chunks() -> None:
     for size in (1, 3, 7, 20):
         results = [piece((start, min(start + size, 40))) for start in range(0, 40, size)]
-        report = evaluate(ONE, Run("r", {"q": results}), ["Recall@15tok"], counter="characters")
+        report = score(Run("r", {"q": results}), ONE, ["Recall@15tok"], counter="characters")
         assert report.retrieved_tokens["15tok"].tolist() == [15]
         assert report.mean("Recall@15tok") == 5 / 10
 
 
 def test_repeats_use_up_the_budget() -> None:
-    assert score("Recall@12tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 0
-    assert score("Recall@24tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 4 / 10
+    assert mean_of("Recall@12tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 0
+    assert mean_of("Recall@24tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 4 / 10
 
 
 def test_a_piece_of_several_spans_is_cut_in_their_order() -> None:
-    assert score("Recall@14tok", piece((30, 40), (10, 20))) == 4 / 10
-    assert score("Recall@14tok", piece((10, 20), (30, 40))) == 1
+    assert mean_of("Recall@14tok", piece((30, 40), (10, 20))) == 4 / 10
+    assert mean_of("Recall@14tok", piece((10, 20), (30, 40))) == 1
 
 
 def test_the_budget_is_of_tokens_in_every_unit() -> None:
     document = Document("d", "alpha beta gamma delta")
     benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 22)),))])
-    report = evaluate(
-        benchmark,
+    report = score(
         Run("r", {"q": [piece((0, 22), document="d")]}),
+        benchmark,
         ["Recall@2tok", "Recall@2tok[character]"],
         counter="words",
     )
@@ -161,8 +161,8 @@ def test_the_budget_is_of_tokens_in_every_unit() -> None:
 
 def test_text_that_stands_nowhere_is_cut_too() -> None:
     ranking = [Retrieved("", (), 0, "x" * 30, "unlocated"), piece((10, 20))]
-    report = evaluate(
-        ONE, Run("r", {"q": ranking}), ["Recall@20tok", "Recall@35tok", "Precision@35tok"], counter="characters"
+    report = score(
+        Run("r", {"q": ranking}), ONE, ["Recall@20tok", "Recall@35tok", "Precision@35tok"], counter="characters"
     )
     assert report.retrieved_tokens == {"20tok": [20], "35tok": [35]}
     assert (report.mean("Recall@20tok"), report.mean("Recall@35tok")) == (0, 0.5)
@@ -170,15 +170,15 @@ def test_text_that_stands_nowhere_is_cut_too() -> None:
 
 
 def test_a_budget_that_is_used_up_reaches_no_further_piece() -> None:
-    assert score("ChunkPrecision@10tok", piece((10, 20)), piece((0, 10))) == 1
-    assert score("ChunkPrecision@11tok", piece((10, 20)), piece((0, 10))) == 1 / 2
+    assert mean_of("ChunkPrecision@10tok", piece((10, 20)), piece((0, 10))) == 1
+    assert mean_of("ChunkPrecision@11tok", piece((10, 20)), piece((0, 10))) == 1 / 2
 
 
 def test_a_piece_that_is_cut_to_nothing_holds_nothing() -> None:
     document = Document("d", "a👩")  # its last character is three tokens
     assert get_counter("cl100k_base").boundaries(document.text).tolist() == [0, 1, 1, 1]
     benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
-    report = evaluate(benchmark, Run("r", {"q": [piece((1, 2), document="d")]}), ["Recall@2tok", "Recall@3tok"])
+    report = score(Run("r", {"q": [piece((1, 2), document="d")]}), benchmark, ["Recall@2tok", "Recall@3tok"])
     assert report.retrieved_tokens == {"2tok": [0], "3tok": [3]}
     assert (report.mean("Recall@2tok"), report.mean("Recall@3tok")) == (0, 3 / 4)
 
@@ -191,7 +191,7 @@ def test_no_character_is_cut_in_two() -> None:
     for budget in range(1, whole + 1):
         measure = f"Recall@{budget}tok"
         run = Run("r", {"q": [piece((0, len(document.text)), document="d")]})
-        report = evaluate(benchmark, run, [measure, f"{measure}[character]"])
+        report = score(run, benchmark, [measure, f"{measure}[character]"])
         assert report.retrieved_tokens[f"{budget}tok"][0] <= budget
     assert report.mean(measure) == report.mean(f"{measure}[character]") == 1
 
@@ -206,11 +206,11 @@ def test_sentences_are_counted_whole() -> None:
     evidence = (Evidence("story", Span(18, 26)),)  # "hen runs", inside of the second sentence
     benchmark = Benchmark("b", [STORY], [Query("q", "?", evidence)])
     found = piece((14, 46), document="story")
-    assert score("Recall@5[sentence]", found, benchmark=benchmark) == 1
-    assert score("Precision@5[sentence]", found, benchmark=benchmark) == 1 / 2
-    assert score("F1@5[sentence]", found, found, benchmark=benchmark) == 2 * 1 / (1 + 4)
+    assert mean_of("Recall@5[sentence]", found, benchmark=benchmark) == 1
+    assert mean_of("Precision@5[sentence]", found, benchmark=benchmark) == 1 / 2
+    assert mean_of("F1@5[sentence]", found, found, benchmark=benchmark) == 2 * 1 / (1 + 4)
     # What begins in the middle of a sentence holds the next ones.
-    assert score("Recall@5[sentence]", piece((16, 46), document="story"), benchmark=benchmark) == 0
+    assert mean_of("Recall@5[sentence]", piece((16, 46), document="story"), benchmark=benchmark) == 0
 
 
 TEN = [Document(f"d{number}", f"Document {number}.") for number in range(10)]
@@ -223,41 +223,41 @@ def of(*numbers: int) -> list[Retrieved]:
 
 def test_a_document_is_retrieved_with_any_chunk_of_it_and_counts_once() -> None:
     ranking = of(0, 4, 4, 2, 1)
-    assert score("Recall@4[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
-    assert score("Precision@4[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
-    assert score("F1@5[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(2 * 2 / (2 + 4))
-    assert score("IoU@5[document]", *ranking, benchmark=DOCUMENTS) == 2 / 4
+    assert mean_of("Recall@4[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
+    assert mean_of("Precision@4[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
+    assert mean_of("F1@5[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(2 * 2 / (2 + 4))
+    assert mean_of("IoU@5[document]", *ranking, benchmark=DOCUMENTS) == 2 / 4
 
 
 def test_documents_are_ranked_where_they_first_come_up() -> None:
     ranking = of(0, 4, 4, 2, 1)  # 0, 4, 2, 1
-    assert score("MRR[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
-    assert score("MAP[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx((1 / 2 + 2 / 4) / 2)
+    assert mean_of("MRR[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
+    assert mean_of("MAP[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx((1 / 2 + 2 / 4) / 2)
     ideal = 1 + 1 / math.log2(3)
     gain = 1 / math.log2(3) + 1 / math.log2(5)
-    assert score("DCG@9[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(gain)
-    assert score("nDCG@9[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(gain / ideal)
+    assert mean_of("DCG@9[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(gain)
+    assert mean_of("nDCG@9[document]", *ranking, benchmark=DOCUMENTS) == pytest.approx(gain / ideal)
 
 
 def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
     ranking = [Retrieved("d1", ()), Retrieved("elsewhere", ()), Retrieved("elsewhere", (), 0, "two"), Retrieved("", ())]
-    assert score("Recall@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
-    assert score("Precision@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
+    assert mean_of("Recall@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 2
+    assert mean_of("Precision@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
     for other in (Retrieved("", ()), Retrieved("another", ())):
-        assert score("Precision@5[document]", *ranking, other, benchmark=DOCUMENTS) == 1 / 4
+        assert mean_of("Precision@5[document]", *ranking, other, benchmark=DOCUMENTS) == 1 / 4
 
 
 def test_pieces_of_unknown_documents_are_each_querys_own() -> None:
     queries = [Query(name, "?", (Evidence("d1", Span(0, 4)),)) for name in ("p", "q")]
     nowhere = Retrieved("", (), 0, "two", "unlocated")
     run = Run("r", {"p": of(6, 8), "q": [nowhere, *of(1)]})
-    report = evaluate(Benchmark("b", TEN, queries), run, ["Precision@2[document]", "MRR[document]"])
+    report = score(run, Benchmark("b", TEN, queries), ["Precision@2[document]", "MRR[document]"])
     assert report.values("Precision@2[document]").tolist() == report.values("MRR[document]").tolist() == [0, 1 / 2]
 
 
 def test_documents_within_a_budget() -> None:
     # Four characters a piece: the budget ends inside of the third one, and the fourth is out of it.
-    assert score("Recall@9tok[document]", *of(0, 2, 4, 1), benchmark=DOCUMENTS) == 1 / 2
+    assert mean_of("Recall@9tok[document]", *of(0, 2, 4, 1), benchmark=DOCUMENTS) == 1 / 2
 
 
 # --- against sets -----------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_scores_are_what_sets_of_units_give(case: tuple[Benchmark, Run], counter
     names = [name for name in NAMES if not (unit == "document" and name == "ChunkPrecision")]
     measures = [parse_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, f"{budget}tok")]
     measures += [parse_measure(f"{name}[{unit}]") for name in ("MRR", "MAP", "nDCG")]
-    report = evaluate(benchmark, run, measures, counter=counter)
+    report = score(run, benchmark, measures, counter=counter)
     by_sets = BySets(benchmark, run, counter, unit)
     for measure in measures:
         expected = [by_sets.score(query, measure) for query in benchmark.queries]

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
-from chunkcore.evaluation.benchmarks.benchmark import Problem
+from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.statistics.comparison import compare
@@ -92,7 +92,7 @@ def nasty() -> Study:
         texts=NASTY,
         collections=NASTY[:3],
         excerpt="".join(NASTY),
-        problems=tuple(Problem(text, text) for text in NASTY),
+        problems=tuple(DataProblem(text, text) for text in NASTY),
     )
 
 
@@ -266,7 +266,7 @@ def test_the_footer_tells_version_settings_seed_and_date(plain):
 
 
 def test_left_out_questions_stand_with_their_reason():
-    left_out = study(problems=(Problem("q77", "its evidence occurs 3 times"),))
+    left_out = study(problems=(DataProblem("q77", "its evidence occurs 3 times"),))
     shown = Page(html_report(left_out)).text
     assert "q77 its evidence occurs 3 times" in shown
     assert "1 question is left out" in shown
@@ -531,7 +531,7 @@ def test_markdown_has_the_verdict_and_every_depth(plain):
 
 
 def test_markdown_has_every_table_of_the_page():
-    text = markdown_report(study(collections=("plays", "tales"), problems=(Problem("q7", "not found"),)))
+    text = markdown_report(study(collections=("plays", "tales"), problems=(DataProblem("q7", "not found"),)))
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     for title in ("Differences of Recall@5", "The first by each measure", "Chunks", "Questions left out"):
         assert titles.count(title) == 1
@@ -625,7 +625,7 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
 
 def test_the_terminal_refers_to_the_report_for_questions_left_out():
     stream = io.StringIO()
-    print_study(study(problems=(Problem("q7", "not found"),)), Console(file=stream, width=120))
+    print_study(study(problems=(DataProblem("q7", "not found"),)), Console(file=stream, width=120))
     assert (
         "1 question is left out because the evidence could not be placed; the report lists each." in stream.getvalue()
     )

@@ -12,7 +12,7 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, read_reports, write_reports
 from chunkcore.report.page import html_report
@@ -34,7 +34,7 @@ def study(measures: list[str], verdict_by: str) -> Study:
             results[f"q{number}"] = [*others[:rank], Retrieved(f"d{number}", (Span(0, 40),)), *others[rank:]]
         return Run(name, results)
 
-    reports = [evaluate(BENCHMARK, run(f"rank {rank + 1}", rank), measures) for rank in (2, 0)]
+    reports = [score(run(f"rank {rank + 1}", rank), BENCHMARK, measures) for rank in (2, 0)]
     return Study(compare(reports, verdict_by, resamples=200), BENCHMARK)
 
 

@@ -19,7 +19,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from tests.fakes import FakeEmbedder
 
 FOX = "The quick fox naps. The dog barks at noon."
@@ -65,7 +65,7 @@ def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark
         pool = write_pool(report.run.pool or (), tmp_path / "chunks.jsonl", benchmark)
         again = read_run(write_run(report.run, tmp_path / name), benchmark, chunks=pool)
         assert again.name == "run"
-        scores = evaluate(benchmark, again, report.scores, counter="words")
+        scores = score(again, benchmark, report.scores, counter="words")
         for measure in report.scores:
             assert scores.values(measure).tolist() == report.values(measure).tolist()
         assert scores.found == report.found
@@ -169,7 +169,7 @@ def test_treks_columns_name_chunks(benchmark: Benchmark, tmp_path: Path) -> None
         "q2": ["c2"],
     }
     assert len(run.pool or ()) == 3
-    report = evaluate(benchmark, run, ["Recall@1[character]", "Recall@2[character]", "PrecisionOmega[character]"])
+    report = score(run, benchmark, ["Recall@1[character]", "Recall@2[character]", "PrecisionOmega[character]"])
     assert report.values("Recall@1[character]").tolist() == [0, 1]
     assert report.values("Recall@2[character]").tolist() == [1, 1]
 
@@ -179,7 +179,7 @@ def test_a_run_of_documents_is_of_whole_documents(benchmark: Benchmark, tmp_path
     run = read_run(path, benchmark, name="by document")
     assert run.name == "by document"
     assert run.pool is None
-    report = evaluate(benchmark, run, ["MRR@5[document]", "Recall@1[document]", "Recall@5[character]"])
+    report = score(run, benchmark, ["MRR@5[document]", "Recall@1[document]", "Recall@5[character]"])
     assert report.values("MRR@5[document]").tolist() == [0.5, 1]
     assert report.values("Recall@1[document]").tolist() == [0, 1]
     assert report.values("Recall@5[character]").tolist() == [1, 1]
@@ -210,7 +210,7 @@ def test_spans_that_hold_another_text_are_not_trusted(benchmark: Benchmark, tmp_
 
 def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tmp_path: Path) -> None:
     path = written(tmp_path, "r.jsonl", {"query_id": "q1", "results": []})
-    report = evaluate(benchmark, read_run(path, benchmark))
+    report = score(read_run(path, benchmark), benchmark)
     assert report.unanswered == ("q2",)
 
 

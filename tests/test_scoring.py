@@ -16,7 +16,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, measures_at
 from chunkcore.evaluation.outcomes import Coverage, meeting_pairs
 from chunkcore.evaluation.run import Retrieved, Run
-from chunkcore.evaluation.scoring import Scorer, evaluate
+from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.spans import union_ranges
 from chunkcore.tokens import get_counter
 from tests.strategies import hard_text
@@ -37,7 +37,7 @@ def piece(*spans: tuple[int, int], document: str = "digits") -> Retrieved:
 def scores(*retrieved: Retrieved, pool: list[Retrieved] | None = None, **options: Any) -> dict[str, float]:
     """Every measure of one query, by its name, in characters."""
     options.setdefault("counter", "characters")
-    report = evaluate(ONE, Run("r", {"q": list(retrieved)}, pool), **options)
+    report = score(Run("r", {"q": list(retrieved)}, pool), ONE, **options)
     return {str(measure): report.mean(measure) for measure in report.scores}
 
 
@@ -71,28 +71,26 @@ def test_k_cuts_the_ranking() -> None:
 
 def test_a_query_that_the_run_lacks_scores_nothing_and_is_listed() -> None:
     queries = [*ONE.queries, Query("r", "?", ONE.queries[0].evidence)]
-    report = evaluate(
-        Benchmark("two", ONE.documents, queries), Run("r", {"r": [piece((10, 20))]}), ["Recall@5", "IoU@5"]
-    )
+    report = score(Run("r", {"r": [piece((10, 20))]}), Benchmark("two", ONE.documents, queries), ["Recall@5", "IoU@5"])
     assert report.unanswered == ("q",)
     assert report.values("Recall@5").tolist() == report.values("IoU@5").tolist() == [0, 1]
 
 
 def test_an_answer_of_nothing_is_an_answer() -> None:
-    report = evaluate(ONE, Run("r", {"q": []}), ["Precision@5"])
+    report = score(Run("r", {"q": []}), ONE, ["Precision@5"])
     assert (report.unanswered, report.mean("Precision@5")) == ((), 0)
 
 
 def test_text_that_stands_nowhere_counts_as_retrieved() -> None:
     found = scores(piece((10, 20)), Retrieved("", (), 0, "x" * 30, "unlocated"))
     assert (found["Recall@5"], found["Precision@5"]) == (1, 10 / 40)
-    report = evaluate(
-        ONE, Run("r", {"q": [piece((10, 20)), Retrieved("elsewhere", (Span(0, 2),), 0, "two words")]}), counter="words"
+    report = score(
+        Run("r", {"q": [piece((10, 20)), Retrieved("elsewhere", (Span(0, 2),), 0, "two words")]}), ONE, counter="words"
     )
     assert report.located == {"spans": 1, "unlocated": 1}
     assert report.certainty == {"spans": 1.0}
     doubtful = [Retrieved("digits", (Span(0, 2),), 0, "", "fuzzy", sure) for sure in (0.75, 0.5)]
-    assert evaluate(ONE, Run("r", {"q": doubtful}), counter="words").certainty == {"fuzzy": 0.625}
+    assert score(Run("r", {"q": doubtful}), ONE, counter="words").certainty == {"fuzzy": 0.625}
     assert report.retrieved_tokens[5].tolist() == [1 + 2]
 
 
@@ -100,7 +98,7 @@ def test_what_was_found_of_each_piece_of_evidence() -> None:
     evidence = (Evidence("digits", Span(0, 10)), Evidence("other", Span(0, 4)), Evidence("digits", Span(5, 15)))
     benchmark = Benchmark("b", ONE.documents, [Query("p", "?", evidence[:1]), Query("q", "?", evidence)])
     run = Run("r", {"q": [piece((8, 15)), piece((0, 1), document="other")]})
-    report = evaluate(benchmark, run, ["Recall@1", "Recall@2"], counter="characters")
+    report = score(run, benchmark, ["Recall@1", "Recall@2"], counter="characters")
     assert report.found == {1: ((0,), (0.2, 0, 0.7)), 2: ((0,), (0.2, 0.25, 0.7))}
     # 0-15 of digits and 0-4 of other are 19 relevant characters; what two excerpts share counts once.
     assert report.values("Recall@2").tolist() == [0, (7 + 1) / 19]
@@ -156,7 +154,7 @@ def test_a_pool_that_holds_no_evidence_scores_nothing() -> None:
 
 
 def test_without_a_pool_min_and_omega_are_not_known() -> None:
-    report = evaluate(ONE, Run("r", {"q": [piece((10, 20))]}))
+    report = score(Run("r", {"q": [piece((10, 20))]}), ONE)
     assert math.isnan(report.mean("PrecisionOmega"))
     assert math.isnan(report.mean("Recall@min"))
     assert math.isnan(report.mean_tokens("min"))
@@ -168,7 +166,7 @@ def test_a_token_belongs_to_the_span_that_holds_its_first_character() -> None:
     document = Document("d", "alpha beta gamma")
     benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(3, 11)),))])
     run = Run("r", {"q": [piece((0, 8), document="d")]})
-    report = evaluate(benchmark, run, ["Recall@5", "Precision@5"], counter="words")
+    report = score(run, benchmark, ["Recall@5", "Precision@5"], counter="words")
     # The evidence "ha beta " holds the beginning of "beta" alone, the answer those of "alpha" and "beta".
     assert (report.mean("Recall@5"), report.mean("Precision@5")) == (1, 0.5)
 
@@ -177,19 +175,19 @@ def test_evidence_inside_of_a_token_is_that_token() -> None:
     document = Document("d", "alpha beta gamma")
     benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(7, 9)),))])
     for spans, recall in (((6, 7), 1), ((7, 9), 1), ((0, 5), 0)):
-        report = evaluate(benchmark, Run("r", {"q": [piece(spans, document="d")]}), ["Recall@5"], counter="words")
+        report = score(Run("r", {"q": [piece(spans, document="d")]}), benchmark, ["Recall@5"], counter="words")
         assert report.mean("Recall@5") == recall
 
 
 def test_evidence_without_a_single_token_leaves_the_query_undefined() -> None:
     benchmark = Benchmark("b", [Document("d", "  alpha")], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
-    report = evaluate(benchmark, Run("r", {"q": [piece((0, 7), document="d")]}), ["Recall@5", "IoU@5"], counter="words")
+    report = score(Run("r", {"q": [piece((0, 7), document="d")]}), benchmark, ["Recall@5", "IoU@5"], counter="words")
     assert math.isnan(report.mean("Recall@5"))
     assert math.isnan(report.mean("IoU@5"))
 
 
 def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
-    report = evaluate(ONE, Run("r", {"q": POOL[:2]}, POOL, {"search": 0.25}), counter="characters")
+    report = score(Run("r", {"q": POOL[:2]}, POOL, {"search": 0.25}), ONE, counter="characters")
     assert report.retrieved_tokens[5].tolist() == [14]
     assert report.chunks is not None
     assert report.chunks.tokens.tolist() == [10, 4, 8, 10, 10, 10]
@@ -214,7 +212,7 @@ def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
 )
 def test_what_can_not_be_scored_is_refused(run: Run, options: dict[str, Any], error: type, message: str) -> None:
     with pytest.raises(error) as caught:
-        evaluate(ONE, run, **options)
+        score(run, ONE, **options)
     assert message in str(caught.value)
 
 
@@ -338,7 +336,7 @@ def test_scores_are_what_sets_of_tokens_give(
 ) -> None:
     benchmark, run = case
     measures = [measure for measure in measures_at([1, 3, "min"]) if measure.unit == "token"]
-    report = evaluate(benchmark, run, measures, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
+    report = score(run, benchmark, measures, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
     by_hand = ByHand(benchmark, run, counter, min_rule, omega_rule)
     for measure in measures:
         expected = [by_hand.score(query, measure) for query in benchmark.queries]
@@ -350,7 +348,7 @@ def test_scores_are_what_sets_of_tokens_give(
 
 @given(cases())
 def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark, Run]) -> None:
-    report = evaluate(*case, counter="characters")
+    report = score(case[1], case[0], counter="characters")
     for measure in (each for each in report.scores if each.unit == "token"):
         character = Measure(measure.name, measure.k, "character")
         np.testing.assert_array_equal(report.values(measure), report.values(character))
@@ -360,7 +358,7 @@ def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark,
 def test_retrieving_the_evidence_alone_is_perfect(case: tuple[Benchmark, Run]) -> None:
     benchmark = case[0]
     results = {q.id: [Retrieved(e.document_id, (e.span,)) for e in q.evidence] for q in benchmark.queries}
-    report = evaluate(benchmark, Run("r", results), ["Recall@5", "Recall@5[character]"])
+    report = score(Run("r", results), benchmark, ["Recall@5", "Recall@5[character]"])
     assert report.mean("Recall@5") == report.mean("Recall@5[character]") == 1
     for shares in report.found[5]:
         assert set(shares) == {1.0}

@@ -22,14 +22,13 @@ from chunkcore import (
     Retrieved,
     Run,
     Span,
-    evaluate,
     load_benchmark,
+    score,
 )
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli import main
+from chunkcore.evaluation.benchmarks.benchmark import Part, parts_of
 from chunkcore.evaluation.benchmarks.stitching import (
-    Part,
-    parts_of,
     sample_queries,
     stitch,
     whole_sentences,
@@ -228,7 +227,7 @@ def test_a_chunk_stands_for_the_originals_that_it_shares_a_character_with(
     retrieved: list[tuple[str, list[tuple[int, int]]]], recall: float, precision: float
 ) -> None:
     benchmark, run = toy(*retrieved)
-    report = evaluate(benchmark, run, ["Recall@5[part]", "Precision@5[part]", "F1@5[part]"])
+    report = score(run, benchmark, ["Recall@5[part]", "Precision@5[part]", "F1@5[part]"])
     assert report.mean("Recall@5[part]") == pytest.approx(recall)
     assert report.mean("Precision@5[part]") == pytest.approx(precision)
     f1 = 2 * recall * precision / (recall + precision) if recall else 0
@@ -237,7 +236,7 @@ def test_a_chunk_stands_for_the_originals_that_it_shares_a_character_with(
 
 def test_k_counts_chunks_and_not_originals() -> None:
     benchmark, run = toy(("long", [(0, 16)]), ("d", [(0, 4)]))
-    report = evaluate(benchmark, run, ["Recall@1[part]", "Recall@2[part]", "Precision@1[part]"])
+    report = score(run, benchmark, ["Recall@1[part]", "Recall@2[part]", "Precision@1[part]"])
     assert [report.mean(f"Recall@{k}[part]") for k in (1, 2)] == [0.5, 1]
     assert report.mean("Precision@1[part]") == pytest.approx(1 / 3)
 
@@ -246,7 +245,7 @@ def test_text_that_stands_nowhere_counts_as_one_irrelevant_part() -> None:
     benchmark, run = toy(("long", [(6, 10)]))
     lost = Retrieved("", (), text="who knows", how="unlocated")
     run = replace(run, results={"q": [*run.results["q"], lost]})
-    assert evaluate(benchmark, run, ["Precision@5[part]"]).mean("Precision@5[part]") == pytest.approx(1 / 2)
+    assert score(run, benchmark, ["Precision@5[part]"]).mean("Precision@5[part]") == pytest.approx(1 / 2)
 
 
 @given(benchmarks().filter(lambda each: bool(each.queries)), st.data())
@@ -257,7 +256,7 @@ def test_parts_of_documents_that_were_never_stitched_are_the_documents(short: Be
     ]
     run = Run("any", {query.id: pieces for query in short.queries})
     names = ("Recall@3", "Precision@3", "F1@3", "HitRate@3", "MRR", "nDCG@3")
-    report = evaluate(short, run, [f"{name}[{unit}]" for name in names for unit in ("part", "document")])
+    report = score(run, short, [f"{name}[{unit}]" for name in names for unit in ("part", "document")])
     for name in names[:4]:
         assert report.values(f"{name}[part]").tolist() == report.values(f"{name}[document]").tolist()
 

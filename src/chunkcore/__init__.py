@@ -1,6 +1,6 @@
 """Chunking for retrieval with exact spans, and honest evaluation of it.
 
-text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> `evaluate` -> `Report` -> `compare`
+text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> `score` -> `Report` -> `compare`
 
 >>> from chunkcore import Document, Recursive
 >>> story = Document("story.txt", "The fox naps. The dog naps. The fox wakes.")
@@ -56,14 +56,14 @@ from chunkcore.errors import (
 )
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Part, Problem, Query, parts_of
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Part, Query, parts_of
 from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.scoring import evaluate
+from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.segmentation import (
     BoundaryScores,
     SegmentOptions,
@@ -152,6 +152,7 @@ __all__ = [
     "Contextual",
     "Cost",
     "DataError",
+    "DataProblem",
     "Dbscan",
     "Dense",
     "DenseIndex",
@@ -195,7 +196,6 @@ __all__ = [
     "Part",
     "Pool",
     "Prices",
-    "Problem",
     "Propositions",
     "Query",
     "Recursive",
@@ -235,7 +235,6 @@ __all__ = [
     "compare",
     "dataset_path",
     "estimate_generation",
-    "evaluate",
     "format_chunker",
     "generate_benchmark",
     "get_counter",
@@ -262,6 +261,7 @@ __all__ = [
     "run_experiment",
     "run_sweep",
     "sample_queries",
+    "score",
     "score_answers",
     "score_segments",
     "stitch",

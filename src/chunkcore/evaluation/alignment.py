@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.run import How, Retrieved
+from chunkcore.evaluation.run import MatchKind, Retrieved
 from chunkcore.evaluation.text_search import Form, Numbers, Searchable, WindowIndex, fold, squeeze
 from chunkcore.spans import Ranges, as_ranges
 
@@ -228,7 +228,7 @@ class _Found:
     """Equally good places, the likeliest and then the first in order, and how good."""
 
     places: tuple[_Place, ...] = ()
-    how: How = "unlocated"
+    how: MatchKind = "unlocated"
     similarity: float = 0.0
 
 
@@ -352,7 +352,7 @@ class Aligner:
 
     def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
         owner, span = place
-        how: How = "ambiguous" if equals > 1 else found.how
+        how: MatchKind = "ambiguous" if equals > 1 else found.how
         return Retrieved(self._documents[owner].id, (span,), score, text, how, found.similarity / equals)
 
     def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
@@ -465,7 +465,7 @@ def _signs(text: str, between: Span | None) -> list[int]:
     return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
 
 
-def _found(places: Sequence[_Place], how: How, similarity: float = 1.0) -> _Found | None:
+def _found(places: Sequence[_Place], how: MatchKind, similarity: float = 1.0) -> _Found | None:
     return _Found(tuple(places), how, similarity) if places else None
 
 

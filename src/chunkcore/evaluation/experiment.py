@@ -437,8 +437,8 @@ def run_experiment(
         measures: what else is scored, such as "nDCG@10". MRR, MAP and nDCG without a depth look at as many
             chunks as the deepest of the others.
         counter: whose tokens are scored, and in which chunk lengths are told.
-        min_rule: see `evaluate`.
-        omega_rule: see `evaluate`.
+        min_rule: see `score`.
+        omega_rule: see `score`.
         cache: of embeddings, or its file; in memory by default. An embedder that has one keeps its own.
         retrievers: how the chunks are searched: strings as `get_retriever` reads them, such as "dense", "bm25",
             "hybrid", "late" or "hybrid+rerank", or any `RetrievalMethod`. Where there are several, a report's name

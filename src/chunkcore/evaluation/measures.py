@@ -6,7 +6,7 @@ How much was retrieved, whatever its order:
     Precision       relevant units retrieved / retrieved units, repeats included
     IoU             relevant units retrieved / (relevant + retrieved - relevant retrieved)
     F1              2 · relevant units retrieved / (relevant + retrieved)
-    PrecisionOmega  Precision where exactly the chunks that hold evidence are retrieved; see `evaluate` on repeats
+    PrecisionOmega  Precision where exactly the chunks that hold evidence are retrieved; see `score` on repeats
     HitRate         1 where a relevant unit was retrieved, else 0
 
 How early; what a piece brings is the relevant units in it that no better piece held:

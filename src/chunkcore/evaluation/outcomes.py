@@ -23,7 +23,6 @@ from chunkcore.spans import Ranges, as_ranges, union_ranges
 
 __all__ = [
     "RANK_MEASURES",
-    "Answers",
     "Axis",
     "CharacterAxis",
     "Counted",
@@ -32,9 +31,10 @@ __all__ = [
     "Numbers",
     "Outcome",
     "PartAxis",
-    "Pieces",
+    "RankedSpans",
     "Ranking",
     "Relevance",
+    "SpanTable",
     "StartAxis",
     "expand",
     "first_cover",
@@ -163,7 +163,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class SpanTable:
     """Pieces, each with any number of spans.
 
     Attributes:
@@ -182,7 +182,7 @@ class Pieces:
     documents: Numbers
 
     @classmethod
-    def of(cls, retrieved: Iterable[Retrieved], axis: CharacterAxis, source: str) -> Pieces:
+    def of(cls, retrieved: Iterable[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
         """The pieces, in order.
 
         Raises:
@@ -274,7 +274,7 @@ def flatten(results: Sequence[Sequence[Retrieved]]) -> tuple[list[Retrieved], Nu
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class RankedSpans:
     """Pieces, and who is answered with which: three arrays side by side, by query and then by rank.
 
     Attributes:
@@ -284,23 +284,23 @@ class Answers:
         rank: of each answer, from 0.
     """
 
-    pieces: Pieces
+    pieces: SpanTable
     piece: Numbers
     query: Numbers
     rank: Numbers
 
     @classmethod
-    def of(cls, results: Sequence[Sequence[Retrieved]], axis: CharacterAxis, source: str) -> Answers:
+    def of(cls, results: Sequence[Sequence[Retrieved]], axis: CharacterAxis, source: str) -> RankedSpans:
         """Every query's results, in the queries' order."""
         retrieved, query, rank = flatten(results)
-        return cls(Pieces.of(retrieved, axis, source), np.arange(len(retrieved), dtype=np.int64), query, rank)
+        return cls(SpanTable.of(retrieved, axis, source), np.arange(len(retrieved), dtype=np.int64), query, rank)
 
-    def best(self, k: int | Numbers) -> Answers:
+    def best(self, k: int | Numbers) -> RankedSpans:
         """The best k of each query; k is one for all queries or one of each."""
         kept = np.flatnonzero(self.rank < (k if isinstance(k, int) else k[self.query]))
-        return Answers(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
+        return RankedSpans(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
 
-    def documents(self, axis: CharacterAxis) -> Answers:
+    def documents(self, axis: CharacterAxis) -> RankedSpans:
         """The documents that the pieces come from, each once a query, where it first comes up.
 
         A piece of no known document is an irrelevant one; two of one unknown id are of one.
@@ -315,10 +315,12 @@ class Answers:
         known = np.flatnonzero((document >= 0) & (document < len(axis.sizes)))
         begins = axis.bases[document[known]]
         unknown = np.setdiff1d(number, known).tolist()
-        pieces = Pieces(len(first), known, np.column_stack((begins, begins + 1)), dict.fromkeys(unknown, ""), document)
-        return Answers(pieces, number, query, running(np.ones_like(query), query))
+        pieces = SpanTable(
+            len(first), known, np.column_stack((begins, begins + 1)), dict.fromkeys(unknown, ""), document
+        )
+        return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
-    def within(self, budget: int, axis: StartAxis, sizes: Numbers, cut_text: Callable[[str, int], str]) -> Answers:
+    def within(self, budget: int, axis: StartAxis, sizes: Numbers, cut_text: Callable[[str, int], str]) -> RankedSpans:
         """The best pieces of each query until it has `budget` tokens; the last one is cut there.
 
         Args:
@@ -348,8 +350,8 @@ class Answers:
             if self.pieces.texts
             else {}
         )
-        pieces = Pieces(len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece])
-        return Answers(pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept])
+        pieces = SpanTable(len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece])
+        return RankedSpans(pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept])
 
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -489,7 +491,7 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
 class Counted:
     """Pieces in one unit: the range of each span, and the size of each piece, repeats included."""
 
-    pieces: Pieces
+    pieces: SpanTable
     ranges: Ranges
     sizes: Numbers
 
@@ -529,7 +531,7 @@ class Relevance:
     def __init__(
         self,
         axis: Axis,
-        evidence: Pieces,
+        evidence: SpanTable,
         query: Numbers,
         queries: int,
         text_size: Callable[[list[str]], Numbers],
@@ -545,7 +547,7 @@ class Relevance:
         self.relevant = self._per_query(self._union)
         self._documents = evidence.documents
 
-    def count(self, pieces: Pieces) -> Counted:
+    def count(self, pieces: SpanTable) -> Counted:
         """Pieces in this unit; those that stand nowhere count the units of their own text."""
         ranges = self._axis.ranges(pieces.characters)
         sizes = np.bincount(pieces.owner, ranges[:, 1] - ranges[:, 0], minlength=pieces.count).astype(np.int64)
@@ -575,7 +577,7 @@ class Relevance:
         np.divide(coverage.lengths(self.evidence), lengths, out=shares, where=lengths > 0)
         return Outcome(self.relevant, retrieved.astype(np.float64), hit.astype(np.float64), shares)
 
-    def ranking(self, counted: Counted, answers: Answers, limit: Numbers) -> Ranking:
+    def ranking(self, counted: Counted, answers: RankedSpans, limit: Numbers) -> Ranking:
         """What each answer brings, where `limit` is how many of each query's pieces are looked at."""
         order, span = counted.pieces.spans_of(answers.piece)
         spans = counted.ranges[span] + (answers.query[order] * self._stride)[:, None]

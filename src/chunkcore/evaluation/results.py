@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_depth, parse_measure
-from chunkcore.evaluation.run import How, Run
+from chunkcore.evaluation.run import MatchKind, Run
 from chunkcore.retrieval.base import SearchRecall
 
 __all__ = ["ChunkStatistics", "Cost", "Report", "Scores"]
@@ -194,12 +194,12 @@ class Report:
     scores: Mapping[Measure, Scores]
     retrieved_tokens: Mapping[Depth, Scores] = field(default_factory=dict)
     found: Mapping[Depth, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
-    located: Mapping[How, int] = field(default_factory=dict)
+    located: Mapping[MatchKind, int] = field(default_factory=dict)
     unanswered: tuple[str, ...] = ()
     chunks: ChunkStatistics | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     min_rule: str = "holding"
-    certainty: Mapping[How, float] = field(default_factory=dict)
+    certainty: Mapping[MatchKind, float] = field(default_factory=dict)
     run: Run | None = field(default=None, repr=False)
     cost: Cost | None = None
     search_recall: SearchRecall | None = None

@@ -8,9 +8,9 @@ from typing import Literal, Protocol, runtime_checkable
 
 from chunkcore.document import Span
 
-__all__ = ["How", "Retrieved", "Retriever", "Run"]
+__all__ = ["MatchKind", "Retrieved", "Retriever", "Run"]
 
-How = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
+MatchKind = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Retrieved:
     spans: tuple[Span, ...]
     score: float = 0.0
     text: str = ""
-    how: How = "spans"
+    how: MatchKind = "spans"
     certainty: float = 1.0
     id: str = ""
 

@@ -1,4 +1,4 @@
-"""`evaluate`: how much of each query's evidence a run retrieved, and how much besides.
+"""`score`: how much of each query's evidence a run retrieved, and how much besides.
 
 Everything is counted on one axis on which the documents' tokens (or characters) stand one after the
 other, repeated for each query, so that all queries are scored by the same few array operations.
@@ -22,7 +22,6 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.outcomes import (
     RANK_MEASURES,
-    Answers,
     Axis,
     CharacterAxis,
     Counted,
@@ -30,25 +29,26 @@ from chunkcore.evaluation.outcomes import (
     Numbers,
     Outcome,
     PartAxis,
-    Pieces,
+    RankedSpans,
     Ranking,
     Relevance,
+    SpanTable,
     StartAxis,
     meeting_pairs,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report, Scores
-from chunkcore.evaluation.run import How, Retrieved, Run
+from chunkcore.evaluation.run import MatchKind, Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["MinRule", "OmegaRule", "Scorer", "evaluate"]
+__all__ = ["MinRule", "OmegaRule", "Scorer", "score"]
 
 MinRule = Literal["holding", "touching"]
 OmegaRule = Literal["once", "repeats"]
 
 
-def evaluate(
-    benchmark: Benchmark,
+def score(
     run: Run,
+    benchmark: Benchmark,
     measures: Iterable[Measure | str] | None = None,
     *,
     counter: str | TokenCounter = "cl100k_base",
@@ -63,8 +63,8 @@ def evaluate(
     A query that the run lacks scores 0. Text that stands nowhere in the documents counts as retrieved.
 
     Args:
-        benchmark: the queries and their evidence.
         run: what a system returned.
+        benchmark: the queries and their evidence.
         measures: such as "nDCG@10", "Recall@4096tok" or "F1@5[document]"; see `Measure`. By default those of
             the Chroma report at k = 5, 10 and "min", of tokens and of characters.
         counter: whose tokens are counted, of the documents' own tokenization.
@@ -92,7 +92,7 @@ def evaluate(
     >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> toy = Benchmark("toy", [story], [Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))])
-    >>> report = evaluate(toy, Run("mine", {"q1": [Retrieved("fox.txt", (Span(0, 9),))]}), ["Recall@5[character]"])
+    >>> report = score(Run("mine", {"q1": [Retrieved("fox.txt", (Span(0, 9),))]}), toy, ["Recall@5[character]"])
     >>> round(report.mean("Recall@5[character]"), 3)  # 5 of the 9 characters of "quick fox"
     0.556
     """
@@ -100,7 +100,7 @@ def evaluate(
 
 
 class Scorer:
-    """A benchmark, tokenized once, that scores any number of runs. Options and errors are `evaluate`'s."""
+    """A benchmark, tokenized once, that scores any number of runs. Options and errors are `score`'s."""
 
     def __init__(
         self,
@@ -121,18 +121,18 @@ class Scorer:
         self.axis = CharacterAxis(benchmark.documents)
         evidence = [(number, each) for number, query in enumerate(benchmark.queries) for each in query.evidence]
         pieces = [Retrieved(each.document_id, (each.span,)) for _, each in evidence]
-        self._evidence = Pieces.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
+        self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array([number for number, _ in evidence], dtype=np.int64)
         self._known: dict[Unit, Relevance] = {}
         self._counts: dict[str, int] = {}
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
-        """The run's report; see `evaluate`."""
+        """The run's report; see `score`."""
         began = time.perf_counter()
         wanted = retrieval_measures(measures_at() if measures is None else measures)
         ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
         results = self._results(run)
-        answers = Answers.of(results, self.axis, f"the run {run.name!r}")
+        answers = RankedSpans.of(results, self.axis, f"the run {run.name!r}")
         pool = self._pool(run.pool, run.name) if run.pool is not None else None
         marks = _Marks(self, answers, pool)
         scores = {measure: marks.value(measure) for measure in wanted}
@@ -159,7 +159,7 @@ class Scorer:
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
         """How many tokens each piece counts as retrieved, int64."""
-        return self.relevance("token").count(Pieces.of(pool, self.axis, "the pool")).sizes
+        return self.relevance("token").count(SpanTable.of(pool, self.axis, "the pool")).sizes
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64, given every chunk: a retriever must answer with so many."""
@@ -177,7 +177,7 @@ class Scorer:
 
     def _pool(self, retrieved: Sequence[Retrieved], name: str) -> _Pool:
         """The pool's pieces, and which of them hold evidence of which query."""
-        pieces = Pieces.of(retrieved, self.axis, f"the pool of {name!r}")
+        pieces = SpanTable.of(retrieved, self.axis, f"the pool of {name!r}")
         # One more character on each side: then what only touches evidence meets it too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
         evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
@@ -225,11 +225,11 @@ class Scorer:
 class _Marks:
     """A run's scores; what several measures need is worked out once."""
 
-    def __init__(self, scorer: Scorer, answers: Answers, pool: _Pool | None) -> None:
+    def __init__(self, scorer: Scorer, answers: RankedSpans, pool: _Pool | None) -> None:
         self._scorer = scorer
         self._all = answers
         self._pool = pool
-        self._selected: dict[tuple[Depth | None, bool], Answers] = {}
+        self._selected: dict[tuple[Depth | None, bool], RankedSpans] = {}
         self._counted: dict[tuple[Unit, int], Counted] = {}
         self._outcomes: dict[tuple[Unit, Depth], Outcome] = {}
         self._rankings: dict[tuple[Unit, Depth | None], Ranking] = {}
@@ -272,7 +272,7 @@ class _Marks:
         once = self._scorer.omega_rule == "once"
         return relevance.outcome(relevance.count(self._pool.pieces), self._pool.query, self._pool.piece, once=once)
 
-    def _answers(self, unit: Unit, k: Depth | None) -> Answers:
+    def _answers(self, unit: Unit, k: Depth | None) -> RankedSpans:
         """The best answers to this depth, as documents where those are counted."""
         key = (k, unit == "document")
         if key not in self._selected:
@@ -293,7 +293,7 @@ class _Marks:
             return self._pool.depths(queries)
         return np.full(queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
 
-    def _count(self, unit: Unit, pieces: Pieces) -> Counted:
+    def _count(self, unit: Unit, pieces: SpanTable) -> Counted:
         key = (unit, id(pieces))  # they live as long as the answers that are kept here
         if key not in self._counted:
             self._counted[key] = self._scorer.relevance(unit).count(pieces)
@@ -304,7 +304,7 @@ class _Marks:
 class _Pool:
     """Every piece that could be retrieved, and each query beside each piece that holds its evidence."""
 
-    pieces: Pieces
+    pieces: SpanTable
     query: Numbers
     piece: Numbers
 
@@ -316,12 +316,14 @@ def _integers(values: Iterable[int]) -> Numbers:
     return np.fromiter(values, dtype=np.int64)
 
 
-def _located(results: Sequence[Sequence[Retrieved]], pieces: Pieces) -> tuple[dict[How, int], dict[How, float]]:
+def _located(
+    results: Sequence[Sequence[Retrieved]], pieces: SpanTable
+) -> tuple[dict[MatchKind, int], dict[MatchKind, float]]:
     """How many pieces were located how, and how sure that is; one of a document that the benchmark lacks is nowhere."""
     retrieved = [piece for each in results for piece in each]
-    hows: list[How] = ["unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)]
+    hows: list[MatchKind] = ["unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)]
     counts = Counter(hows)
-    doubts: dict[How, float] = dict.fromkeys(counts, 0.0)
+    doubts: dict[MatchKind, float] = dict.fromkeys(counts, 0.0)
     for how, piece in zip(hows, retrieved, strict=True):
         doubts[how] += 1 - piece.certainty
     return dict(counts), {how: 1 - doubt / counts[how] for how, doubt in doubts.items() if how != "unlocated"}

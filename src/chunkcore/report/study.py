@@ -117,7 +117,7 @@ class Study:
             seed=given.seed,
             confidence=given.confidence,
             margin=given.margin,
-            gate=given.gate,
+            check=given.check,
             clusters=given.clusters,
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
-from chunkcore.evaluation.run import How
+from chunkcore.evaluation.run import MatchKind
 from chunkcore.evaluation.statistics.choices import Choice, Gap
 from chunkcore.evaluation.statistics.comparison import Comparison, Difference
 from chunkcore.report.plots import signed
@@ -436,7 +436,7 @@ def located_table(study: Study) -> Table | None:
     """How many retrieved pieces were located how; None where every one came with right spans."""
     if all(how == "spans" or not count for report in study.reports for how, count in report.located.items()):
         return None
-    hows: tuple[How, ...] = get_args(How)
+    hows: tuple[MatchKind, ...] = get_args(MatchKind)
     columns = (Column("Strategy", kind="text"), *(Column(HOW[how], "Pieces located") for how in hows))
     rows = tuple(
         (named(report.name, number), *(_located(report, how) for how in hows))
@@ -445,7 +445,7 @@ def located_table(study: Study) -> Table | None:
     return Table("How pieces were located", columns, rows)
 
 
-def _located(report: Report, how: How) -> Cell:
+def _located(report: Report, how: MatchKind) -> Cell:
     """A count, and how sure the places are where they may be wrong."""
     sure = report.certainty.get(how, 1.0)
     return Cell(amount(report.located.get(how, 0)), (f"{percent(sure, 0)} % sure",) if sure < 1 else ())

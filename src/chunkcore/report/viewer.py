@@ -13,7 +13,7 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.run import How, Retrieved, Run
+from chunkcore.evaluation.run import MatchKind, Retrieved, Run
 from chunkcore.report.rendering import Pack, packed
 from chunkcore.report.study import Study
 from chunkcore.report.tables import HOW
@@ -171,7 +171,7 @@ def _parts(text: str, ranges: Ranges) -> list[int | str]:
 _Place = tuple[str, tuple[Span, ...]]
 
 ROOM_ANSWERS = 7_000_000  # characters of the page, all systems together
-HOWS: tuple[How, ...] = get_args(How)
+HOWS: tuple[MatchKind, ...] = get_args(MatchKind)
 TEXT = 400  # characters kept of a text that is not in the documents
 POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can be given to draw
 

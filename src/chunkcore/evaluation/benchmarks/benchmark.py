@@ -16,9 +16,9 @@ from chunkcore.errors import DataError
 __all__ = [
     "Benchmark",
     "ChangedDocumentsWarning",
+    "DataProblem",
     "Evidence",
     "Part",
-    "Problem",
     "Query",
     "documents_digest",
     "parts_of",
@@ -144,7 +144,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DataProblem:
     """A question that was left out, and why."""
 
     query_id: str
@@ -176,7 +176,7 @@ class Benchmark:
     name: str
     documents: Sequence[Document]
     queries: Sequence[Query]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DataProblem, ...] = ()
     without_evidence: tuple[Query, ...] = ()
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from chunkcore.columns import Mapped
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Problem, Query
+from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.text_search import WindowIndex
 from chunkcore.files import json_lines
 
@@ -239,7 +239,7 @@ class QuestionReader:
     def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
-        self.problems: list[Problem] = []
+        self.problems: list[DataProblem] = []
         self._finder = EvidenceFinder(documents)
         self._collections = {document.id: _collection(document) for document in documents}
         self._seen: dict[str, str] = {}
@@ -250,14 +250,14 @@ class QuestionReader:
         identity = _identity(row.get("id")) or self._unused()
         if identity in self._seen:
             self.problems.append(
-                Problem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
+                DataProblem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
             )
             return
         self._seen[identity] = place
         try:
             query = self._query(identity, row)
         except EvidenceError as error:
-            self.problems.append(Problem(identity, f"{place}: {error}"))
+            self.problems.append(DataProblem(identity, f"{place}: {error}"))
         else:
             (self.queries if query.evidence else self.without_evidence).append(query)
 

@@ -74,7 +74,7 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
     seldom = f"and comes first in {100 * comparison.firsts[first.name]:.0f} % of the resamples"
     highest = f"No strategy can be called best: {first.name} has the highest {measure}, {score} over {asked}, {seldom}"
     if len(comparison.tied) == 1:
-        return f"{highest}, which is less than {100 * comparison.gate:g} %."
+        return f"{highest}, which is less than {100 * comparison.check:g} %."
     return f"{highest}, but the data does not tell it from {_enumerate(comparison.tied[1:])}."
 
 
@@ -263,7 +263,7 @@ class Comparison:
         verdict: all of this in two to five sentences.
         confidence: of the intervals and the tests.
         margin: differences under this do not matter, in the measure's unit (0.02 is two points).
-        gate: the share of resamples in which the best must come first.
+        check: the share of resamples in which the best must come first.
         firsts: by name, the share of resamples in which the system has the highest mean.
         clusters: of each query, what it was resampled together with; None where queries were resampled.
     """
@@ -280,7 +280,7 @@ class Comparison:
     verdict: str
     confidence: float = 0.95
     margin: float = 0.02
-    gate: float = 0.9
+    check: float = 0.9
     firsts: Mapping[str, float] = field(default_factory=dict)
     clusters: Mapping[str, str] | None = None
 
@@ -306,7 +306,7 @@ def compare(
     seed: int = 0,
     confidence: float = 0.95,
     margin: float = 0.02,
-    gate: float = 0.9,
+    check: float = 0.9,
     clusters: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Tell which systems differ by more than the choice of questions explains, and which by less than matters.
@@ -317,7 +317,7 @@ def compare(
     - **Distinct** are two systems where the interval of their difference leaves 0 out and the randomisation
       test's p-value, corrected for all pairs by Holm's method, is at most 1 - confidence. Among systems
       that are equally good some pair is called distinct in at most 1 - confidence of all comparisons.
-    - **Best** is the system that is distinct from every other, and has the highest mean in the `gate`'s share of
+    - **Best** is the system that is distinct from every other, and has the highest mean in the `check`'s share of
       the resamples.
     - **Equivalent** are two systems where two one-sided tests at 1 - confidence reject a difference of `margin` or
       more either way: the interval at 2 confidence - 1 lies within the margin. Where they score unalike on fewer than
@@ -335,7 +335,7 @@ def compare(
         seed: equal seeds give equal intervals.
         confidence: of the intervals and the tests.
         margin: the least difference that matters, in the measure's unit.
-        gate: the share of resamples in which the best must come first.
+        check: the share of resamples in which the best must come first.
         clusters: by query id, what the query is resampled together with: its document (`question_documents`), where
             the verdict is to hold for other documents too, and not only for other questions about these.
 
@@ -357,7 +357,7 @@ def compare(
     ('a', 0.5, 20)
     """
     measure = as_measure(measure)
-    _check(reports, resamples, confidence, margin, gate)
+    _check(reports, resamples, confidence, margin, check)
     columns = np.column_stack([report.values(measure) for report in reports])
     labels = _labels(reports[0], clusters)
     pairs = list(combinations(range(len(reports)), 2))
@@ -387,22 +387,22 @@ def compare(
         verdict="",
         confidence=confidence,
         margin=margin,
-        gate=gate,
+        check=check,
         firsts=dict(zip(names, _firsts(means[:, : len(names)]), strict=True)),
         clusters=clusters,
     )
     return _conclude(made, spreads)
 
 
-def _check(reports: Sequence[Report], resamples: int, confidence: float, margin: float, gate: float) -> None:
+def _check(reports: Sequence[Report], resamples: int, confidence: float, margin: float, check: float) -> None:
     if resamples < 100:
         raise OptionError(f"resamples is at least 100, got {resamples}: fewer give no interval to speak of")
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
     if not margin >= 0:
         raise OptionError(f"margin is 0 or more, in the measure's unit, got {margin}")
-    if not 0 <= gate <= 1:
-        raise OptionError(f"gate is a share of the resamples, from 0 to 1, got {gate}")
+    if not 0 <= check <= 1:
+        raise OptionError(f"check is a share of the resamples, from 0 to 1, got {check}")
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
     repeated = [name for name, count in Counter(report.name for report in reports).items() if count > 1]
@@ -527,7 +527,7 @@ def _conclude(comparison: Comparison, spreads: Scores | None) -> Comparison:
     lead = comparison.between(first.name, rival.name) if rival else None
     found = replace(
         comparison,
-        best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.gate else None,
+        best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.check else None,
         tied=tuple(report.name for report in [first, *tied]),
         questions_needed=_questions_needed(comparison, first, rival, spreads) if rival else None,
     )
