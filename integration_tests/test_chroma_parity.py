@@ -18,9 +18,9 @@ from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.run import Retrieved, Run
 from integration_tests.benchmarks.chroma_table import (
     STRATEGIES,
     Key,

@@ -14,13 +14,13 @@ import pytest
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.results import Cost
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.questions.filters import Dropped, Filtered, Similarities
 from chunkcore.questions.page import filter_page
 from chunkcore.report import Study, html_report
 from chunkcore.report.sweep import sweep_html
+from chunkcore.run import Retrieved, Run
 from chunkcore.tuning.grid import Sweep, run_sweep
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.fakes import FakeEmbedder
@@ -70,8 +70,8 @@ def run(asked: Benchmark, name: str) -> Run:
     results = {
         query.id: [
             replace(pool[0], score=3.0),
-            Retrieved(second.id, (Span(10, 60),), 2.0, hostile("retrieved text"), "fuzzy", 0.5),
-            Retrieved("", (), 1.0, hostile("text from nowhere"), "unlocated", 0.0),
+            Retrieved(second.id, (Span(10, 60),), 2.0, hostile("retrieved text"), how="fuzzy", certainty=0.5),
+            Retrieved("", (), 1.0, hostile("text from nowhere"), how="unlocated", certainty=0.0),
         ]
         for query in asked.queries[1:]
     }

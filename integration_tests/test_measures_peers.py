@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import score
+from chunkcore.run import Retrieved, Run
 
 pytrec_eval: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier, which runs trec_eval, is missing")
 pytestmark = pytest.mark.peers

@@ -15,11 +15,11 @@ from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.results import ChunkStatistics
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, html_report
 from chunkcore.report.viewer import excerpts
+from chunkcore.run import Retrieved, Run
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.report_data import NASTY, Prose, large, study
 
@@ -140,8 +140,10 @@ def story() -> Study:
     pool.append(Retrieved("other.md", (Span(0, 95),)))
     scored = [replace(piece, score=0.9 - number / 10) for number, piece in enumerate(pool)]
     overlapping = Run("overlapping", {"q1": [scored[1], scored[0]], "q2": scored[3:], "q3": scored[4:]}, pool)
-    words = Retrieved("story.md", (Span(61, 75),), 3.0, "nothing ELSE is", "fuzzy", 0.8)
-    outside = Run("outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", "unlocated", 0.0)]})
+    words = Retrieved("story.md", (Span(61, 75),), 3.0, "nothing ELSE is", how="fuzzy", certainty=0.8)
+    outside = Run(
+        "outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", how="unlocated", certainty=0.0)]}
+    )
     reports = [score(run, benchmark, ["Recall@1", "Recall@5"]) for run in (overlapping, outside)]
     return Study(compare(reports, "Recall@5", resamples=100), benchmark)
 

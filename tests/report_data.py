@@ -8,9 +8,9 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report.study import Study
+from chunkcore.run import Retrieved, Run
 
 NASTY = (
     "</script><script>document.title='pwned'</script>",
@@ -182,6 +182,6 @@ def _run(name: str, benchmark: Benchmark, size: int, overlap: int, depth: int, d
         found = list(dict.fromkeys(draw.integers(0, len(pool), depth).tolist()))
         scores = np.sort(draw.random(len(found)))[::-1]
         pieces = [Retrieved(pool[i].document_id, pool[i].spans, float(s)) for i, s in zip(found, scores, strict=True)]
-        lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", "unlocated", 0.0)
+        lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", how="unlocated", certainty=0.0)
         results[query.id] = [*pieces, lost]
     return Run(name, results, pool)

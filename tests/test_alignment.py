@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.run import Retrieved
+from chunkcore.run import Retrieved
 from tests.strategies import text_with_spans
 
 FOX = Document("fox", "The quick brown fox\njumps over the lazy dog.  The end of the story.")
@@ -23,7 +23,7 @@ def aligner() -> Aligner:
 
 def test_given_spans_are_taken_where_they_hold_the_text(aligner: Aligner) -> None:
     found = aligner.locate("quick brown", document_id="fox", spans=[Span(4, 15)], score=0.5)
-    assert found == Retrieved("fox", (Span(4, 15),), 0.5, "quick brown", "spans")
+    assert found == Retrieved("fox", (Span(4, 15),), 0.5, "quick brown", how="spans")
 
 
 def test_given_spans_may_differ_from_the_text_in_white_space(aligner: Aligner) -> None:
@@ -85,7 +85,7 @@ def test_an_unknown_document_id_is_left_out_of_account(aligner: Aligner) -> None
 
 
 def test_what_stands_nowhere_keeps_its_text(aligner: Aligner) -> None:
-    assert aligner.locate("a cat", score=2.0) == Retrieved("", (), 2.0, "a cat", "unlocated", 0.0)
+    assert aligner.locate("a cat", score=2.0) == Retrieved("", (), 2.0, "a cat", how="unlocated", certainty=0.0)
     assert aligner.locate("").how == "unlocated"
 
 

@@ -9,9 +9,9 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.retrieval.search import DenseIndex
+from chunkcore.run import Run
 from tests.fakes import FakeEmbedder
 
 TEXT = "".join(f"The valve {number} is red and stays shut. " for number in range(60))

@@ -21,7 +21,6 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.vectors import MeteredEmbedder
@@ -30,6 +29,7 @@ from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import Hits, Pool
 from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex
+from chunkcore.run import Run
 from tests.fakes import FakeEmbedder, NanEmbedder
 
 SPECS = [

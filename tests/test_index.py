@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.run import Retriever
 from chunkcore.retrieval.search import DenseIndex, top_k
+from chunkcore.run import Retriever
 from tests.fakes import BROKEN, FakeEmbedder
 
 

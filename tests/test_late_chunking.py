@@ -19,11 +19,11 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.run import Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
 from chunkcore.retrieval.search import DenseIndex
+from chunkcore.run import Run
 from tests.fakes import _WORD, FakeEmbedder, _word_vector
 from tests.strategies import hard_text, text_with_spans
 

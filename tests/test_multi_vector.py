@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.run import Retriever
 from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, chunk_vectors, searched_texts, top_k_owners
+from chunkcore.run import Retriever
 from tests.fakes import BROKEN, FakeEmbedder
 from tests.test_breakpoint import AngleEmbedder
 

@@ -11,7 +11,6 @@ from rich.console import Console
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, read_reports, write_reports
@@ -19,6 +18,7 @@ from chunkcore.report.page import html_report
 from chunkcore.report.records import markdown_report
 from chunkcore.report.tables import score_table, warnings
 from chunkcore.report.terminal import print_study
+from chunkcore.run import Retrieved, Run
 
 DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]
 QUERIES = [Query(f"q{number}", "Which?", (Evidence(f"d{number}", Span(0, 17)),)) for number in range(12)]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.report.rendering import Pack
 from chunkcore.report.viewer import HOWS, Place, answers, excerpts, viewer
+from chunkcore.run import Retrieved, Run
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
 
@@ -160,9 +160,9 @@ def test_how_a_piece_was_located_and_what_was_not_located_arrive():
         "x",
         {
             "q2": [
-                Retrieved("a", (Span(0, 17),), 0.5, "the  valve is red", "fuzzy", 0.874),
-                Retrieved("", (), 0.4, "No such text\x00 " * 60, "unlocated", 0.0),
-                Retrieved("elsewhere", (Span(0, 5),), float("nan"), "Words", "spans"),
+                Retrieved("a", (Span(0, 17),), 0.5, "the  valve is red", how="fuzzy", certainty=0.874),
+                Retrieved("", (), 0.4, "No such text\x00 " * 60, how="unlocated", certainty=0.0),
+                Retrieved("elsewhere", (Span(0, 5),), float("nan"), "Words", how="spans"),
             ]
         },
     )

@@ -17,9 +17,9 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import score
+from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 
 FOX = "The quick fox naps. The dog barks at noon."

@@ -22,11 +22,11 @@ from chunkcore.chunkers import parse_chunker
 from chunkcore.cli.compare import default_cache
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval.search import top_k
+from chunkcore.run import Retrieved, Run
 from integration_tests.benchmarks.chroma_table import STRATEGIES, first_occurrence, read_reference
 
 KS = (5, 10)

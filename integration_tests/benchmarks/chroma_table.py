@@ -28,11 +28,11 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, Measure, MeasureName
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval.search import top_k
+from chunkcore.run import Retrieved, Run
 
 MEASURES: dict[str, MeasureName] = {
     "recall": "Recall",

@@ -13,9 +13,9 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Span
 from chunkcore.errors import ChunkcoreError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.retrieval.search import DenseIndex
+from chunkcore.run import Retrieved, Run
 
 # Nothing here goes online.
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")

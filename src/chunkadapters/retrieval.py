@@ -25,9 +25,9 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, Measure, as_measure, measures_at, retrieval_measures
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import append_lines
+from chunkcore.run import Retrieved, Run
 
 __all__ = [
     "Answers",

@@ -61,7 +61,6 @@ from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, wh
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, parse_measure
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
-from chunkcore.evaluation.run import Retrieved, Retriever, Run
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.segmentation import (
@@ -116,6 +115,7 @@ from chunkcore.retrieval import (
     get_retriever,
 )
 from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, top_k
+from chunkcore.run import Retrieved, Retriever, Run
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.stored import store_documents
 from chunkcore.tokens import TokenCounter, get_counter

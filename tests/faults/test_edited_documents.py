@@ -17,12 +17,12 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
 from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import check_baseline
 from chunkcore.report import Study
 from chunkcore.report.tables import warnings as notes_of
+from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 
 TEXT = "Tea is hot. The sea is deep. Fees are low."

@@ -9,8 +9,8 @@ from chunkadapters.places import Hit
 from chunkcore import Document, Span
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.text_search import fold
+from chunkcore.run import Retrieved, Run
 from tests import test_merging, test_scoring, test_spans
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts

@@ -20,9 +20,9 @@ from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import score
 from chunkcore.files import unzip
+from chunkcore.run import Retrieved, Run
 
 
 def entry(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:

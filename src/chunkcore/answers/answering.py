@@ -18,10 +18,10 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.models.base import Embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
 from chunkcore.models.llm.asking import found_json, member, whole_number
+from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = [

@@ -19,8 +19,8 @@ from chunkcore.cli.wording import help_text
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Measure
-    from chunkcore.evaluation.run import Run
     from chunkcore.evaluation.scoring import MinRule
+    from chunkcore.run import Run
 
 __all__ = ["HELP", "score"]
 

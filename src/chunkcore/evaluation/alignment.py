@@ -16,8 +16,8 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.run import MatchKind, Retrieved
 from chunkcore.evaluation.text_search import Form, Numbers, Searchable, WindowIndex, fold, squeeze
+from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Ranges, as_ranges
 
 __all__ = ["Aligner", "Choice", "Resemblance", "choose_in_order", "resemblances"]
@@ -267,7 +267,7 @@ class Aligner:
     ('whitespace', (Span(start=0, end=13),))
     >>> aligner.locate("The quikc fox naps. The dog barks.")
     Retrieved(document_id='fox.txt', spans=(Span(start=0, end=34),), score=0.0,
-        text='The quikc fox naps. The dog barks.', how='fuzzy', certainty=0.925...)
+        text='The quikc fox naps. The dog barks.', parts=(), how='fuzzy', certainty=0.925...)
     """
 
     def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8, share: float = 0.5) -> None:
@@ -308,10 +308,10 @@ class Aligner:
         number = self._numbers.get(document_id)
         offered = () if number is None else _as_spans(spans, len(self._documents[number].text))
         if number is not None and offered and self._hold(self._documents[number].text, offered, text):
-            return Retrieved(document_id, offered, score, text, "spans")
+            return Retrieved(document_id, offered, score, text, how="spans")
         found = self._search(text, number)
         if not found.places:
-            return Retrieved("", (), score, text, "unlocated", 0.0)
+            return Retrieved("", (), score, text, how="unlocated", certainty=0.0)
         near = offered[0].start if offered else 0
         place = min(found.places, key=lambda each: abs(each[1].start - near)) if offered else found.places[0]
         return self._retrieved(text, found, place, len(found.places), score)
@@ -343,7 +343,7 @@ class Aligner:
         located = []
         for text, each, choice in zip(texts, found, choices, strict=True):
             if choice is None:
-                located.append(Retrieved("", (), 0.0, text, "unlocated", 0.0))
+                located.append(Retrieved("", (), 0.0, text, how="unlocated", certainty=0.0))
                 continue
             told = len(each.places) > 1 and choice.equals == 1
             sure = _Found(each.places, "order", each.similarity) if told else each
@@ -353,7 +353,7 @@ class Aligner:
     def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
         owner, span = place
         how: MatchKind = "ambiguous" if equals > 1 else found.how
-        return Retrieved(self._documents[owner].id, (span,), score, text, how, found.similarity / equals)
+        return Retrieved(self._documents[owner].id, (span,), score, text, how=how, certainty=found.similarity / equals)
 
     def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
         """Whether the spans stand for the text."""

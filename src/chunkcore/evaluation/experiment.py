@@ -25,7 +25,6 @@ from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.evaluation.scoring import MinRule, OmegaRule, Scorer
 from chunkcore.evaluation.vectors import Asked, Bill, MeteredEmbedder, RunPool, Shared
 from chunkcore.models.base import Embedder
@@ -35,6 +34,7 @@ from chunkcore.models.llm import Prices, Usage, get_llm
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.retrieval import Dense, Late, RetrievalMethod, get_retriever
 from chunkcore.retrieval.base import Hits, Pool, check_search
+from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import TokenCounter
 
 __all__ = ["CompactChunks", "Cut", "Trial", "TrialPrices", "answer_all", "cut_documents", "run_experiment", "sharing"]
@@ -282,7 +282,9 @@ def _piece(chunk: Chunk) -> Retrieved:
 
 def _scored(piece: Retrieved, score: float) -> Retrieved:
     # dataclasses.replace would be several times slower, which a million pieces notice.
-    return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how, piece.certainty, piece.id)
+    return Retrieved(
+        piece.document_id, piece.spans, score, piece.text, how=piece.how, certainty=piece.certainty, id=piece.id
+    )
 
 
 @dataclass(frozen=True)

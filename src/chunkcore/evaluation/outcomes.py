@@ -18,7 +18,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures import MeasureName
 from chunkcore.evaluation.results import Scores
-from chunkcore.evaluation.run import Retrieved
+from chunkcore.run import Retrieved
 from chunkcore.spans import Ranges, as_ranges, union_ranges
 
 __all__ = [

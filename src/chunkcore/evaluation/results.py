@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_depth, parse_measure
-from chunkcore.evaluation.run import MatchKind, Run
 from chunkcore.retrieval.base import SearchRecall
+from chunkcore.run import MatchKind, Run
 
 __all__ = ["ChunkStatistics", "Cost", "Report", "Scores"]
 

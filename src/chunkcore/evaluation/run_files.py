@@ -13,8 +13,8 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
-from chunkcore.evaluation.run import Retrieved, Run
 from chunkcore.files import json_lines, text_lines
+from chunkcore.run import Retrieved, Run
 
 __all__ = ["is_column", "json_line", "plain_spans", "read_pool", "read_run", "read_spans", "write_pool", "write_run"]
 
@@ -319,7 +319,9 @@ class _Hits:
             return Retrieved(document.id, spans, score, id=hit.id)
         if hit.id in self._pool:
             piece = self._pool[hit.id]
-            return Retrieved(piece.document_id, piece.spans, score, piece.text, piece.how, piece.certainty, hit.id)
+            return Retrieved(
+                piece.document_id, piece.spans, score, piece.text, how=piece.how, certainty=piece.certainty, id=hit.id
+            )
         whole = document if document is not None or self._pool else self._documents.get(hit.id)
         if whole is None:
             raise DataError(f"{where}: {self._unknown(hit.id)}")
@@ -340,7 +342,9 @@ class _Hits:
 
 
 def _named(piece: Retrieved, name: str) -> Retrieved:
-    return Retrieved(piece.document_id, piece.spans, piece.score, piece.text, piece.how, piece.certainty, name)
+    return Retrieved(
+        piece.document_id, piece.spans, piece.score, piece.text, how=piece.how, certainty=piece.certainty, id=name
+    )
 
 
 def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:

@@ -37,7 +37,7 @@ from chunkcore.evaluation.outcomes import (
     meeting_pairs,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report, Scores
-from chunkcore.evaluation.run import MatchKind, Retrieved, Run
+from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["MinRule", "OmegaRule", "Scorer", "score"]

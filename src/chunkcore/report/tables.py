@@ -14,11 +14,11 @@ import numpy as np
 
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
-from chunkcore.evaluation.run import MatchKind
 from chunkcore.evaluation.statistics.choices import Choice, Gap
 from chunkcore.evaluation.statistics.comparison import Comparison, Difference
 from chunkcore.report.plots import signed
 from chunkcore.report.study import Study, mean, std
+from chunkcore.run import MatchKind
 from chunkcore.tuning.grid import SHOWN, Sweep
 
 __all__ = [

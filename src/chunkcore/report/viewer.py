@@ -13,10 +13,10 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.run import MatchKind, Retrieved, Run
 from chunkcore.report.rendering import Pack, packed
 from chunkcore.report.study import Study
 from chunkcore.report.tables import HOW
+from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
 
 __all__ = ["Answers", "Excerpts", "Place", "Viewer", "answers", "excerpts", "viewer"]

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.run import Retrieved
 from chunkcore.files import telling_the_folder
 from chunkcore.models.base import Embedder, Vectors, check_vectors, embed
+from chunkcore.run import Retrieved
 
 __all__ = [
     "Best",
@@ -603,7 +603,7 @@ def _slice(chunk: Chunk, offsets: list[int], part: Span) -> str:
 
 
 def _retrieved(chunk: Chunk, score: float) -> Retrieved:
-    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, "spans")
+    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, how="spans")
 
 
 class DenseIndex:
@@ -656,4 +656,4 @@ class DenseIndex:
 
 
 def _retrieved_dense(chunk: Chunk, score: float) -> Retrieved:
-    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, "spans")
+    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, how="spans")
