@@ -1,4 +1,4 @@
-"""`Retrieved`, `Retriever`, `Run`: what a retrieval system returns, as plain data. Any system enters the evaluation here.
+"""`Retrieved`, `Retriever`, `Run`: what a retrieval system returns, as plain data.
 
 >>> class FirstParagraphs:
 ...     def retrieve(self, query, k=None, max_tokens=None):

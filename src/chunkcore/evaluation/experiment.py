@@ -282,9 +282,7 @@ def _piece(chunk: Chunk) -> Retrieved:
 
 def _scored(piece: Retrieved, score: float) -> Retrieved:
     # dataclasses.replace would be several times slower, which a million pieces notice.
-    return Retrieved(
-        piece.document_id, piece.spans, score, piece.text, how=piece.how, certainty=piece.certainty, id=piece.id
-    )
+    return Retrieved(piece.document_id, piece.spans, score, piece.text, id=piece.id)
 
 
 @dataclass(frozen=True)

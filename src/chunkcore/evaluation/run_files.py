@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -314,14 +315,12 @@ class _Hits:
             )
         if hit.text:
             found = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
-            return found if not hit.id else _named(found, hit.id)
+            return replace(found, id=hit.id) if hit.id else found
         if document is not None and spans:
             return Retrieved(document.id, spans, score, id=hit.id)
         if hit.id in self._pool:
             piece = self._pool[hit.id]
-            return Retrieved(
-                piece.document_id, piece.spans, score, piece.text, how=piece.how, certainty=piece.certainty, id=hit.id
-            )
+            return Retrieved(piece.document_id, piece.spans, score, piece.text, id=hit.id)
         whole = document if document is not None or self._pool else self._documents.get(hit.id)
         if whole is None:
             raise DataError(f"{where}: {self._unknown(hit.id)}")
@@ -339,12 +338,6 @@ class _Hits:
             f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
             "documents that were searched or, for a run of chunks, the file of chunks"
         )
-
-
-def _named(piece: Retrieved, name: str) -> Retrieved:
-    return Retrieved(
-        piece.document_id, piece.spans, piece.score, piece.text, how=piece.how, certainty=piece.certainty, id=name
-    )
 
 
 def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:
