@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chunkcore import CachedEmbedder, Chunker, EmbeddingCache, get_embedder, parse_chunker
+from chunkcore import CachedEmbedder, Chunker, EmbeddingCache, get_chunker, get_embedder
 from chunkcore.cli.compare import default_cache
 from chunkcore.models.base import Vectors
 from chunkcore.models.cache import text_key
@@ -88,7 +88,7 @@ def fill() -> None:
                 progress=lambda done, total, name=f"{model} {spec}": print(f"\r{name}: {done} of {total}", end=""),
             )
             for corpus in ("state_of_the_union", "wikitexts", "chatlogs"):
-                chunker = parse_chunker(spec)
+                chunker = get_chunker(spec)
                 type(chunker).from_dict({**chunker.to_dict(), "embedder": cached}).spans(text_of({"corpus": corpus}))
             print()
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from chunkcore import Aligner, parse_chunker
+from chunkcore import Aligner, get_chunker
 from integration_tests.benchmarks import alignment_accuracy as accuracy
 from tests.conftest import shared
 
@@ -51,7 +51,7 @@ def test_in_order_repeats_are_told_apart(collection):
     documents, aligner, _ = collection
     judged: dict[str, Counter[bool]] = {"alone": Counter(), "in order": Counter()}
     for document in sorted(documents, key=lambda each: len(each.text))[-6:]:
-        chunks = parse_chunker("recursive:size=40,overlap=0").chunk(document)
+        chunks = get_chunker("recursive:size=40,overlap=0").chunk(document)
         texts = [" ".join(chunk.text.split()) for chunk in chunks]
         alone = [aligner.locate(text, document_id=document.id) for text in texts]
         ordered = aligner.locate_in_order(texts, document_id=document.id)

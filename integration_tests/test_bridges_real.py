@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore.chunkers import build_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.errors import ChunkcoreError
 from chunkcore.models import get_embedder
@@ -51,6 +51,6 @@ def test_the_real_model_gives_the_same_vectors_and_chunks_through_a_framework(th
     np.testing.assert_allclose(bridged.embed_documents(sentences), model.embed_documents(sentences), atol=1e-5)
     np.testing.assert_allclose(bridged.embed_queries(sentences[:2]), model.embed_queries(sentences[:2]), atol=1e-5)
     options = {"max_size": 120, "piece_size": 30}
-    chunks = build_chunker("cluster_semantic", {**options, "embedder": bridged}).spans(text)
-    assert chunks == build_chunker("cluster_semantic", {**options, "embedder": model}).spans(text)
+    chunks = get_chunker("cluster_semantic", **options, embedder=bridged).spans(text)
+    assert chunks == get_chunker("cluster_semantic", **options, embedder=model).spans(text)
     assert len(chunks) > 3

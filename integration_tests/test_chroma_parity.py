@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli.compare import default_cache
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -46,7 +46,7 @@ def benchmark() -> Benchmark:
 
 
 def omega(benchmark: Benchmark, key: Key, min_rule: MinRule) -> float:
-    chunks = parse_chunker(STRATEGIES[key]).chunk_many(benchmark.documents)
+    chunks = get_chunker(STRATEGIES[key]).chunk_many(benchmark.documents)
     pool = [Retrieved(chunk.document_id, chunk.spans) for chunk in chunks]
     report = Scorer(benchmark, min_rule=min_rule).score(Run("r", {}, pool), ["PrecisionOmega[character]"])
     return 100 * report.mean("PrecisionOmega[character]")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import chunkcore
-from chunkcore import Benchmark, load_dataset, parse_chunker, run_experiment
-from chunkcore.chunkers import base
+from chunkcore import Benchmark, get_chunker, load_dataset, run_experiment
+from chunkcore.chunkers import strategies
 from chunkcore.models import loading
 from integration_tests.golden import needs_model
 from tests.fakes import FakeEmbedder
@@ -42,7 +42,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     for package in RUN[page] & {"bm25s", "optuna", "pyarrow", "ray"}:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
     benchmark = part(1, 2500) if "model" in RUN[page] else part(3, 15_000)
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
     if "any model" in RUN[page]:  # no number of its is told
@@ -50,7 +50,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(loading, "_load", lambda *_: FakeEmbedder())
     given: dict[str, Any] = {}
     if "reports" in RUN[page]:
-        chunkers = [parse_chunker(f"recursive:size={size}") for size in (50, 200)]
+        chunkers = [get_chunker(f"recursive:size={size}") for size in (50, 200)]
         given = {"benchmark": benchmark, "reports": list(run_experiment(benchmark, chunkers, retrievers=["bm25"]))}
     programs = [block.text for block in blocks(page) if block.language == "python"]
     told = [block.text for block in blocks(page) if block.language == "text"]

@@ -43,7 +43,7 @@ from chunkadapters.haystack import (
     run_retriever,
 )
 from chunkadapters.retrieval import RetrievalWarning
-from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -59,7 +59,7 @@ NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
 META = {"source_id", "split_id", "split_idx_start", "split_idx_end", "page_number"}
 
 
-@register("haystack-test-windows")
+@strategies.register("haystack-test-windows")
 @dataclass(frozen=True, kw_only=True)
 class Windows(Chunker):
     """So many characters, some of them shared with the chunk before."""

@@ -33,7 +33,7 @@ from chunkadapters.langchain import (
 )
 from chunkadapters.places import decode_spans
 from chunkadapters.retrieval import RetrievalWarning
-from chunkcore.chunkers.base import build_chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError
 from integration_tests.examples import langchain_example
@@ -174,7 +174,7 @@ def test_other_options_make_other_ids():
     ],
 )
 def test_every_way_to_configure_says_the_same(splitter):
-    expected = build_chunker("recursive", {"size": 9, "overlap": 2, "counter": "characters"})
+    expected = get_chunker("recursive", size=9, overlap=2, counter="characters")
     assert splitter.chunker == expected
     assert splitter.create_documents(["a b c d e f g h"])[1].metadata["start_index"] > 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkcore import Document, LateEmbedder, Span, get_embedder, load_dataset, parse_chunker
+from chunkcore import Document, LateEmbedder, Span, get_chunker, get_embedder, load_dataset
 from chunkcore.errors import OptionError
 from chunkcore.models.base import TokenEmbedder
 from chunkcore.models.counter import EmbedderCounter
@@ -50,7 +50,7 @@ def test_tokens_stand_where_the_text_has_them(model: TokenEmbedder) -> None:
 
 def test_a_pronoun_is_found_by_what_it_stands_for(model: TokenEmbedder) -> None:
     text = "Berlin is the capital of Germany. It has 3.7 million people. The trout is a fish. It swims upstream."
-    chunker = parse_chunker("fixed_sentences:sentences=1")
+    chunker = get_chunker("fixed_sentences:sentences=1")
     chunks = chunker.chunk(Document("d", text))
     late = LateEmbedder(model).embed_chunks([Document("d", text)], chunks)
     early = model.embed_documents([chunk.text for chunk in chunks])
@@ -61,7 +61,7 @@ def test_a_pronoun_is_found_by_what_it_stands_for(model: TokenEmbedder) -> None:
 
 def test_long_documents_are_read_to_their_end(model: TokenEmbedder) -> None:
     document = load_dataset("lochmere").documents[0]
-    chunks = parse_chunker("recursive:size=200").chunk(document)
+    chunks = get_chunker("recursive:size=200").chunk(document)
     vectors = LateEmbedder(model, overlap=64).embed_chunks([document], chunks)
     assert len(model.tokenize(document.text).ids) > 256
     assert np.isfinite(vectors).all()
@@ -74,7 +74,7 @@ def test_the_models_tokens_are_a_counter_and_a_maximum_in_them_holds(model: Toke
     counter = EmbedderCounter(model)
     texts = [HARD, "", "One two.", "漢字" * 50]
     assert counter.count_many(texts).tolist() == [len(counter.boundaries(text)) for text in texts]
-    chunker = parse_chunker("sentence:size=20")
+    chunker = get_chunker("sentence:size=20")
     text = load_dataset("lochmere").documents[1].text[:3000]
     cut = type(chunker)(size=20, counter=counter).split_text(text)
     assert max(model.count_tokens(cut)) <= 22  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chunkcore import Document, get_llm, load_dataset, parse_chunker
+from chunkcore import Document, get_chunker, get_llm, load_dataset
 from integration_tests.small_llm import MODEL, is_installed, served
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +43,7 @@ def text() -> str:
 )
 def test_a_real_model_cuts_without_losing_or_altering_text(url: str, text: str, spec: str, valid: bool) -> None:
     name, _, options = spec.partition(":")
-    chunker = parse_chunker(f'{name}:{options},retries=0,llm="openai:{MODEL}@{url}#{OPTIONS}"')
+    chunker = get_chunker(f'{name}:{options},retries=0,llm="openai:{MODEL}@{url}#{OPTIONS}"')
     llm = get_llm(chunker.llm)  # type: ignore[attr-defined]
     before = llm.usage  # type: ignore[attr-defined]
     chunks = chunker.chunk(Document("manual", text))

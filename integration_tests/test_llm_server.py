@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from chunkcore import Document, ModelError, NoAnswerError, get_llm, load_dataset, parse_chunker
+from chunkcore import Document, ModelError, NoAnswerError, get_chunker, get_llm, load_dataset
 from tests.fake_llm_server import FATAL, HARMLESS, LASTING
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
@@ -47,7 +47,7 @@ def asked(url: str) -> list[dict]:
 
 
 def build(strategy: str, url: str, fault: str, options: str = "tries=1", retries: int = 1):
-    return parse_chunker(f'{strategy}:{STRATEGIES[strategy]},retries={retries},llm="openai:{fault}@{url}#{options}"')
+    return get_chunker(f'{strategy}:{STRATEGIES[strategy]},retries={retries},llm="openai:{fault}@{url}#{options}"')
 
 
 @pytest.fixture(scope="module")

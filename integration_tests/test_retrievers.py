@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore import load_dataset, parse_chunker, run_experiment
+from chunkcore import get_chunker, load_dataset, run_experiment
 from chunkcore.cli.caching import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import MissingExtraError, OptionError
@@ -104,7 +104,7 @@ def reports() -> dict[str, Report]:
         pytest.skip("no model can be run: neither openvino nor sentence-transformers is installed")
     found = run_experiment(
         load_dataset("lochmere"),
-        [parse_chunker("recursive:size=200")],
+        [get_chunker("recursive:size=200")],
         ks=[5, "1000tok"],
         retrievers=["dense", "bm25", "hybrid", *(["hnsw"] if find_spec("usearch") else [])],
         cache=EmbeddingCache(default_cache(), private=True),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkcore import CachedEmbedder, Document, EmbeddingCache, get_embedder, get_segmenter, parse_chunker
+from chunkcore import CachedEmbedder, Document, EmbeddingCache, get_chunker, get_embedder, get_segmenter
 from chunkcore.cli import main
 from chunkcore.cli.compare import default_cache
 from chunkcore.segmenters.texttiling import TextTiling
@@ -70,7 +70,7 @@ def test_training_from_the_shell_gives_weights_that_the_strategy_cuts_with(
     printed = capsys.readouterr()
     assert "no boundary" in printed.out
     assert "network 1, epoch 2" in printed.err
-    chunks = parse_chunker(f"hierarchical:segmenter=tagger:{weights}").chunk(Document("d", rows[0]["text"]))
+    chunks = get_chunker(f"hierarchical:segmenter=tagger:{weights}").chunk(Document("d", rows[0]["text"]))
     assert chunks
     assert all(chunk.segments for chunk in chunks)
     before = weights.read_bytes()

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from hypothesis import given, settings
 
-from chunkcore import Document, FixedSentences, parse_chunker
+from chunkcore import Document, FixedSentences, get_chunker
 from chunkcore.boundaries.sentences import _BLOCK, sentence_ranges
 from chunkcore.errors import OptionError
 from tests.strategies import hard_text
@@ -88,6 +88,6 @@ def test_the_small_english_pipeline_parses():
 @pytest.mark.parametrize("strategy", ["sentence:size=12", "fixed_sentences:sentences=2"])
 def test_a_strategy_takes_it_by_name(strategy):
     text = "Dr. Wu left. He took the train to Mt. Fuji. It rained. Nobody minded that."
-    chunks = parse_chunker(f"{strategy},splitter=spacy").chunk(Document("d", text))
+    chunks = get_chunker(f"{strategy},splitter=spacy").chunk(Document("d", text))
     assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
     assert all(chunk.text.endswith(".") and not chunk.text.endswith(("Dr.", "Mt.")) for chunk in chunks)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from chunkcore import dataset_path, load_dataset
-from chunkcore.chunkers import load_chunkers, parse_chunker
+from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.tuning import snippets
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
@@ -52,7 +52,7 @@ def test_pasted_into_langchain_it_gives_the_same_chunks(spec: str, document) -> 
     documents = pytest.importorskip("langchain_core.documents")
     splitter = run(snippets(spec)["LangChain"])["splitter"]
     found = splitter.split_documents([documents.Document(page_content=document.text)])
-    expected = parse_chunker(spec).chunk(document)
+    expected = get_chunker(spec).chunk(document)
     assert [(each.page_content, each.metadata["start_index"]) for each in found] == [
         (each.text, each.start) for each in expected
     ]
@@ -63,7 +63,7 @@ def test_pasted_into_llamaindex_it_gives_the_same_chunks(spec: str, document) ->
     core = pytest.importorskip("llama_index.core")
     parser = run(snippets(spec)["LlamaIndex"])["parser"]
     found = parser.get_nodes_from_documents([core.Document(text=document.text)])
-    expected = parse_chunker(spec).chunk(document)
+    expected = get_chunker(spec).chunk(document)
     assert [(each.text, each.start_char_idx) for each in found] == [(each.text, each.start) for each in expected]
 
 
@@ -74,7 +74,7 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
     if hasattr(splitter, "warm_up"):
         splitter.warm_up()
     found = splitter.run(documents=[haystack.Document(content=document.text)])["documents"]
-    expected = parse_chunker(spec).chunk(document)
+    expected = get_chunker(spec).chunk(document)
     assert [(each.content, each.meta["split_idx_start"]) for each in found] == [
         (each.text, each.start) for each in expected
     ]
@@ -83,14 +83,14 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
 @pytest.mark.parametrize("spec", SPECS)
 def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(spec: str, document, tmp_path: Path) -> None:
     pasted = snippets(spec)
-    expected = [[[span.start, span.end] for span in each.spans] for each in parse_chunker(spec).chunk(document)]
+    expected = [[[span.start, span.end] for span in each.spans] for each in get_chunker(spec).chunk(document)]
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "one.md").write_bytes(document.text.encode())
     (tmp_path / "config.yaml").write_text(pasted["YAML, for compare --config"])
     command = [sys.executable, "-m", *shlex.split(pasted["Command line"])]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert [json.loads(line)["spans"] for line in done.stdout.splitlines()] == expected
-    (chunker,) = load_chunkers(tmp_path / "config.yaml")
+    (chunker,) = get_chunkers(tmp_path / "config.yaml")
     assert [[[span.start, span.end] for span in each.spans] for each in chunker.chunk(document)] == expected
 
 

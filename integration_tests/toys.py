@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from chunkcore.chunkers import base
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker
+from chunkcore.chunkers import strategies
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -71,21 +71,21 @@ class Telling(DraftingChunker):
 CHUNKERS = [
     Windows(size=7, overlap=3),
     Windows(size=5, scattered=True),
-    build_chunker("recursive", {"size": 12, "overlap": 0, "counter": "characters"}),
-    build_chunker("recursive", {"size": 8, "overlap": 3, "counter": "cl100k_base"}),
-    build_chunker("fixed_token", {"size": 6, "overlap": 2, "counter": "cl100k_base"}),
+    get_chunker("recursive", size=12, overlap=0, counter="characters"),
+    get_chunker("recursive", size=8, overlap=3, counter="cl100k_base"),
+    get_chunker("fixed_token", size=6, overlap=2, counter="cl100k_base"),
 ]
 
 
 @contextmanager
 def registered(*chunkers: type[Chunker]) -> Iterator[None]:
     """The toys have names meanwhile, and no other test meets them among the strategies."""
-    base._registry.update({each.name: each for each in chunkers})
+    strategies._known.update({each.name: each for each in chunkers})
     try:
         yield
     finally:
         for each in chunkers:
-            del base._registry[each.name]
+            del strategies._known[each.name]
 
 
 Places = list[tuple[int, int]]

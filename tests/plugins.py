@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkcore.chunkers import base
+from chunkcore.chunkers import strategies
 
 __all__ = ["PROGRAM", "Installed", "on_path"]
 
@@ -51,7 +51,7 @@ class Installed:
 
 def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     """A folder of packages that this process finds, until the test ends; what they register is forgotten then."""
-    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
     monkeypatch.syspath_prepend(str(folder))
     for name in ("my_chunkers", "my_chunkers.paragraph"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -108,7 +108,7 @@ def _strategies() -> Iterator[str]:
     from chunkcore import strategies
 
     yield "# strategies, by the names that strings and files give them"
-    for name, strategy in sorted(strategies().items()):
+    for name, strategy in sorted(strategies.items()):
         if strategy.__module__.startswith("chunkcore."):
             yield f"{name}: {strategy.__name__}"
 

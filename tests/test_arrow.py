@@ -22,8 +22,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not ins
 
 from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema, writing  # noqa: E402
-from chunkcore import Chunk, Document, FixedToken, Span, parse_chunker  # noqa: E402
-from chunkcore.chunkers import Chunker, build_chunker, strategies  # noqa: E402
+from chunkcore import Chunk, Document, FixedToken, Span, get_chunker  # noqa: E402
+from chunkcore.chunkers import Chunker, strategies  # noqa: E402
 from chunkcore.errors import DataError, ModelError, OptionError, SizeError  # noqa: E402
 from chunkcore.models import loading  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
@@ -109,12 +109,12 @@ def chunkers() -> list[Chunker]:
     """Every strategy of chunkcore, small; models are fakes."""
     sizes = {"size": 14, "max_size": 14, "piece_size": 6, "passage_size": 14, "max_segment": 14, "minimum": 0}
     found = []
-    for name, cls in strategies().items():
+    for name, cls in strategies.items():
         if not cls.__module__.startswith("chunkcore."):
             continue
         models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "segmenter": "texttiling"}
         options = {option: value for option, value in {**sizes, **models}.items() if option in cls.option_names()}
-        found.append(build_chunker(name, options))
+        found.append(get_chunker(name, **options))
     return found
 
 
@@ -172,7 +172,7 @@ def test_chunks_of_the_very_same_span_have_ids_of_their_own() -> None:
     # An overlap that is stripped of its white space leaves the very span of the chunk before.
     spec = "recursive:size=4,overlap=3,counter=characters"
     text = "ab   \n\n  cd \n\n\n ef"
-    chunks = parse_chunker(spec).chunk(Document("d", text))
+    chunks = get_chunker(spec).chunk(Document("d", text))
     assert len({chunk.id for chunk in chunks}) == len(chunks) - 1
     rows = rows_of(ArrowChunker(spec), {"id": "d", "text": text}, {"id": "d", "text": text})
     first, second = rows[: len(chunks)], rows[len(chunks) :]
@@ -536,9 +536,7 @@ def test_a_vector_is_that_of_context_and_text() -> None:
 
 
 def situated(context: str) -> Chunker:
-    return build_chunker(
-        "contextual", {"chunker": "recursive:size=50", "llm": ScriptedLLM(json.dumps({"context": context}))}
-    )
+    return get_chunker("contextual", chunker="recursive:size=50", llm=ScriptedLLM(json.dumps({"context": context})))
 
 
 @pytest.mark.parametrize("model", BROKEN, ids=lambda model: model.__name__)
@@ -639,7 +637,7 @@ def test_a_pickle_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parse_semantic(model: FakeEmbedder) -> Chunker:
-    return build_chunker("cluster_semantic", {"embedder": model})
+    return get_chunker("cluster_semantic", embedder=model)
 
 
 def test_a_model_is_loaded_when_it_is_needed_once_in_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -680,7 +678,7 @@ def test_wrong_options_are_told_at_once(options: dict[str, Any]) -> None:
 def test_options_are_as_the_other_adapters_have_them() -> None:
     given = ArrowChunker("recursive", options={"chunk_size": 12, "chunk_overlap": 4, "counter": "characters"})
     assert given == ArrowChunker(SMALL)
-    assert hash(given) == hash(ArrowChunker(parse_chunker(SMALL)))
+    assert hash(given) == hash(ArrowChunker(get_chunker(SMALL)))
 
 
 def test_engines_are_imported_by_nobody_who_does_not_use_them() -> None:

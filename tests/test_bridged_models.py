@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, Identity, identify, reply_of, secrets_of, without_secrets
-from chunkcore.chunkers import build_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.llm import BadAnswerError, Question, ask
@@ -215,8 +215,8 @@ def test_it_works_in_a_strategy_and_behind_a_cache_and_in_a_pickle():
     assert embedder.model.texts == ["a", "b"]
     text = "Tea is hot. Tea is green. The sea is wide. The sea is deep."
     options = {"max_size": 12, "piece_size": 4, "counter": "words"}
-    bridged = build_chunker("cluster_semantic", {**options, "embedder": embedder})
-    direct = build_chunker("cluster_semantic", {**options, "embedder": FakeEmbedder()})
+    bridged = get_chunker("cluster_semantic", **options, embedder=embedder)
+    direct = get_chunker("cluster_semantic", **options, embedder=FakeEmbedder())
     assert bridged.spans(text) == direct.spans(text)
     again = pickle.loads(pickle.dumps(embedder))
     assert again == embedder

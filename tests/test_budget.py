@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
@@ -28,7 +28,7 @@ SPECS = ("fixed_token:counter=words,size=3", "fixed_token:counter=words,size=50"
 
 @pytest.mark.parametrize("budget", [1, 40, 333])
 def test_every_strategy_retrieves_the_whole_budget(budget: int) -> None:
-    chunkers = [parse_chunker(spec) for spec in SPECS]
+    chunkers = [get_chunker(spec) for spec in SPECS]
     found = run_experiment(BENCHMARK, chunkers, FakeEmbedder(), ks=[f"{budget}tok"], counter="words")
     for report, chunker in zip(found, chunkers, strict=True):
         assert report.retrieved_tokens[f"{budget}tok"].tolist() == [budget, budget]
@@ -39,14 +39,14 @@ def test_every_strategy_retrieves_the_whole_budget(budget: int) -> None:
 
 
 def test_a_budget_over_everything_retrieves_everything() -> None:
-    (report,) = run_experiment(BENCHMARK, [parse_chunker(SPECS[0])], FakeEmbedder(), ks=["99999tok"], counter="words")
+    (report,) = run_experiment(BENCHMARK, [get_chunker(SPECS[0])], FakeEmbedder(), ks=["99999tok"], counter="words")
     assert report.retrieved_tokens["99999tok"].tolist() == [2 * len(TEXT.split())] * 2
     assert report.mean("Recall@99999tok") == 1
 
 
 def test_further_measures_are_scored_as_deep_as_they_say() -> None:
     (report,) = run_experiment(
-        BENCHMARK, [parse_chunker(SPECS[0])], FakeEmbedder(), ks=[2], measures=["nDCG@30", "MRR", "HitRate@80tok"]
+        BENCHMARK, [get_chunker(SPECS[0])], FakeEmbedder(), ks=[2], measures=["nDCG@30", "MRR", "HitRate@80tok"]
     )
     assert [str(measure) for measure in report.scores][-3:] == ["nDCG@30", "MRR", "HitRate@80tok"]
     assert report.retrieved_tokens["80tok"].min() >= 78  # a token may be cut off at the end

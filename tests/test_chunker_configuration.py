@@ -11,17 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import (
-    Chunker,
-    FixedToken,
-    Recursive,
-    build_chunker,
-    format_chunker,
-    label,
-    parse_chunker,
-    register,
-    strategies,
-)
+from chunkcore.chunkers import Chunker, FixedToken, Recursive, get_chunker, strategies
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.registry import check_option
@@ -44,7 +34,7 @@ from tests.strategies import hard_text
     ],
 )
 def test_specs(spec: str, expected: Chunker | None) -> None:
-    chunker = parse_chunker(spec)
+    chunker = get_chunker(spec)
     if expected is None:
         assert chunker.token_counter.name == "hf:some/model=1"
     else:
@@ -77,12 +67,12 @@ def test_specs(spec: str, expected: Chunker | None) -> None:
 )
 def test_errors_name_the_option_the_value_and_what_was_expected(spec: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        parse_chunker(spec)
+        get_chunker(spec)
 
 
 def test_a_spec_is_a_string() -> None:
     with pytest.raises(OptionError, match="given as name:option=value"):
-        parse_chunker(None)  # type: ignore[arg-type]
+        get_chunker(None)  # type: ignore[arg-type]
 
 
 recursives = st.builds(
@@ -99,16 +89,16 @@ recursives = st.builds(
 
 @given(recursives)
 def test_every_form_comes_back_equal(chunker: Recursive) -> None:
-    assert parse_chunker(format_chunker(chunker)) == chunker
-    assert parse_chunker(label(chunker)) == chunker
+    assert get_chunker(chunker.spec) == chunker
+    assert get_chunker(chunker.label) == chunker
     assert Chunker.from_dict(json.loads(json.dumps(chunker.to_dict()))) == chunker
-    assert parse_chunker(format_chunker(chunker)).fingerprint == chunker.fingerprint
+    assert get_chunker(chunker.spec).fingerprint == chunker.fingerprint
 
 
 def test_a_label_holds_what_differs_from_the_defaults() -> None:
-    assert label(Recursive()) == "recursive"
-    assert label(Recursive(overlap=20, separators=("\n",))) == r'recursive:overlap=20,separators=["\n"]'
-    assert label(FixedToken(counter="words", size=200)) == "fixed_token:counter=words"
+    assert Recursive().label == "recursive"
+    assert Recursive(overlap=20, separators=("\n",)).label == r'recursive:overlap=20,separators=["\n"]'
+    assert FixedToken(counter="words", size=200).label == "fixed_token:counter=words"
 
 
 def test_bare_words_that_would_be_read_as_something_else_are_quoted() -> None:
@@ -116,21 +106,15 @@ def test_bare_words_that_would_be_read_as_something_else_are_quoted() -> None:
     class Titled(FixedToken):
         title: str = ""
 
-    register("titled_for_a_test")(Titled)
+    strategies.register("titled_for_a_test")(Titled)
     try:
         for title in ("true", "12", "", " a", "a,b", "null", "[", "plain words", 'say "x"', "a=b", "NaN", "ü\ud800"):
             chunker = Titled(title=title)
-            assert parse_chunker(format_chunker(chunker)) == chunker
-        assert label(Titled(title="plain words")) == "titled_for_a_test:title=plain words"
-        assert label(Titled(title="12")) == 'titled_for_a_test:title="12"'
+            assert get_chunker(chunker.spec) == chunker
+        assert Titled(title="plain words").label == "titled_for_a_test:title=plain words"
+        assert Titled(title="12").label == 'titled_for_a_test:title="12"'
     finally:
-        del base_registry()["titled_for_a_test"]
-
-
-def base_registry() -> dict[str, type[Chunker]]:
-    from chunkcore.chunkers import base
-
-    return base._registry
+        del strategies._known["titled_for_a_test"]
 
 
 def test_numbers_of_numpy_and_lists_become_plain_options() -> None:
@@ -163,15 +147,15 @@ def test_each_kind_of_option_is_checked_and_told() -> None:
 
 def test_a_name_serves_one_strategy() -> None:
     with pytest.raises(OptionError, match="the strategy name 'recursive' is taken by Recursive"):
-        register("recursive")(FixedToken)
+        strategies.register("recursive")(FixedToken)
     assert FixedToken.name == "fixed_token"
-    assert list(strategies()) == sorted(strategies())
-    assert {"cluster_semantic", "fixed_token", "recursive"} <= set(strategies())
+    assert list(strategies) == sorted(strategies)
+    assert {"cluster_semantic", "fixed_token", "recursive"} <= set(strategies)
 
 
 def test_dictionaries() -> None:
     assert Recursive.from_dict({"size": 5}) == Recursive(size=5)
-    assert build_chunker("fixed_token", {"size": 5}) == FixedToken(size=5)
+    assert get_chunker("fixed_token", size=5) == FixedToken(size=5)
     with pytest.raises(OptionError, match="unknown strategy 'x'"):
         Chunker.from_dict({"strategy": "x"})
     with pytest.raises(OptionError, match="unknown strategy None"):

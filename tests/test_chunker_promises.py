@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chunkcore.chunkers import Chunker, build_chunker, format_chunker, parse_chunker, strategies
+from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Document
 from tests.fakes import FakeEmbedder, FakeLLM
@@ -128,17 +128,17 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
 
 
 def chunkers() -> Iterator[Chunker]:
-    for name, cls in strategies().items():
+    for name, cls in strategies.items():
         if not cls.__module__.startswith("chunkcore."):  # another test's
             continue
         for options in EXAMPLES.get(name, [{}]):
             models = {"embedder": FakeEmbedder(), "llm": FakeLLM()}
             needed = {option: model for option, model in models.items() if option in cls.option_names()}
-            yield build_chunker(name, {**options, **needed})
+            yield get_chunker(name, **{**options, **needed})
 
 
 def describe(chunker: Chunker) -> str:
-    return format_chunker(chunker)
+    return chunker.spec
 
 
 every_chunker = pytest.mark.parametrize("chunker", list(chunkers()), ids=describe)
@@ -214,7 +214,7 @@ def test_configuration_comes_back_the_same_from_every_form(chunker: Chunker) -> 
     data = chunker.to_dict()
     assert Chunker.from_dict(json.loads(json.dumps(data))) == chunker
     assert type(chunker).from_dict(data) == chunker
-    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert get_chunker(chunker.spec) == chunker
     assert pickle.loads(pickle.dumps(chunker)) == chunker
     assert hash(pickle.loads(pickle.dumps(chunker))) == hash(chunker)
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import chunkcore.models
-from chunkcore.chunkers import Chunker, parse_chunker, strategies
+from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.cli.compare import DEFAULT_STRATEGIES, default_cache
 from chunkcore.cli.progress import reporting
@@ -67,7 +67,7 @@ def lines_of(output: str) -> list[dict]:
 def test_chunks_are_written_one_a_line_with_the_spans_that_they_stand_for(docs, capfd):
     assert main(["chunk", str(docs / "fox.txt"), "-s", "recursive:size=30,overlap=5"]) == 0
     rows = lines_of(capfd.readouterr().out)
-    chunker = parse_chunker("recursive:size=30,overlap=5")
+    chunker = get_chunker("recursive:size=30,overlap=5")
     chunks = chunker.chunk(Document((docs / "fox.txt").as_posix(), TEXT))
     assert len(rows) == len(chunks) > 10
     for row, chunk in zip(rows, chunks, strict=True):
@@ -439,8 +439,8 @@ def test_verify_lists_each_problem_and_exits_with_1(docs, questions, capfd):
 def test_every_strategy_is_listed_with_its_options(capfd):
     assert main(["strategies"]) == 0
     out = capfd.readouterr().out
-    assert len(strategies()) >= 3
-    for name, cls in strategies().items():
+    assert len(strategies) >= 3
+    for name, cls in strategies.items():
         section = out[out.index(f"{name} ") :]
         for option in cls.option_names():
             assert f"  {option} = " in section
@@ -463,7 +463,7 @@ def test_help_is_given_for_every_command(command, capfd):
 
 
 def test_the_default_strategies_can_all_be_built():
-    assert len({parse_chunker(spec) for spec in DEFAULT_STRATEGIES}) == 6
+    assert len({get_chunker(spec) for spec in DEFAULT_STRATEGIES}) == 6
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="their cache folders have other names")

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore import Chunker, FixedToken, Recursive, Sentence, load_chunkers, parse_chunker
-from chunkcore.chunkers.spec import format_spec
+from chunkcore import Chunker, FixedToken, Recursive, Sentence, get_chunker, get_chunkers
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
+from chunkcore.registry import format_spec
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 from tests.test_chunker_promises import every_chunker
@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
 def test_entries_are_strings_and_mappings_in_order(file: Path) -> None:
     file.write_text(EXAMPLE)
     sentences = {"size": 70, "splitter": r"regex:\. |: "}
-    assert load_chunkers(file) == [
+    assert get_chunkers(file) == [
         Recursive(size=50, counter="words"),
         FixedToken(size=60),
         Sentence(**sentences),
@@ -56,17 +56,17 @@ def test_entries_are_strings_and_mappings_in_order(file: Path) -> None:
 @pytest.mark.parametrize("text", ["recursive:size=9", "strategy: recursive\nsize: 9\n", "[recursive:size=9]"])
 def test_a_file_of_one_entry_needs_no_list(file: Path, text: str) -> None:
     file.write_text(text)
-    assert load_chunkers(str(file)) == [Recursive(size=9)]
+    assert get_chunkers(str(file)) == [Recursive(size=9)]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_obstacle(file: Path) -> None:
     file.write_bytes("\ufeff- recursive:size=9\r\n- fixed_token\r\n".encode())
-    assert load_chunkers(file) == [Recursive(size=9), FixedToken()]
+    assert get_chunkers(file) == [Recursive(size=9), FixedToken()]
 
 
 def test_no_model_is_loaded(file: Path) -> None:
     file.write_text("{strategy: cluster_semantic, embedder: no/such-model}")
-    assert load_chunkers(file)[0].to_dict()["embedder"] == "no/such-model"
+    assert get_chunkers(file)[0].to_dict()["embedder"] == "no/such-model"
 
 
 @every_chunker
@@ -75,7 +75,7 @@ def test_what_a_chunker_says_of_itself_can_stand_in_a_file(tmp_path: Path, chunk
     if "llm" in said:  # the fake's name builds none
         said["llm"] = "openai:model@http://127.0.0.1:9/v1"
     file.write_text(yaml.safe_dump([said]))
-    (again,) = load_chunkers(file)
+    (again,) = get_chunkers(file)
     assert again.to_dict() == said
 
 
@@ -83,8 +83,8 @@ def test_what_a_chunker_says_of_itself_can_stand_in_a_file(tmp_path: Path, chunk
 def test_any_string_is_an_option_s_value(separators: list[str], size: int, strip: bool) -> None:
     options = {"separators": separators, "size": size, "strip": strip}
     assert (
-        parse_chunker(format_spec("recursive", options)).to_dict() | options
-        == parse_chunker(format_spec("recursive", options)).to_dict()
+        get_chunker(format_spec("recursive", options)).to_dict() | options
+        == get_chunker(format_spec("recursive", options)).to_dict()
     )
 
 
@@ -117,7 +117,7 @@ def test_any_string_is_an_option_s_value(separators: list[str], size: int, strip
 def test_what_is_wrong_is_told_with_its_line(file: Path, text: str, line: int, message: str) -> None:
     file.write_text(text)
     with pytest.raises(OptionError, match=rf"strategies.yaml, line {line}: (.|\n)*{message}"):
-        load_chunkers(file)
+        get_chunkers(file)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_file_that_is_none_is_told(file: Path, data: bytes | None, error: type
     if data is not None:
         file.write_bytes(data)
     with pytest.raises(error, match=f"strategies.yaml.*{message}"):
-        load_chunkers(file)
+        get_chunkers(file)
 
 
 def test_aliases_that_multiply_cost_nothing(file: Path) -> None:
@@ -144,7 +144,7 @@ def test_aliases_that_multiply_cost_nothing(file: Path) -> None:
     rows += [f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
     file.write_text("\n".join([*rows, "- {strategy: recursive, separators: *a29}"]))
     with pytest.raises(OptionError, match=r"line 6: aliases \(\*name\) make 100,000 values"):
-        load_chunkers(file)
+        get_chunkers(file)
 
 
 # ---- the command line

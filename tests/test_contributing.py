@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chunkcore import Chunker, OptionError, build_chunker, parse_chunker
-from chunkcore.registry import plugin_names
+from chunkcore import Chunker, OptionError, get_chunker, strategies
 from tests.plugins import PROGRAM, Installed, on_path
 from tests.promises import check_promises
 from tests.strategies import hard_text
@@ -31,7 +30,7 @@ def test_a_strategy_takes_thirty_lines_at_most() -> None:
 @pytest.mark.parametrize("spec", ["paragraph", "paragraph:size=9", "paragraph:size=1,counter=words"])
 def test_it_keeps_the_promises(installed: Installed, spec: str) -> None:
     installed.offer()
-    chunker = parse_chunker(spec)
+    chunker = get_chunker(spec)
 
     @given(text=hard_text())
     @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -44,19 +43,19 @@ def test_it_keeps_the_promises(installed: Installed, spec: str) -> None:
 
 def test_it_is_built_by_name_from_every_form(installed: Installed) -> None:
     installed.offer()
-    chunker = build_chunker("paragraph", {"size": 3, "counter": "words"})
+    chunker = get_chunker("paragraph", size=3, counter="words")
     assert chunker.split_text("One.\n\n\nTwo is four words.") == ["One.", "Two is four", "words."]
-    assert parse_chunker("paragraph:size=3,counter=words") == chunker == Chunker.from_dict(chunker.to_dict())
+    assert get_chunker("paragraph:size=3,counter=words") == chunker == Chunker.from_dict(chunker.to_dict())
     with pytest.raises(OptionError, match="size is at least 1, got 0"):
-        parse_chunker("paragraph:size=0")
+        get_chunker("paragraph:size=0")
 
 
 def test_a_package_is_imported_only_when_its_strategy_is_named(installed: Installed) -> None:
     installed.offer()
-    assert plugin_names() == ["paragraph"]
-    parse_chunker("recursive")
+    assert strategies.offered == ["paragraph"]
+    get_chunker("recursive")
     assert "my_chunkers.paragraph" not in sys.modules
-    parse_chunker("paragraph")
+    get_chunker("paragraph")
     assert "my_chunkers.paragraph" in sys.modules
 
 
@@ -88,20 +87,20 @@ def test_a_package_that_cannot_be_loaded_is_named_and_hides_no_other(installed: 
 def test_an_unknown_name_is_told_what_packages_offer(installed: Installed) -> None:
     installed.offer()
     with pytest.raises(OptionError, match=r"unknown strategy 'paragraf': expected one of .*paragraph, propositions"):
-        parse_chunker("paragraf")
+        get_chunker("paragraf")
 
 
 def test_two_packages_cannot_offer_one_name(installed: Installed) -> None:
     installed.offer()
     installed.offer(package="other-chunkers", leads_to="other:Paragraph")
     with pytest.raises(OptionError, match=r"offered by several packages \(my-chunkers, other-chunkers\): uninstall"):
-        parse_chunker("paragraph")
+        get_chunker("paragraph")
 
 
 def test_a_package_cannot_take_a_strategy_s_place(installed: Installed) -> None:
-    recursive = parse_chunker("recursive")
+    recursive = get_chunker("recursive")
     installed.offer("recursive")
-    assert type(parse_chunker("recursive")) is type(recursive)
+    assert type(get_chunker("recursive")) is type(recursive)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +108,10 @@ def test_a_package_cannot_take_a_strategy_s_place(installed: Installed) -> None:
 )
 def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, name: str, leads_to: str) -> None:
     installed.offer(name, leads_to=leads_to)
-    with pytest.raises(OptionError, match=rf'decorate a subclass of Chunker with @register\("{name}"\)'):
-        parse_chunker(name)
+    with pytest.raises(OptionError, match=rf'decorate a subclass of Chunker with @strategies.register\("{name}"\)'):
+        get_chunker(name)
 
 
 def test_importing_the_core_looks_for_no_packages() -> None:
-    program = "import sys, chunkcore; print('chunkcore.registry' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "False"
+    program = "import sys, importlib.metadata as m; m.entry_points = None; import chunkcore; print(m.entry_points)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "None"

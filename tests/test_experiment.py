@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore.chunkers import Contextual, parse_chunker
+from chunkcore.chunkers import Contextual, get_chunker
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -61,7 +61,7 @@ def benchmark() -> Benchmark:
 
 
 def chunkers(*specs: str) -> list[Chunker]:
-    return [parse_chunker(spec) for spec in specs or SPECS]
+    return [get_chunker(spec) for spec in specs or SPECS]
 
 
 def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
@@ -188,7 +188,7 @@ def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark,
     embedder = FakeEmbedder()
     spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,max_size=60"
     (report,) = run_experiment(benchmark, chunkers(spec), embedder, counter="words", cluster_only=cluster_only)
-    chunks = [*replace(parse_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
+    chunks = [*replace(get_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
     assert any(len(chunk.segments) > 1 for chunk in chunks)
     index = MultiVectorIndex.build(chunks, embedder, cluster_only=cluster_only)
     results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
@@ -274,7 +274,7 @@ def test_what_can_not_be_run_is_refused(
     benchmark: Benchmark, specs: list[str], options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        run_experiment(benchmark, [parse_chunker(spec) for spec in specs], FakeEmbedder(), **options)  # type: ignore[arg-type]
+        run_experiment(benchmark, [get_chunker(spec) for spec in specs], FakeEmbedder(), **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
 
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -116,7 +116,7 @@ def test_a_report_tells_what_was_found_and_is_read_back() -> None:
     text = "The fox naps. The hen sits. A crow watches. Rain falls at noon. " * 30
     query = Query("q", "Who watches?", (Evidence("d", Span(28, 43)),))
     benchmark = Benchmark("tales", [Document("d", text)], [query, Query("q2", "rain", (Evidence("d", Span(44, 60)),))])
-    chunkers = [parse_chunker("fixed_token:size=5,counter=words")]
+    chunkers = [get_chunker("fixed_token:size=5,counter=words")]
     reports = run_experiment(
         benchmark, chunkers, FakeEmbedder(), retrievers=["dense", "hnsw", "hybrid:hnsw,bm25", "hnsw:depth=7"], ks=(3,)
     )
@@ -151,4 +151,4 @@ def test_options_out_of_range_are_told(spec: str, message: str) -> None:
 def test_a_missing_package_is_told_before_the_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "usearch.index", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[ann\]"):
-        run_experiment(Benchmark("none", [], []), [parse_chunker("sentence")], FakeEmbedder(), retrievers=["hnsw"])
+        run_experiment(Benchmark("none", [], []), [get_chunker("sentence")], FakeEmbedder(), retrievers=["hnsw"])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -182,7 +182,7 @@ def test_chunks_of_any_strategy_have_vectors(text: str) -> None:
     documents = [Document("a", text), Document("b", "The fox naps. A crow watches.")]
     late = LateEmbedder(FakeTokenEmbedder())
     for spec in ("fixed_token:size=5,overlap=2", "recursive:size=9", "sentence:size=40", "fixed_sentences"):
-        chunks = list(parse_chunker(spec).chunk_many(documents))
+        chunks = list(get_chunker(spec).chunk_many(documents))
         found = late.embed_chunks(documents, chunks)
         assert found.shape == (len(chunks), 16)
         apart = [late.embed_chunks(documents, [each])[0] for each in chunks]
@@ -211,7 +211,7 @@ def test_chunks_come_in_any_order_and_each_document_is_read_once() -> None:
 def test_an_index_of_late_vectors_finds_what_its_context_is_about() -> None:
     model = FakeTokenEmbedder(64, max_tokens=None, context=0.3)
     documents = [Document("a", "Berlin is large. It has canals."), Document("b", "Oslo is cold. It has hills.")]
-    chunks = list(parse_chunker("fixed_sentences:sentences=1").chunk_many(documents))
+    chunks = list(get_chunker("fixed_sentences:sentences=1").chunk_many(documents))
     late = LateEmbedder(model)
     index = DenseIndex(chunks, late.embed_chunks(documents, chunks), model)
     best = [piece.document_id for piece in index.retrieve("Berlin", 2)]
@@ -384,7 +384,7 @@ def benchmark() -> Benchmark:
 def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(64, max_tokens=None)
     specs = ["fixed_sentences:sentences=1", "recursive:counter=words,size=14"]
-    chunkers = [parse_chunker(spec) for spec in specs]
+    chunkers = [get_chunker(spec) for spec in specs]
     told: list[tuple[str, int, int]] = []
     model.windows.clear()
     reports = run_experiment(
@@ -407,7 +407,7 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
 
 def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=12)
-    chunkers = [parse_chunker("fixed_token:size=100")]
+    chunkers = [get_chunker("fixed_token:size=100")]
     (early,) = run_experiment(benchmark, chunkers, model, ks=[1])
     (late,) = run_experiment(benchmark, chunkers, model, ks=[1], late=True)
     assert early.chunks is not None
@@ -419,7 +419,7 @@ def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
 def test_a_model_without_token_context_is_refused_before_anything_is_cut(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
     with pytest.raises(OptionError, match="late chunking needs"):
-        run_experiment(benchmark, [parse_chunker("fixed_token")], model, late=True)
+        run_experiment(benchmark, [get_chunker("fixed_token")], model, late=True)
     assert model.texts == []
 
 

@@ -31,12 +31,9 @@ from chunkcore import (
     Recursive,
     Span,
     TokenCounter,
-    build_chunker,
-    format_chunker,
+    get_chunker,
     get_llm,
-    parse_chunker,
 )
-from chunkcore.chunkers import label
 from chunkcore.models.llm import Reply
 from chunkcore.models.llm.base import count_message_tokens
 from tests.fake_llm_server import FATAL, LASTING, running
@@ -460,13 +457,13 @@ def test_a_chunk_without_a_valid_sentence_has_none_and_says_so(context):
 
 
 def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
-    chunker = parse_chunker(f'contextual:chunker="recursive:size=50,separators=[\\"\\\\n\\"]",llm={SPEC}')
+    chunker = get_chunker(f'contextual:chunker="recursive:size=50,separators=[\\"\\\\n\\"]",llm={SPEC}')
     assert chunker.inner == Recursive(size=50, separators=("\n",))
-    assert parse_chunker(format_chunker(chunker)) == chunker
-    assert parse_chunker(label(chunker)) == chunker
+    assert get_chunker(chunker.spec) == chunker
+    assert get_chunker(chunker.label) == chunker
     assert Chunker.from_dict(json.loads(json.dumps(chunker.to_dict()))) == chunker
-    assert label(Contextual(llm=SPEC)) == f"contextual:llm={SPEC}"
-    assert label(Contextual(llm=SPEC, chunker=Recursive(size=50))) == f"contextual:llm={SPEC},chunker=recursive:size=50"
+    assert Contextual(llm=SPEC).label == f"contextual:llm={SPEC}"
+    assert Contextual(llm=SPEC, chunker=Recursive(size=50)).label == f"contextual:llm={SPEC},chunker=recursive:size=50"
     assert chunker.fingerprint != replace(chunker, chunker=Recursive(size=51)).fingerprint
     assert (
         replace(chunker, chunker="recursive:size=50").fingerprint
@@ -497,7 +494,7 @@ def build(strategy: str, llm, **options) -> Chunker:
         "propositions": {"passage_size": 6, "max_size": 9},
         "contextual": {"chunker": "recursive:size=9,counter=words", "context_size": 9},
     }
-    return build_chunker(strategy, {"llm": llm, "counter": "words", **small[strategy], **options})
+    return get_chunker(strategy, **{"llm": llm, "counter": "words", **small[strategy], **options})
 
 
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -634,21 +631,21 @@ def test_an_estimate_foresees_the_other_strategys_questions_too():
 @every_strategy
 def test_a_model_is_to_be_named(strategy):
     with pytest.raises(OptionError, match=f"{strategy}: llm names the model to ask, as openai:MODEL@URL"):
-        parse_chunker(strategy)
+        get_chunker(strategy)
     with pytest.raises(OptionError, match="a language model is openai:MODEL@URL"):
-        parse_chunker(f"{strategy}:llm=gpt-5")
+        get_chunker(f"{strategy}:llm=gpt-5")
     with pytest.raises(OptionError, match=f"{strategy}: llm is an LLM or a string; got 5"):
-        parse_chunker(f"{strategy}:llm=5")
+        get_chunker(f"{strategy}:llm=5")
     with pytest.raises(OptionError, match="retries is at least 0, got -1"):
-        parse_chunker(f"{strategy}:llm={SPEC},retries=-1")
+        get_chunker(f"{strategy}:llm={SPEC},retries=-1")
 
 
 @every_strategy
 def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
     spec = f'{strategy}:llm="{SPEC}#temperature=none&concurrency=2"'
-    chunker = parse_chunker(spec)
+    chunker = get_chunker(spec)
     assert get_llm(chunker.llm).concurrency == 2
-    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert get_chunker(chunker.spec) == chunker
     assert chunker.fingerprint == replace(chunker, llm=get_llm(chunker.llm)).fingerprint
     assert chunker.fingerprint != replace(chunker, llm=SPEC).fingerprint
     assert chunker.fingerprint == replace(chunker, llm=f"{SPEC}#temperature=none").fingerprint

@@ -21,9 +21,7 @@ from chunkcore.chunkers import (
     KamradtModified,
     Recursive,
     Sentence,
-    format_chunker,
-    label,
-    parse_chunker,
+    get_chunker,
 )
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Document
@@ -328,12 +326,12 @@ def test_each_sentence_is_embedded_once_and_no_model_is_asked_without() -> None:
 
 def test_semantic_overlap_is_configured_by_a_string() -> None:
     assert Recursive(overlap="semantic") == Recursive(overlap=SemanticOverlap())
-    chunker = parse_chunker("sentence:overlap=semantic:0.45:openvino:some/model")
+    chunker = get_chunker("sentence:overlap=semantic:0.45:openvino:some/model")
     assert isinstance(chunker, Sentence)
     assert chunker.overlap == SemanticOverlap(threshold=0.45, embedder="openvino:some/model")
-    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert get_chunker(chunker.spec) == chunker
     assert Chunker.from_dict(chunker.to_dict()) == chunker
-    assert label(Recursive(overlap="semantic")) == "recursive:overlap=semantic"
+    assert Recursive(overlap="semantic").label == "recursive:overlap=semantic"
 
 
 @pytest.mark.parametrize("value", ["semantics", "semantic:x", "semantic:nan", "3"])

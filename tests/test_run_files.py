@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -57,7 +57,7 @@ CHUNKS = [chunk_line("c0", "fox.txt", 0, 19), chunk_line("c1", "fox.txt", 20, 42
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.trec"])
 def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
-    chunker = parse_chunker("recursive:size=4,counter=words")
+    chunker = get_chunker("recursive:size=4,counter=words")
     for report in run_experiment(
         benchmark, [chunker], FakeEmbedder(), retrievers=["dense", "bm25", "hybrid"], counter="words"
     ):
@@ -73,7 +73,7 @@ def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark
 
 def test_ids_are_those_that_chunks_have(benchmark: Benchmark, tmp_path: Path) -> None:
     """So a run can be read with the file that ``chunkcore chunk`` writes."""
-    chunker = parse_chunker("recursive:size=4,counter=words")
+    chunker = get_chunker("recursive:size=4,counter=words")
     (report,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert report.run is not None
     ids = [chunk.id for chunk in chunker.chunk_many(benchmark.documents)]

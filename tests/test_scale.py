@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.columns import blocks
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation import vectors as pools
@@ -67,7 +67,7 @@ def test_a_plain_chunk_takes_a_few_numbers() -> None:
     story = Document("story.txt", "The hen sits. " * 4_000)
     tracemalloc.start()
     compact = CompactChunks([story])
-    for chunk in parse_chunker("fixed_token:size=4,counter=words").chunk(story):
+    for chunk in get_chunker("fixed_token:size=4,counter=words").chunk(story):
         compact.append(chunk)
     del chunk
     held = tracemalloc.get_traced_memory()[0]
@@ -125,7 +125,7 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
     def reports() -> list[dict]:
         model = SeesBlocks()
         made = run_experiment(
-            benchmark, [parse_chunker(spec) for spec in SPECS], model, ks=(3, "min", "40tok"), counter="words"
+            benchmark, [get_chunker(spec) for spec in SPECS], model, ks=(3, "min", "40tok"), counter="words"
         )
         assert len(model.texts) == len(set(model.texts))
         plain = [each.to_dict() for each in made]
@@ -159,7 +159,7 @@ def test_progress_of_blocks_goes_up_to_all_texts(benchmark: Benchmark, monkeypat
     told: list[tuple[int, int]] = []
     run_experiment(
         benchmark,
-        [parse_chunker(SPECS[0])],
+        [get_chunker(SPECS[0])],
         FakeEmbedder(),
         ks=(3,),
         counter="words",

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkadapters.ray import RayMap
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
@@ -162,7 +162,7 @@ def test_a_file_that_was_cut_off_is_told(tmp_path: Path):
 
 @lru_cache
 def lochmere_reports(method: Any) -> list[dict[str, Any]]:
-    chunkers = [parse_chunker("recursive:size=60,counter=words"), parse_chunker("fixed_token:size=40,counter=words")]
+    chunkers = [get_chunker("recursive:size=60,counter=words"), get_chunker("fixed_token:size=40,counter=words")]
     made = run_experiment(
         load_dataset("lochmere"),
         chunkers,
@@ -218,7 +218,7 @@ def test_whoever_asks_embeds_and_counts_nothing_but_the_questions() -> None:
     model = Elsewhere(max_tokens=20)
     benchmark = load_dataset("lochmere")
     questions = {query.text for query in benchmark.queries}
-    chunkers = [parse_chunker("sentence:size=30")]
+    chunkers = [get_chunker("sentence:size=30")]
     (report,) = run_experiment(benchmark, chunkers, model, retrievers=[Sharded(mapper=sent, size=50)])
     assert set(model.texts) == counted == questions
     (here,) = run_experiment(benchmark, chunkers, FakeEmbedder(max_tokens=20))
@@ -235,7 +235,7 @@ def test_what_embedding_took_elsewhere_is_a_cost_of_the_strategy() -> None:
             pool.note_embedding(1_000.0)
             return searcher
 
-    chunkers = [parse_chunker("fixed_token:size=40,counter=words")]
+    chunkers = [get_chunker("fixed_token:size=40,counter=words")]
     (report,) = run_experiment(load_dataset("lochmere"), chunkers, FakeEmbedder(), ks=(1,), retrievers=[Elsewhere()])
     assert report.cost.seconds >= 1_000
     assert report.seconds["embed"] >= 1_000
@@ -251,7 +251,7 @@ def test_progress_is_told_shard_by_shard() -> None:
 
     (report,) = run_experiment(
         load_dataset("lochmere"),
-        [parse_chunker("fixed_token:size=40,counter=words")],
+        [get_chunker("fixed_token:size=40,counter=words")],
         FakeEmbedder(),
         ks=(1,),
         counter="words",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.chunkers.configuration import sized_options, sized_spec
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
@@ -65,7 +65,7 @@ def test_the_string_says_what_was_added_and_builds_it() -> None:
     )
     assert sized_spec("recursive:size=9", model) == "recursive:size=9"
     assert sized_spec("fixed_sentences", model) == "fixed_sentences"
-    chunker = parse_chunker(sized_spec("recursive", model))
+    chunker = get_chunker(sized_spec("recursive", model))
     assert chunker.counter == EmbedderCounter()
 
 
@@ -84,7 +84,7 @@ def test_counting_many_texts_is_counting_each(text: str) -> None:
 @settings(deadline=None, max_examples=50)
 def test_a_hard_maximum_holds_in_the_models_own_tokens(text: str) -> None:
     model = FakeTokenEmbedder(max_tokens=12)
-    chunker = parse_chunker("sentence:size=10")
+    chunker = get_chunker("sentence:size=10")
     chunker = type(chunker)(size=10, counter=EmbedderCounter(model))
     texts = chunker.split_text(text)
     assert all(count <= 12 for count in model.count_tokens(texts).tolist())
@@ -110,7 +110,7 @@ def benchmark() -> Benchmark:
 
 def test_a_run_counts_the_tokens_of_its_own_embedder_and_says_so(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=20)
-    (report,) = run_experiment(benchmark, [parse_chunker(sized_spec("fixed_token", model))], model, counter="words")
+    (report,) = run_experiment(benchmark, [get_chunker(sized_spec("fixed_token", model))], model, counter="words")
     assert report.name == "fixed_token:counter=embedder,size=12"
     assert report.chunks is not None
     assert report.chunks.truncated == 0
@@ -119,7 +119,7 @@ def test_a_run_counts_the_tokens_of_its_own_embedder_and_says_so(benchmark: Benc
 
 def test_chunks_that_the_embedder_cuts_off_are_counted_with_what_is_lost(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=20)
-    (report,) = run_experiment(benchmark, [parse_chunker("fixed_token:size=60,counter=words")], model, counter="words")
+    (report,) = run_experiment(benchmark, [get_chunker("fixed_token:size=60,counter=words")], model, counter="words")
     assert report.chunks is not None
     # 60 words and their 10 full stops, and the two tokens around them, less 20. The chunks are all the same text.
     assert (report.chunks.truncated, report.chunks.tokens_lost) == (1, 52)
@@ -128,7 +128,7 @@ def test_chunks_that_the_embedder_cuts_off_are_counted_with_what_is_lost(benchma
 def test_a_run_shares_its_embedder_with_semantic_overlap(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=None)
     (report,) = run_experiment(
-        benchmark, [parse_chunker("fixed_sentences:sentences=2,overlap=semantic:-1")], model, counter="words"
+        benchmark, [get_chunker("fixed_sentences:sentences=2,overlap=semantic:-1")], model, counter="words"
     )
     assert report.chunks is not None
     assert report.chunks.tokens.tolist() == [12] + [18] * 14

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from chunkcore import files as scratch
 from chunkcore import load_benchmark, store_documents
 from chunkcore import stored as stored_module
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.columns import SortedNumbers
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
@@ -227,7 +227,7 @@ def test_a_run_of_stored_documents_has_the_same_scores(tmp_path: Path, monkeypat
         (tmp_path / "docs" / document.id).write_text(document.text, encoding="utf-8")
 
     def scores(benchmark: Benchmark) -> list[dict]:
-        chunkers = [parse_chunker(spec) for spec in ("fixed_token:size=9,counter=words", "sentence:size=30")]
+        chunkers = [get_chunker(spec) for spec in ("fixed_token:size=9,counter=words", "sentence:size=30")]
         found = [each.to_dict() for each in run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(3, "min", "40tok"))]
         for each in found:
             each["seconds"] = each["cost"]["seconds"] = 0

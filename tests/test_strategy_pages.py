@@ -15,13 +15,13 @@ from docs.making.docstrings import options_of, read_docstring
 from docs.making.page import ROOT, index_page, make_strategy
 from docs.making.shown import SAMPLE, SHOWN
 
-OURS = [name for name, cls in strategies().items() if cls.__module__.startswith("chunkcore.")]
+OURS = [name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")]
 NEEDED = {"structure": "tree_sitter_python", "clustering": "sklearn"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def asks_a_model(name: str) -> bool:
-    return "embedder" in strategies()[name].option_names()
+    return "embedder" in strategies[name].option_names()
 
 
 def needs(name: str) -> pytest.MarkDecorator:
@@ -59,12 +59,12 @@ def test_every_source_is_told_in_full() -> None:
 
 
 def test_every_option_is_told_and_has_its_default() -> None:
-    found = {option.name: option for option in options_of(strategies()["fixed_sentences"])}
+    found = {option.name: option for option in options_of(strategies["fixed_sentences"])}
     assert found["chunks"].kind == "a whole number or null"
     assert found["sentences"].default == "`5`"
     assert found["overlap"].meaning.startswith("Sentences that a chunk repeats, at least 0")
     assert list(found)[-1] == "counter"
-    inherited = {option.name: option.meaning for option in options_of(strategies()["single_linkage"])}
+    inherited = {option.name: option.meaning for option in options_of(strategies["single_linkage"])}
     assert inherited["splitter"].startswith('"default", "spacy", "spacy:&lt;pipeline>"')
     assert inherited["splitter"].endswith("The paper uses spaCy.")
 
@@ -150,7 +150,7 @@ def test_a_blank_line_inside_a_chunk_has_a_short_band() -> None:
 
 def test_the_text_stands_there_letter_for_letter_and_no_row_is_too_long() -> None:
     text = (ROOT / SAMPLE).read_text(encoding="utf-8")
-    root = ET.fromstring(picture.draw(text, strategies()["recursive"]().chunk(Document("d", text)), ""))
+    root = ET.fromstring(picture.draw(text, strategies["recursive"]().chunk(Document("d", text)), ""))
     rows = [each for each in root.iter(f"{SVG}text") if each.get("textLength")]
     assert " ".join(row.text or "" for row in rows).split() == text.split()
     assert all(float(row.get("textLength", "")) == len(row.text or "") * picture.CHARACTER for row in rows)

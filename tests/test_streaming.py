@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkcore.scale.stream
-from chunkcore.chunkers import Chunker, parse_chunker
+from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
 from chunkcore.cli.rate import rate
 from chunkcore.document import Document
@@ -33,7 +33,7 @@ from chunkcore.scale.sources import Piece
 from chunkcore.scale.workers import Cutter, cut_batches
 from tests.strategies import hard_text
 
-CHUNKER = parse_chunker("recursive:size=8,counter=words")
+CHUNKER = get_chunker("recursive:size=8,counter=words")
 PARAGRAPHS = "".join(
     f"{'# Part ' + str(n) if n % 7 == 0 else 'The fox'} {n} naps. The dog runs, 犬が走る。👩‍👩‍👧 It barks.\n\n"
     for n in range(60)
@@ -156,7 +156,7 @@ def test_nothing_is_lost_in_parts_and_spans_are_of_the_whole(tmp_path_factory, t
     text = (text * 3).encode("utf-8", "replace").decode() or "x"
     path = tmp_path_factory.mktemp("parts") / "a.txt"
     path.write_bytes(text.encode())
-    rows = lines(path, chunker=parse_chunker("fixed_token:size=7"), part_size=size)
+    rows = lines(path, chunker=get_chunker("fixed_token:size=7"), part_size=size)
     assert all(text[row["spans"][0][0] : row["spans"][-1][1]] == row["text"] for row in rows)
     assert "".join(row["text"] for row in rows).split() == text.split()
 
@@ -301,7 +301,7 @@ def test_what_steers_a_terminal_is_escaped_and_comes_back(tmp_path):
 
 
 def test_a_grapheme_over_the_maximum_is_one_document_s_error_in_a_batch(tmp_path):
-    chunker = parse_chunker('recursive:size=2,maximum=text,counter=characters,separators=[" "]')
+    chunker = get_chunker('recursive:size=2,maximum=text,counter=characters,separators=[" "]')
     folder = written(tmp_path, {"a": "abc", "b": "👩‍👩‍👧", "c": "def"})
     stream = Stream([folder], chunker, StreamOptions(errors="skip"))
     rows = [json.loads(line) for step in stream for some in step.lines for line in some.splitlines()]
@@ -577,7 +577,7 @@ def test_what_takes_no_time_says_nothing_in_a_log_and_sums_up_in_a_terminal():
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    chunker = parse_chunker("fixed_token:size=500,counter=characters")
+    chunker = get_chunker("fixed_token:size=500,counter=characters")
 
     def peak(copies: int) -> int:
         path = written(tmp_path, {"a.txt": PARAGRAPHS * copies}) / "a.txt"
@@ -691,7 +691,7 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
 def test_a_worker_that_is_killed_while_it_hands_over_is_missed(which):
     """Half an answer is in the pipe, which nobody reads; an executor would wait for its other half for ever."""
     piece = Piece("text", "long", "long", 0, data=b"The fox naps. " * 20_000)
-    cutting = cut_batches(Cutter(parse_chunker("fixed_token:size=9"), 10**7, 1), iter([[piece]] * 9), 2)
+    cutting = cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), iter([[piece]] * 9), 2)
     assert len(next(cutting)) == 1
     workers = cutting.gi_yieldfrom.gi_frame.f_locals["workers"]
     wait_for(lambda: all(worker.pipe.poll() for worker in workers))
@@ -702,7 +702,7 @@ def test_a_worker_that_is_killed_while_it_hands_over_is_missed(which):
 
 
 def cut_in_two(pieces: list[Piece]):
-    return cut_batches(Cutter(parse_chunker("fixed_token:size=9"), 10**7, 1), iter([[each] for each in pieces]), 2)
+    return cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), iter([[each] for each in pieces]), 2)
 
 
 def workers_of(cutting) -> list:
@@ -747,7 +747,7 @@ def test_what_goes_wrong_in_the_source_comes_after_what_came_before_it():
         yield [Piece("text", "d1", "d1", 0, data=b"The fox naps.")]
         raise DataError("the third cannot be read")
 
-    cutting = cut_batches(Cutter(parse_chunker("fixed_token:size=9"), 10**7, 1), pieces(), 2)
+    cutting = cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), pieces(), 2)
     assert [next(cutting)[0].id for _ in range(2)] == ["d0", "d1"]
     with pytest.raises(DataError, match="the third cannot be read"):
         next(cutting)

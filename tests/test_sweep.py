@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, parse_chunker, run_experiment
+from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, get_chunker, run_experiment
 from chunkcore.chunkers.configuration import parse_grid, read_specs
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
@@ -105,7 +105,7 @@ def test_any_text_is_a_grid_or_an_option_error(text: str) -> None:
         found = parse_grid(f"recursive:{text}")
     except OptionError:
         return
-    assert all(parse_chunker(each.spec) for each in found.configurations)
+    assert all(get_chunker(each.spec) for each in found.configurations)
 
 
 def test_a_file_holds_grids_and_an_error_in_it_names_the_line(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_five_questions_tell_nothing_apart() -> None:
 
 def test_a_sweep_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Sweep) -> None:
     benchmark = load_dataset("lochmere")
-    chunkers = [parse_chunker(each.spec) for each in found.configurations]
+    chunkers = [get_chunker(each.spec) for each in found.configurations]
     reports = run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(1, 3, 5))
     for each, report in zip(found.configurations, reports, strict=True):
         assert found.reports[each.spec].values("F1@3").tolist() == report.values("F1@3").tolist()

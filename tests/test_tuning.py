@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore.chunkers import parse_chunker, strategies
+from chunkcore.chunkers import get_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -79,7 +79,7 @@ def run(space=SMALL, embedder=None, benchmark=None, study=None, **options):
 
 
 def test_every_strategy_has_a_row_and_no_row_is_of_another() -> None:
-    own = {name for name, cls in strategies().items() if cls.__module__.startswith("chunkcore.")}
+    own = {name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")}
     assert set(_TABLE) == own
 
 
@@ -91,7 +91,7 @@ def test_whatever_is_drawn_from_a_row_can_be_built(name: str) -> None:
         chance = np.random.default_rng(7)
         for _ in range(60):
             drawn = {option: int(chance.integers(0, len(each.values))) for option, each in branch.parameters.items()}
-            chunker = parse_chunker(branch.spec(drawn))
+            chunker = get_chunker(branch.spec(drawn))
             assert chunker.name == name
 
 
@@ -100,7 +100,7 @@ def test_a_strategys_defaults_are_in_its_row_so_that_they_are_tried(name: str) -
     (branch,) = known_space(name).branches
     drawn = branch.default()
     assert drawn is not None
-    assert parse_chunker(branch.spec(drawn)) == parse_chunker(name)
+    assert get_chunker(branch.spec(drawn)) == get_chunker(name)
 
 
 def test_the_usual_space_asks_no_language_model() -> None:
@@ -220,7 +220,7 @@ def test_a_file_says_what_to_search(tmp_path: Path) -> None:
         "sentence",
     ]
     spec = space.branch("recursive").spec({"size": 1, "overlap": 1, "keep": 0, "separators": 0})
-    assert parse_chunker(spec) == parse_chunker('recursive:size=200,overlap=50,keep=end,separators=["\\n\\n"," "]')
+    assert get_chunker(spec) == get_chunker('recursive:size=200,overlap=50,keep=end,separators=["\\n\\n"," "]')
     assert space.branch("breakpoint#2").parameters["amount"] == Range(low=0.1, high=0.7)
     assert space.branch("lumber").parameters["window"] == Range(low=100, high=900, log=True)
     assert space.branch("sentence").options({}) == {}
@@ -477,9 +477,9 @@ def test_a_search_tries_the_defaults_first_and_finds_what_the_runs_say(tmp_path:
 
     benchmark = make_benchmark()
     found = run(known_space("sentence"), benchmark=benchmark, trials=6)
-    assert parse_chunker(found.trials[0].spec) == parse_chunker("sentence")
+    assert get_chunker(found.trials[0].spec) == get_chunker("sentence")
     (report,) = run_experiment(
-        benchmark, [parse_chunker(found.winner.spec)], FakeEmbedder(), ks=(), measures=["Recall@60tok"]
+        benchmark, [get_chunker(found.winner.spec)], FakeEmbedder(), ks=(), measures=["Recall@60tok"]
     )
     assert report.mean("Recall@60tok") == found.picked == max(trial.quality for trial in found.trials)
     assert found.winner in found.front
@@ -504,7 +504,7 @@ def test_cost_is_the_models_tokens_of_every_distinct_text_however_much_was_kept(
     benchmark = make_benchmark()
     embedder = FakeEmbedder()
     found = run(known_space("fixed_sentences"), embedder, benchmark, trials=1)
-    chunks = {chunk.text for chunk in parse_chunker("fixed_sentences").chunk_many(benchmark.documents)}
+    chunks = {chunk.text for chunk in get_chunker("fixed_sentences").chunk_many(benchmark.documents)}
     assert found.trials[0].cost == embedder.count_tokens(sorted(chunks)).sum()
     again = run(known_space("fixed_sentences"), embedder, benchmark, trials=1)
     assert again.trials[0].cost == found.trials[0].cost
@@ -512,7 +512,7 @@ def test_cost_is_the_models_tokens_of_every_distinct_text_however_much_was_kept(
 
 def test_what_a_strategy_embeds_to_find_its_chunks_is_cost_too() -> None:
     benchmark = make_benchmark()
-    chunker = parse_chunker("dual_semantic:k=0")
+    chunker = get_chunker("dual_semantic:k=0")
     found = run(
         Space(branches=(Branch(strategy="dual_semantic", parameters={"k": Values(values=(0,))}),)), None, benchmark
     )
@@ -526,7 +526,7 @@ def test_a_model_that_does_not_tell_its_tokens_is_counted_as_the_scores_are() ->
     benchmark = make_benchmark()
     silent = SimpleNamespace(**{name: getattr(FakeEmbedder(), name) for name in EMBEDDER_NAMES})
     found = run(known_space("fixed_sentences"), silent, benchmark, trials=1)
-    chunks = list(parse_chunker("fixed_sentences").chunk_many(benchmark.documents))
+    chunks = list(get_chunker("fixed_sentences").chunk_many(benchmark.documents))
     assert found.trials[0].cost == sum(chunk.token_count for chunk in chunks)
 
 
@@ -983,15 +983,15 @@ def test_what_is_pasted_reads_back_as_the_same_configuration(spec: str, tmp_path
     import ast
     import shlex
 
-    from chunkcore.chunkers import load_chunkers
+    from chunkcore.chunkers import get_chunkers
 
     pasted = snippets(spec)
-    wanted = parse_chunker(spec)
-    assert parse_chunker(shlex.split(pasted["Command line"])[-1]) == wanted
-    assert load_chunkers(write(tmp_path, pasted["YAML, for compare --config"])) == [wanted]
+    wanted = get_chunker(spec)
+    assert get_chunker(shlex.split(pasted["Command line"])[-1]) == wanted
+    assert get_chunkers(write(tmp_path, pasted["YAML, for compare --config"])) == [wanted]
     for framework in ("LangChain", "LlamaIndex", "Haystack"):
         call = ast.parse(pasted[framework]).body[-1].value
-        assert parse_chunker(ast.literal_eval(call.args[0])) == wanted
+        assert get_chunker(ast.literal_eval(call.args[0])) == wanted
 
 
 def test_pasted_code_names_the_model_where_it_matters() -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import dataclass
 from inspect import cleandoc
-from typing import Any, get_type_hints
 
-from chunkcore import Chunker
-from chunkcore.registry import described
+from chunkcore import Chunker, registry
 from docs.making.markup import markdown_line
 
 __all__ = ["Docstring", "Option", "options_of", "read_docstring"]
 
 _SECTIONS = ("Attributes:", "Raises:")
-_SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -75,11 +72,12 @@ def read_docstring(cls: type) -> Docstring:
 
 def options_of(cls: type[Chunker]) -> list[Option]:
     """The options in the order in which they are written, the counter last."""
-    hints = get_type_hints(cls)
-    found = [
-        Option(each.name, described(hints[each.name]), _default(each), _capital(_meaning(cls, each.name)))
-        for each in fields(cls)
-    ]
+    found = []
+    for each in registry.options_of(cls):
+        if not each.meaning:
+            raise LookupError(f"no docstring of {cls.__name__}'s family tells of the option {each.name}")
+        default = "to be given" if (each.name, each.default) == ("llm", "") else f"`{each.shown_default}`"
+        found.append(Option(each.name, each.kind, default, _capital(_markdown(each.meaning))))
     return sorted(found, key=lambda option: option.name == "counter")
 
 
@@ -87,28 +85,6 @@ def _items(block: str) -> dict[str, str]:
     """``name: what it is`` a line, each with the indented lines that go on."""
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, flags=re.MULTILINE)
     return {name: _markdown(" ".join(told.split())) for name, told in found}
-
-
-def _meaning(cls: type, option: str) -> str:
-    """What the nearest class of the family that tells of an option says; "see `Base`" is what that one says."""
-    for each in cls.__mro__:
-        told = read_docstring(each).attributes.get(option) if each is not object else None
-        if told is None:
-            continue
-        see = _SEE.fullmatch(told)
-        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not each), None)
-        if see is None or base is None:
-            return told
-        more = see[2] or ""
-        return f"{_meaning(base, option)} {_capital(more)}".strip()
-    raise LookupError(f"no docstring of {cls.__name__}'s family tells of the option {option}")
-
-
-def _default(field: Field[Any]) -> str:
-    value = field.default if field.default_factory is MISSING else field.default_factory()
-    if value == "" and field.name == "llm":
-        return "to be given"
-    return f"`{getattr(value, 'name', value)!r}`"
 
 
 def _markdown(text: str) -> str:

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from chunkcore import CallableLLM, Chunk, Chunker, Document, build_chunker, strategies
-from chunkcore.chunkers.spec import split_spec
+from chunkcore import CallableLLM, Chunk, Chunker, Document, get_chunker, strategies
+from chunkcore.registry import split_spec
 from docs.making.docstrings import options_of, read_docstring
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SAMPLE, SHOWN, Shown
@@ -27,17 +27,17 @@ _MADE = "<!-- python -m docs.making made this page from the code; change that, a
 _PLAIN = """\
 from pathlib import Path
 
-from chunkcore import Document, parse_chunker
+from chunkcore import Document, get_chunker
 
 sample = Document("sample.md", Path("{sample}").read_text(encoding="utf-8"))
-chunks = parse_chunker("{spec}").chunk(sample)
+chunks = get_chunker("{spec}").chunk(sample)
 for chunk in chunks:
     print({told})
 """
 _ASKED = """\
 from pathlib import Path
 
-from chunkcore import CallableLLM, Document, build_chunker
+from chunkcore import CallableLLM, Document, get_chunker
 
 answers = iter(
     [
@@ -46,7 +46,7 @@ answers = iter(
 )
 llm = CallableLLM(lambda messages, schema: next(answers), name="scripted")  # yours: "openai:MODEL@URL"
 sample = Document("sample.md", Path("{sample}").read_text(encoding="utf-8"))
-chunks = build_chunker("{name}", {options}).chunk(sample)
+chunks = get_chunker("{name}", llm=llm, {options}).chunk(sample)
 for chunk in chunks:
     print({told})
 """
@@ -67,7 +67,7 @@ def make_strategy(name: str) -> dict[str, str]:
     Raises:
         MissingExtraError: what the strategy needs is not installed.
     """
-    cls, shown = strategies()[name], SHOWN[name]
+    cls, shown = strategies[name], SHOWN[name]
     ran = run(program_of(name))
     files = {f"{PICTURES}/{name}.svg": draw(_sample(), ran.chunks, shown.spec)}
     for number, variant in enumerate(shown.variants, start=2):
@@ -86,9 +86,9 @@ def program_of(name: str) -> str:
         spec = shown.spec.replace("\\", "\\\\").replace('"', '\\"')
         return _PLAIN.format(sample=SAMPLE, spec=spec, told=_TOLD_SPANS if several else _TOLD)
     answers = "\n".join(f"        {answer!r}," for answer in shown.answers)
-    pairs = ", ".join(f'"{option}": {_quoted(value)}' for option, value in split_spec(shown.spec)[1].items())
+    pairs = ", ".join(f"{option}={_quoted(value)}" for option, value in split_spec(shown.spec)[1].items())
     told = _TOLD + (", chunk.context" if name == "contextual" else "")
-    return _ASKED.format(name=name, answers=answers, options=f'{{"llm": llm, {pairs}}}', sample=SAMPLE, told=told)
+    return _ASKED.format(name=name, answers=answers, options=pairs, sample=SAMPLE, told=told)
 
 
 @cache
@@ -114,7 +114,7 @@ def overview() -> str:
 def index_page() -> str:
     """The list of all strategies, each with a link to its page."""
     rows = [
-        f"| [`{name}`]({name}.md) | {read_docstring(strategies()[name]).summary} | {_asks(strategies()[name])} "
+        f"| [`{name}`]({name}.md) | {read_docstring(strategies[name]).summary} | {_asks(strategies[name])} "
         f"| {_maximum(name)} | {shown.source} |"
         for name, shown in SHOWN.items()
     ]
@@ -238,9 +238,9 @@ def _maximum(name: str) -> str:
 def _chunker(spec: str) -> Chunker:
     """A strategy; where it asks a language model, with one that is never asked."""
     name, options = split_spec(spec)
-    if "llm" in {each.name for each in fields(strategies()[name])}:
+    if "llm" in {each.name for each in fields(strategies[name])}:
         options["llm"] = CallableLLM(lambda messages, schema: "", name="none")
-    return build_chunker(name, options)
+    return get_chunker(name, **options)
 
 
 def _quoted(value: Any) -> str:

@@ -28,7 +28,7 @@ from chunkadapters.configuration import workers_for
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkadapters.llamaindex import ChunkcoreNodeParser
-from chunkcore.chunkers.base import build_chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks.racing import Contestants, corpora, pieces, race
@@ -40,7 +40,7 @@ def contestants(texts: dict[str, str]) -> Contestants:
     """What is timed, from the framework's documents to its chunks."""
     counter = get_counter("cl100k_base")
     counter.count("")  # loads the encoding from wherever it is
-    chunker = build_chunker("recursive", {"size": SIZE, "overlap": 0, "counter": counter})
+    chunker = get_chunker("recursive", size=SIZE, overlap=0, counter=counter)
     core = [Document(name, text) for name, text in texts.items()]
     chain = [LangChainDocument(id=name, page_content=text, metadata={"source": name}) for name, text in texts.items()]
     llama = [LlamaIndexDocument(id_=name, text=text, metadata={"file_name": name}) for name, text in texts.items()]

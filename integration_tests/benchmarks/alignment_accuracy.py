@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkcore import Aligner, Document, Retrieved, Span, parse_chunker
+from chunkcore import Aligner, Document, Retrieved, Span, get_chunker
 
 COLLECTIONS = ("chroma", "covid_qa", "cuad", "evidence_inference", "fairytaleqa", "qmsum", "wiki300")
 RIGHT = 0.9
@@ -57,7 +57,7 @@ def load(shared: Path, name: str) -> list[Document]:
 
 def origins(documents: list[Document], spec: str, count: int, seed: int) -> list[Origin]:
     """So many chunks, drawn at random."""
-    chunker = parse_chunker(spec)
+    chunker = get_chunker(spec)
     found = [Origin(each, Span(chunk.start, chunk.end)) for each in documents for chunk in chunker.chunk(each)]
     return random.Random(seed).sample(found, min(count, len(found)))
 

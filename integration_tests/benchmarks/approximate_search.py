@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli.caching import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache(), private=True))
     chunks: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
     for spec in SPECS:
-        for chunk in parse_chunker(spec).chunk_many(benchmark.documents):
+        for chunk in get_chunker(spec).chunk_many(benchmark.documents):
             chunks[chunk.document_id, chunk.spans] = chunk
     vectors = model.embed_documents([chunk.embedded_text for chunk in chunks.values()])
     asked = model.embed_queries([query.text for query in benchmark.queries])

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from chunkadapters.arrow import ArrowChunker
-from chunkcore import Document, load_dataset, parse_chunker
+from chunkcore import Document, get_chunker, load_dataset
 from chunkcore.models import embed, get_embedder
 
 SPEC = "recursive:size=200"
@@ -26,7 +26,7 @@ TEXT = "\n\n".join(each.text for each in load_dataset("lochmere").documents if e
 def overhead() -> None:
     """Processor seconds of the chunker, and of the chunker over Arrow, of the same documents."""
     documents = [(str(number), TEXT[number * 700 % 90_000 :][:2500]) for number in range(2000)]
-    chunker = parse_chunker(SPEC)
+    chunker = get_chunker(SPEC)
     batch = pa.RecordBatch.from_pylist([{"id": name, "text": text} for name, text in documents])
     for _ in range(3):
         start = time.process_time()

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli.compare import default_cache
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"| strategy | k | report | released code | {' | '.join(heads)} |")
     print(f"|---|--:|--:|--:|{'--:|' * len(heads)}")
     for key, spec in STRATEGIES.items():
-        chunker = parse_chunker(spec)
+        chunker = get_chunker(spec)
         if "embedder" in chunker.option_names():
             chunker = replace(chunker, embedder=embedder)  # type: ignore[call-arg]
         chunks = [*chunker.chunk_many(benchmark.documents)]

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli.compare import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -127,7 +127,7 @@ def run(
     """The eight strategies, with k = "min" as the released code counts it, or by the report's text."""
     return run_experiment(
         benchmark,
-        [parse_chunker(spec) for spec in STRATEGIES.values()],
+        [get_chunker(spec) for spec in STRATEGIES.values()],
         embedder,
         ks=KS,
         min_rule="touching" if published else "holding",
@@ -146,7 +146,7 @@ def rows_by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[R
     measures = [_measure(name, k, "character") for name in MEASURES.values() for k in KS]
     reports = []
     for spec in STRATEGIES.values():
-        chunker = parse_chunker(spec)
+        chunker = get_chunker(spec)
         if "embedder" in chunker.option_names():
             chunker = replace(chunker, embedder=embedder)  # type: ignore[call-arg]
         chunks = [*chunker.chunk_many(benchmark.documents)]

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chunkcore.chunkers import parse_chunker, strategies
+from chunkcore.chunkers import get_chunker, strategies
 from chunkcore.cli.compare import default_cache
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
-    known = strategies()
+    known = strategies
     rows_wanted = {options.less, *(options.strategy or STRATEGIES)}
     wanted = {
         name: spec for name, spec in STRATEGIES.items() if name in rows_wanted and spec.partition(":")[0] in known
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         began = time.perf_counter()
         reports = run_experiment(
             benchmark,
-            [parse_chunker(spec) for spec in wanted.values()],
+            [get_chunker(spec) for spec in wanted.values()],
             ks=[5],
             measures=[EVEN],
             cache=options.cache,

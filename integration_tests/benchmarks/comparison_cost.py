@@ -19,9 +19,9 @@ from chunkcore import (
     CachedEmbedder,
     EmbeddingCache,
     compare,
+    get_chunker,
     get_embedder,
     load_benchmark,
-    parse_chunker,
     run_experiment,
 )
 from integration_tests.benchmarks.chroma_table import STRATEGIES
@@ -39,7 +39,7 @@ def main() -> None:
         benchmark = _part(benchmark)
     embedder = get_embedder("all-MiniLM-L6-v2")
     embedder.embed_queries(["load the model"])
-    chunkers = [parse_chunker(spec) for spec in STRATEGIES.values()]
+    chunkers = [get_chunker(spec) for spec in STRATEGIES.values()]
 
     with tempfile.TemporaryDirectory() as folder:
         known = Path(folder) / "embeddings.sqlite"

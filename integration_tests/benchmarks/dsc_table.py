@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         del wanted["DSC, spaCy"]
     benchmark = load_benchmark(options.shared / "data/chroma")
     reports = run_experiment(
-        benchmark, [parse_chunker(spec) for spec in wanted.values()], ks=[5], measures=MEASURES, progress=watch
+        benchmark, [get_chunker(spec) for spec in wanted.values()], ks=[5], measures=MEASURES, progress=watch
     )
     columns = ["DCG", "IoU@5", "F1@5", "P@5", "R@5", "seconds to cut", "mean tokens"]
     print(f"| chunker | whose | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")

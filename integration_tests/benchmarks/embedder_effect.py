@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore import compare, load_benchmark, load_dataset, parse_chunker, run_experiment
+from chunkcore import compare, get_chunker, load_benchmark, load_dataset, run_experiment
 from chunkcore.cli.caching import default_cache
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache(), private=True))
     reports = run_experiment(
         benchmark,
-        [parse_chunker(spec) for spec in STRATEGIES],
+        [get_chunker(spec) for spec in STRATEGIES],
         [Truncated(model, each) for each in DIMENSIONS],
         ks=["1000tok"],
         names=STRATEGIES,

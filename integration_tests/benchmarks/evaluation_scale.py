@@ -32,7 +32,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -212,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cache = EmbeddingCache(Path(folder, "cache.sqlite"))
         reports = run_experiment(
             benchmark,
-            [parse_chunker(spec) for spec in specs],
+            [get_chunker(spec) for spec in specs],
             WordHashes(vocabulary),
             ks=ks,
             cache=cache,

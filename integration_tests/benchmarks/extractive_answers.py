@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore import CachedEmbedder, CallableLLM, EmbeddingCache, compare, get_embedder, load_benchmark, parse_chunker
+from chunkcore import CachedEmbedder, CallableLLM, EmbeddingCache, compare, get_chunker, get_embedder, load_benchmark
 from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import retrieve
 from chunkcore.boundaries.sentences import sentence_ranges
@@ -64,7 +64,7 @@ def main() -> None:
     model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
     llm = CallableLLM(NearestSentence(model), name="the nearest sentence")
     reports = []
-    for report in retrieve(benchmark, [parse_chunker(each) for each in STRATEGIES], model, given.k, names=STRATEGIES):
+    for report in retrieve(benchmark, [get_chunker(each) for each in STRATEGIES], model, given.k, names=STRATEGIES):
         assert report.run is not None
         answered = answer_questions(benchmark, report.run, llm, given.k)
         scored = score_answers(benchmark, answered, MEASURES, embedder=model)

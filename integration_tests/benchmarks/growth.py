@@ -28,7 +28,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from chunkcore import load_dataset, parse_chunker
+from chunkcore import get_chunker, load_dataset
 from chunkcore.scale import sources as parts
 
 MB = 1_000_000
@@ -201,7 +201,7 @@ def seams(size: int, part_size: int) -> None:
         "sentence:size=200",
         "markdown:size=200",
     ):
-        chunker = parse_chunker(spec)
+        chunker = get_chunker(spec)
         whole = [spans[0] for spans in chunker.spans(text)]
         found, offset = set(), 0
         for piece in pieces:

@@ -14,7 +14,7 @@ from haystack import Document
 from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
 
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
-from chunkcore.chunkers.base import Chunker, build_chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.document import Document as Source
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks.racing import Contestants, corpora, pieces, race
@@ -29,7 +29,7 @@ def contestants(texts: dict[str, str]) -> Contestants:
     """What is timed: each returns how many chunks it made."""
     documents = [Document(id=key, content=text) for key, text in texts.items()]
     sources = [Source(key, text) for key, text in texts.items()]
-    chunker = build_chunker("recursive", {"size": 200, "overlap": 0, "counter": "cl100k_base"})
+    chunker = get_chunker("recursive", size=200, overlap=0, counter="cl100k_base")
     components = {
         "ours: recursive, 200 cl100k tokens": ChunkcoreDocumentSplitter(chunker),
         "RecursiveDocumentSplitter, 200 o200k tokens": RecursiveDocumentSplitter(

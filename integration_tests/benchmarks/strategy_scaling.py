@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore import Document, build_chunker, get_counter, load_dataset, strategies
+from chunkcore import Document, get_chunker, get_counter, load_dataset, strategies
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import Estimator, Question
 
@@ -93,8 +93,8 @@ def measure(strategy: str, path: Path) -> dict[str, float | str]:
     embedder = HashEmbedder()
     name, _, options = strategy.partition(":")
     models = {"embedder": embedder, "llm": Assuming()}
-    needed = {option: model for option, model in models.items() if option in strategies()[name].option_names()}
-    chunker = build_chunker(name, {**dict(each.split("=") for each in options.split(",") if each), **needed})
+    needed = {option: model for option, model in models.items() if option in strategies[name].option_names()}
+    chunker = get_chunker(name, **dict(each.split("=") for each in options.split(",") if each), **needed)
     document = Document("text", path.read_text(encoding="utf-8"))
     chunker.chunk(Document("warm", "# One\n\nTwo sentences. Three of them."))  # what is loaded once, is
     get_counter("cl100k_base").count("all of it")
@@ -132,7 +132,7 @@ def row(strategy: str, folder: Path, largest: float) -> str:
     """A line of the table: one strategy at each size, as far as it goes."""
     cells, seconds, exponent = [], [], math.nan
     spec = "code:language=python" if strategy == "code" else strategy
-    asks = {"embedder", "llm"} & set(strategies()[strategy].option_names())
+    asks = {"embedder", "llm"} & set(strategies[strategy].option_names())
     last = min(largest, 10) if asks else largest
     note = ""
     for size in SIZES:
@@ -167,7 +167,7 @@ def main() -> None:
     if arguments.measure:
         print(json.dumps(measure(arguments.measure[0], Path(arguments.measure[1]))))
         return
-    names = arguments.strategies or list(strategies())
+    names = arguments.strategies or list(strategies)
     print(f"| strategy | {' | '.join(f'{size:g} MB' for size in SIZES)} | order |", flush=True)
     print("|---|" + "--:|" * (len(SIZES) + 1), flush=True)
     with tempfile.TemporaryDirectory() as folder:

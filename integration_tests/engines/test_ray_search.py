@@ -12,7 +12,7 @@ import pytest
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines")
 
 from chunkadapters.ray import RayMap  # noqa: E402
-from chunkcore import load_dataset, parse_chunker, run_experiment  # noqa: E402
+from chunkcore import get_chunker, load_dataset, run_experiment  # noqa: E402
 from chunkcore.errors import ModelError, OptionError  # noqa: E402
 from chunkcore.retrieval import Sharded  # noqa: E402
 from tests.fakes import FakeEmbedder, NanEmbedder  # noqa: E402
@@ -26,7 +26,7 @@ def _cluster() -> Iterator[None]:
 
 
 def reports(model: Any, *methods: Any) -> list[dict[str, Any]]:
-    chunkers = [parse_chunker("recursive:size=60,counter=words")]
+    chunkers = [get_chunker("recursive:size=60,counter=words")]
     made = run_experiment(load_dataset("lochmere"), chunkers, model, ks=(5, "200tok"), retrievers=methods)
     plain = [report.to_dict() for report in made]
     for each in plain:

@@ -61,7 +61,7 @@ def core() -> None:
         "fixed_token:size=8,overlap=2,counter=words",
         "markdown:size=8,counter=words",
     ):
-        assert chunkcore.parse_chunker(strategy).split_text(TEXT)
+        assert chunkcore.get_chunker(strategy).split_text(TEXT)
     benchmark = chunkcore.load_dataset("lochmere")
     assert len(benchmark.documents) == 12
     semantic = chunkcore.ClusterSemantic(piece_size=4, max_size=8, counter="words", embedder=Toy())
@@ -148,10 +148,10 @@ def models() -> None:
 
 def spacy() -> None:
     """Finds spaCy, and says which pipeline to download where there is none."""
-    from chunkcore import OptionError, parse_chunker
+    from chunkcore import OptionError, get_chunker
 
     try:
-        assert len(parse_chunker("sentence:size=8,splitter=spacy,counter=words").split_text(TEXT)) > 1
+        assert len(get_chunker("sentence:size=8,splitter=spacy,counter=words").split_text(TEXT)) > 1
     except OptionError as error:
         assert "spacy download" in str(error)  # noqa: PT017
 
@@ -181,13 +181,13 @@ def training() -> None:
 
 def structure() -> None:
     """Cuts HTML and source code."""
-    from chunkcore import parse_chunker
+    from chunkcore import get_chunker
 
-    assert parse_chunker("html:size=8,counter=words").split_text(
+    assert get_chunker("html:size=8,counter=words").split_text(
         "<h1>Foxes</h1><p>The fox naps.</p><p>The fox wakes.</p>"
     )
     for language in ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript"):
-        assert parse_chunker(f"code:size=8,language={language},counter=words").split_text("int a;\n\nint b;\n")
+        assert get_chunker(f"code:size=8,language={language},counter=words").split_text("int a;\n\nint b;\n")
 
 
 def report() -> None:
@@ -212,11 +212,11 @@ def llm() -> None:
 
 def lexical() -> None:
     """Searches by words."""
-    from chunkcore import load_dataset, parse_chunker, run_experiment
+    from chunkcore import get_chunker, load_dataset, run_experiment
 
     (run,) = run_experiment(
         load_dataset("lochmere"),
-        [parse_chunker("sentence:size=100,counter=words")],
+        [get_chunker("sentence:size=100,counter=words")],
         Toy(),
         counter="words",
         retrievers=["bm25"],
@@ -226,11 +226,11 @@ def lexical() -> None:
 
 def ann() -> None:
     """Searches approximately."""
-    from chunkcore import load_dataset, parse_chunker, run_experiment
+    from chunkcore import get_chunker, load_dataset, run_experiment
 
     assert run_experiment(
         load_dataset("lochmere"),
-        [parse_chunker("sentence:size=100,counter=words")],
+        [get_chunker("sentence:size=100,counter=words")],
         Toy(),
         counter="words",
         retrievers=["hnsw"],

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from chunkcore.chunkers import build_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Span
 from chunkcore.errors import ChunkcoreError
@@ -59,7 +59,7 @@ def edited() -> dict[str, str]:
 @cache
 def expected() -> dict[str, list[tuple[Span, ...]]]:
     """By question, where the pieces stand that exact search over the same chunks answers with."""
-    chunker = build_chunker(STRATEGY, SIZES)
+    chunker = get_chunker(STRATEGY, **SIZES)
     index = DenseIndex.build(list(chunker.chunk_many(benchmark().documents)), model())
     queries = benchmark().queries
     found = index.retrieve_many([query.text for query in queries], DEPTH)

@@ -9,13 +9,13 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from chunkcore.chunkers.base import Chunker, build_chunker, find_strategy, strategies
+from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import sized_options
-from chunkcore.chunkers.spec import split_spec
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.counter import EmbedderCounter
+from chunkcore.registry import split_spec
 
 __all__ = ["DEFAULT_STRATEGY", "TruncationWarning", "build", "is_bridged", "one_strategy", "watched", "workers_for"]
 
@@ -79,7 +79,7 @@ def build(
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
-    return build_chunker(name, options)
+    return get_chunker(name, **options)
 
 
 def one_strategy(splitter: Any, own: str, strategy: object = None, options: Mapping[str, Any] | None = None) -> str:
@@ -100,7 +100,7 @@ def one_strategy(splitter: Any, own: str, strategy: object = None, options: Mapp
 def _register_exact(name: str) -> None:
     """Let a configuration that `exact` wrote name its strategy in a process that has not asked for `exact` yet."""
     framework = name.partition("_")[0]
-    if name not in strategies() and framework in ("langchain", "llamaindex", "haystack"):
+    if name not in strategies and framework in ("langchain", "llamaindex", "haystack"):
         with suppress(ImportError):
             import_module(f"chunkadapters.exact.{framework}")
 
@@ -133,7 +133,7 @@ def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options under the names that the strategy knows them by."""
-    cls = find_strategy(name)
+    cls = strategies.find(name)
     if cls is None:
         return options
     known = cls.option_names()

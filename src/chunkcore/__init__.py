@@ -34,11 +34,8 @@ from chunkcore.chunkers import (
     Recursive,
     Sentence,
     SingleLinkage,
-    build_chunker,
-    format_chunker,
-    load_chunkers,
-    parse_chunker,
-    register,
+    get_chunker,
+    get_chunkers,
     strategies,
 )
 from chunkcore.chunkers.configuration import Grid, parse_grid
@@ -98,6 +95,7 @@ from chunkcore.questions import (
     generate_benchmark,
     validate_benchmark,
 )
+from chunkcore.registry import Registry
 from chunkcore.retrieval import (
     BM25,
     HNSW,
@@ -113,6 +111,7 @@ from chunkcore.retrieval import (
     Sharded,
     get_reranker,
     get_retriever,
+    retrievers,
 )
 from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, top_k
 from chunkcore.run import Retrieved, Retriever, Run
@@ -199,6 +198,7 @@ __all__ = [
     "Propositions",
     "Query",
     "Recursive",
+    "Registry",
     "Rejection",
     "Report",
     "Reranked",
@@ -229,14 +229,14 @@ __all__ = [
     "answer_questions",
     "boundary_scores",
     "boundary_similarity",
-    "build_chunker",
     "check_baseline",
     "check_requirement",
     "compare",
     "dataset_path",
     "estimate_generation",
-    "format_chunker",
     "generate_benchmark",
+    "get_chunker",
+    "get_chunkers",
     "get_counter",
     "get_embedder",
     "get_llm",
@@ -245,11 +245,9 @@ __all__ = [
     "get_segmenter",
     "list_datasets",
     "load_benchmark",
-    "load_chunkers",
     "load_dataset",
     "load_segmented",
     "pareto_front",
-    "parse_chunker",
     "parse_grid",
     "parse_measure",
     "parts_of",
@@ -257,7 +255,7 @@ __all__ = [
     "plan_update",
     "read_pool",
     "read_run",
-    "register",
+    "retrievers",
     "run_experiment",
     "run_sweep",
     "sample_queries",

@@ -1,17 +1,334 @@
-"""What an option may be, read from a strategy's type hints: checked at construction, told in the error."""
+"""Things that have a name: how they are registered, found, described, checked and written as strings.
+
+A `Registry` holds one kind of thing (strategies, retrievers, measures, ...). Installed packages add to it by an entry
+point of the registry's group. `check_option` checks an option of a frozen dataclass by its type hint. `split_spec`
+and `format_spec` read and write ``name:option=value,option=value``.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import types
-from collections import defaultdict
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from inspect import cleandoc
 from numbers import Integral, Real
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from chunkcore.errors import OptionError
 
-__all__ = ["GROUP", "check_option", "check_sizes", "described", "load_plugin", "plugin_names"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = [
+    "Description",
+    "Option",
+    "Registry",
+    "check_option",
+    "check_option_names",
+    "check_options",
+    "check_sizes",
+    "default_of",
+    "describe",
+    "described",
+    "format_spec",
+    "options_of",
+    "plain_option",
+    "plain_options",
+    "read_value",
+    "split_options",
+    "split_parts",
+    "split_spec",
+    "suggestion",
+]
+
+T = TypeVar("T")
+C = TypeVar("C")
+
+
+class Registry(Generic[T]):
+    """Things of one kind by name: chunkcore's own, and those of installed packages.
+
+    A package adds a thing by an entry point of `group`: its name is the thing's name, its value leads to the thing,
+    which the package's module registers under that name. The module is imported when the name is first asked for.
+
+    Args:
+        noun: what one is called in errors, such as "strategy".
+        group: the entry points' group. Its last part is the registry's own name: "chunkcore.strategies".
+        base: the class that a registered class extends; errors name it.
+        attribute: the class attribute that `register` sets to the name; "" for none.
+        note: what the error about an unknown name says after the known names.
+
+    >>> fruits = Registry("fruit", "chunkcore.fruits")
+    >>> @fruits.register("apple")
+    ... class Apple:
+    ...     '''Red, or green.'''
+    >>> list(fruits), fruits["apple"].__name__, fruits.describe()[0].title
+    (['apple'], 'Apple', 'Red, or green.')
+    >>> fruits["appel"]
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: unknown fruit 'appel': expected one of apple; did you mean 'apple'?
+    """
+
+    def __init__(self, noun: str, group: str, *, base: type | None = None, attribute: str = "", note: str = "") -> None:
+        self.noun = noun
+        self.group = group
+        self._base = base
+        self._attribute = attribute
+        self._note = note
+        self._known: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[C], C]:
+        """Decorator: make a thing available by its name.
+
+        Raises:
+            OptionError: another thing has the name.
+        """
+
+        def add(thing: C) -> C:
+            taken = getattr(self._known.get(name), "__qualname__", None)
+            if taken not in (None, getattr(thing, "__qualname__", None)):
+                raise OptionError(f"the {self.noun} name {name!r} is taken by {taken}")
+            if self._attribute:
+                setattr(thing, self._attribute, name)
+            self._known[name] = cast(T, thing)
+            return thing
+
+        return add
+
+    def get(self, name: str) -> T:
+        """The thing of a name.
+
+        Raises:
+            OptionError: no such name; or an installed package offers it, and it cannot be loaded.
+        """
+        found = self.find(name)
+        if found is None:
+            known = list(self)
+            raise OptionError(
+                f"unknown {self.noun} {name!r}: expected one of {', '.join(known)}{self._note}{suggestion(name, known)}"
+            )
+        return found
+
+    __getitem__ = get
+
+    def find(self, name: object) -> T | None:
+        """The thing of a name; None where neither chunkcore nor an installed package has the name.
+
+        Raises:
+            OptionError: an installed package offers it, and it cannot be loaded, or is not registered by that name.
+        """
+        if not isinstance(name, str):
+            return None
+        if name not in self._known:
+            offers = self._offers().get(name, [])
+            if offers and self._load(name, offers) is not self._known.get(name):
+                what = f"a subclass of {self._base.__name__}" if self._base else f"the {self.noun}"
+                raise OptionError(
+                    f"the entry point {name!r} of the group {self.group} leads to {self._load(name, offers)!r}, which "
+                    f"is no {self.noun} of that name: "
+                    f'decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
+                )
+        return self._known.get(name)
+
+    def _load(self, name: str, offers: list[EntryPoint]) -> object:
+        offer, *others = offers
+        if others:
+            packages = ", ".join(sorted(map(_package, offers)))
+            raise OptionError(
+                f"the {self.noun} {name!r} is offered by several packages ({packages}): uninstall all but one"
+            )
+        try:
+            return offer.load()
+        except Exception as error:  # a foreign module may raise anything
+            package, told = _package(offer), " ".join(str(error).split())
+            raise OptionError(
+                f"the {self.noun} {name!r} of the package {package} cannot be loaded from {offer.value} "
+                f"({type(error).__name__}: {told}): update {package} or uninstall it"
+            ) from error
+
+    def _offers(self) -> dict[str, list[EntryPoint]]:
+        """Entry points by name. For a package that is on the path twice, `entry_points` gives the first alone."""
+        from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+        found: dict[str, list[EntryPoint]] = {}
+        for each in entry_points(group=self.group):
+            found.setdefault(each.name, []).append(each)
+        return found
+
+    @property
+    def offered(self) -> list[str]:
+        """The names that installed packages offer, in alphabetical order; nothing is imported."""
+        return sorted(self._offers())
+
+    def __iter__(self) -> Iterator[str]:
+        """Every name, in alphabetical order; nothing is imported."""
+        return iter(sorted({*self._known, *self._offers()}))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in self._offers()
+
+    def __len__(self) -> int:
+        return len({*self._known, *self._offers()})
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Every name with its thing. A package's thing that cannot be loaded is left out with a warning."""
+        for name in self:
+            try:
+                yield name, self.get(name)
+            except OptionError as error:
+                warnings.warn(str(error), stacklevel=2)
+
+    def describe(self) -> list[Description]:
+        """What each says of itself, in the order of the names; see `items`."""
+        return [describe(name, thing) for name, thing in self.items()]
+
+    def build(self, name: str, options: Mapping[str, Any]) -> Any:
+        """The thing of a name called with options.
+
+        Raises:
+            OptionError: no such name or option, or a value out of range.
+        """
+        thing = self.get(name)
+        check_option_names(f"the {self.noun} {name}", options, [each.name for each in fields(cast(Any, thing))])
+        return cast(Callable[..., Any], thing)(**options)
+
+
+def _package(offer: EntryPoint) -> str:
+    return offer.dist.name if offer.dist else "(unknown)"
+
+
+def suggestion(wrong: object, known: Iterable[str]) -> str:
+    """The end of an error about a wrong name: the nearest known one, if one is near.
+
+    >>> suggestion("recursiv", ["markdown", "recursive"])
+    "; did you mean 'recursive'?"
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(wrong), list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as users see it.
+
+    Attributes:
+        name: how it is written.
+        kind: the values that it takes, in words.
+        default: its default; dataclasses.MISSING where there is none.
+        meaning: what its class, or the nearest base class, says of it under "Attributes:"; "" where none does.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    meaning: str
+
+    @property
+    def shown_default(self) -> str:
+        """The default as Python writes it; a counter or a model by its name."""
+        return "(must be given)" if self.default is MISSING else repr(getattr(self.default, "name", self.default))
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a registered thing says of itself.
+
+    Attributes:
+        name: as registered.
+        title: the docstring's first line.
+        options: those of a dataclass, in their order.
+    """
+
+    name: str
+    title: str
+    options: tuple[Option, ...]
+
+
+def describe(name: str, thing: object) -> Description:
+    """What a thing says of itself: its docstring's first line and its options."""
+    title = cleandoc(getattr(thing, "__doc__", None) or "").split("\n", 1)[0]
+    return Description(name, title, options_of(thing) if isinstance(thing, type) else ())
+
+
+def options_of(cls: type) -> tuple[Option, ...]:
+    """The options of a dataclass, in the order of its fields; none for any other class.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Cut:
+    ...     '''A cut.
+    ...
+    ...     Attributes:
+    ...         size: how long a piece is.
+    ...     '''
+    ...     size: int = 9
+    >>> options_of(Cut)
+    (Option(name='size', kind='a whole number', default=9, meaning='how long a piece is.'),)
+    """
+    if not is_dataclass(cls):
+        return ()
+    return tuple(
+        Option(each.name, described(_hints(cls)[each.name]), default_of(each), _meaning(cls, each.name))
+        for each in fields(cls)
+    )
+
+
+def default_of(field: Any) -> Any:
+    """The default value of a dataclass's field; MISSING where it has none."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+_SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
+
+
+def _meaning(cls: type, option: str) -> str:
+    """What the nearest class that documents an option says; "see `Base`" is replaced by what Base says."""
+    for each in cls.__mro__:
+        told = _attributes(each).get(option)
+        if told is None:
+            continue
+        see = _SEE.fullmatch(told)
+        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not each), None)
+        if see is None or base is None:
+            return told
+        more = see[2] or ""
+        return f"{_meaning(base, option)} {more[:1].upper()}{more[1:]}".strip()
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _attributes(cls: type) -> dict[str, str]:
+    """By name, the entries of "Attributes:" in a class's own docstring."""
+    for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
+        head, _, rest = block.partition("\n")
+        if head == "Attributes:":
+            found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", rest, flags=re.MULTILINE)
+            return {name: " ".join(told.split()) for name, told in found}
+    return {}
+
+
+def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse options that are not known.
+
+    Raises:
+        OptionError: names the unknown options and those that there are.
+
+    >>> check_option_names("the strategy blank", ["sise"], ["size"])
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: the strategy blank has no option 'sise': expected some of size; did you mean 'size'?
+    """
+    known = list(known)
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        told = f"expected some of {', '.join(known)}{suggestion(unknown[0], known)}" if known else "it has none"
+        raise OptionError(f"{owner} has no option {', '.join(map(repr, unknown))}: {told}")
+
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
 
@@ -20,12 +337,21 @@ class _WrongTypeError(Exception):
     pass
 
 
-def check_option(cls: type, name: str, value: Any) -> Any:
-    """The value as the option keeps it: lists become tuples, numpy's numbers plain ones.
+def check_options(thing: Any) -> None:
+    """Check every option of an instance of a frozen dataclass, and set it to what `check_option` returns.
 
     Raises:
-        OptionError: the value is none of the types that the class states for the option. A bool is no
-            number, and a string of digits is none either.
+        OptionError: see `check_option`.
+    """
+    for field in fields(thing):
+        object.__setattr__(thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name)))
+
+
+def check_option(cls: type, name: str, value: Any) -> Any:
+    """The value as the option keeps it: a list becomes a tuple, numpy's numbers become Python's.
+
+    Raises:
+        OptionError: the value's type is not the option's type hint. A bool is no number, nor is a string of digits.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -45,7 +371,7 @@ def check_option(cls: type, name: str, value: Any) -> Any:
 
 
 def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
-    """Hold a target, a soft minimum and a hard maximum (None: the target) to ``0 <= minimum <= size <= maximum``.
+    """Check that ``0 <= minimum <= size <= maximum``: a soft minimum, a target, a hard maximum (None: the target).
 
     Raises:
         OptionError: they are not in that order, or the size is under 1.
@@ -59,7 +385,7 @@ def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
 
 
 def _called(cls: type) -> str:
-    """A strategy's name, a retriever's kind (its name is that of an instance, with its options), or the class's."""
+    """A strategy's name, a retriever's kind (its name is a property of its instances), or the class's name."""
     named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
     return next((name for name in named if isinstance(name, str) and name), cls.__name__)
 
@@ -121,7 +447,7 @@ def _checked_plain(value: Any, hint: type) -> Any:
 
 
 def described(hint: Any) -> str:
-    """A type as users are told it.
+    """A type in words.
 
     >>> described(tuple[str, ...]), described(int | None)
     ('a list of: a string', 'a whole number or null')
@@ -142,52 +468,163 @@ def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIO' or name == 'LLM' else 'a'} {name}"
 
 
-GROUP = "chunkcore.strategies"
+# A value that is written without quotes: no separator of this syntax, no quote, no white space at its ends.
+_BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
 
 
-def plugin_names() -> list[str]:
-    """The names under which installed packages offer strategies, in alphabetical order; nothing is imported.
+def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
+    """The name and the options that a string states. Whether they exist is not checked.
 
-    >>> "recursive" in plugin_names()  # ours need no entry point
-    False
-    """
-    return sorted(_offers())
-
-
-def load_plugin(name: str) -> Any:
-    """What an installed package offers under a name; None where none does. Its module is imported now.
+    A value is JSON where it can be read as such (numbers, true, false, null, lists, quoted strings), else the
+    string as written. Commas inside brackets and double quotes belong to the value.
 
     Raises:
-        OptionError: several packages offer the name, or the package's module cannot be imported.
+        OptionError: malformed, or an option is given twice.
 
-    >>> load_plugin("recursive") is None
-    True
+    >>> split_spec("recursive:size=50,keep=end")
+    ('recursive', {'size': 50, 'keep': 'end'})
     """
-    offers = _offers().get(name, [])
-    if not offers:
-        return None
-    if len(offers) > 1:
-        packages = ", ".join(sorted(map(package_of, offers)))
-        raise OptionError(f"the strategy {name!r} is offered by several packages ({packages}): uninstall all but one")
-    try:
-        return offers[0].load()
-    except Exception as error:  # whatever a foreign module does when it is imported
-        told = " ".join(str(error).split())
-        package = package_of(offers[0])
-        raise OptionError(
-            f"the strategy {name!r} of the package {package} cannot be loaded from {offers[0].value} "
-            f"({type(error).__name__}: {told}): update {package} or uninstall it"
-        ) from error
+    if not isinstance(spec, str):
+        raise OptionError(f"a {noun} is given as name:option=value,...; got {spec!r}")
+    name, _, rest = spec.partition(":")
+    return name.strip(), split_options(rest, spec, noun)
 
 
-def package_of(offer: EntryPoint) -> str:
-    """The name of the package that makes an offer."""
-    return offer.dist.name if offer.dist else "(unknown)"
+def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:
+    """The options in ``option=value,option=value``.
+
+    Args:
+        text: the options.
+        spec: the whole string, as errors show it.
+        noun: what the string describes, as errors name it.
+        unnamed: gets the parts that are no option=value, in their order; None: such a part is an error.
+
+    Raises:
+        OptionError: malformed, or an option is given twice.
+    """
+    options: dict[str, Any] = {}
+    for part in map(str.strip, split_parts(text, spec, noun)):
+        option, equals, value = part.partition("=")
+        option = option.strip()
+        if unnamed is not None and part.startswith('"'):
+            unnamed.append(str(read_value(part, noun)))
+        elif unnamed is not None and not equals:
+            unnamed.append(part)
+        elif not equals or not option:
+            raise OptionError(f"expected option=value, got {part!r} in the {noun} {spec!r}")
+        elif option in options:
+            raise OptionError(f"the option {option} is given twice in the {noun} {spec!r}; keep one")
+        else:
+            options[option] = read_value(value.strip(), option)
+    return options
 
 
-def _offers() -> dict[str, list[EntryPoint]]:
-    """Entry points by name. Of a package that stands on the path twice, `entry_points` gives the first alone."""
-    found: dict[str, list[EntryPoint]] = defaultdict(list)
-    for each in entry_points(group=GROUP):
-        found[each.name].append(each)
+def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
+    """The options of a dataclass instance as JSON values.
+
+    Args:
+        thing: the instance.
+        changed: only those that differ from their defaults.
+
+    Raises:
+        OptionError: an option holds an object without a name to build it from again.
+    """
+    found = {}
+    for field in fields(thing):
+        value, default = getattr(thing, field.name), default_of(field)
+        plain = plain_option(field.name, value)
+        if changed:
+            if default is not MISSING and plain == plain_option(field.name, default):
+                continue
+            plain = getattr(value, "label", plain)  # a strategy over another one
+        found[field.name] = plain
     return found
+
+
+def plain_option(option: str, value: Any) -> Any:
+    """An option's value as JSON knows it: a strategy, a counter or a model becomes the string that builds it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [plain_option(option, item) for item in value]
+    for attribute in ("spec", "name"):
+        if isinstance(name := getattr(value, attribute, None), str):
+            return name
+    raise OptionError(
+        f"the option {option} holds a {type(value).__name__}, which has no name to be built from again; "
+        "give it a `name` or pass a name instead of the object"
+    )
+
+
+def format_spec(name: str, options: Mapping[str, Any]) -> str:
+    r"""A name and options, which are JSON values, as one string that `split_spec` reads.
+
+    >>> format_spec("recursive", {"size": 200, "separators": ["\n", " "], "counter": "words"})
+    'recursive:size=200,separators=["\\n", " "],counter=words'
+    """
+    settings = ",".join(f"{option}={_write(value)}" for option, value in options.items())
+    return f"{name}:{settings}" if settings else name
+
+
+def split_parts(text: str, spec: str, kind: str) -> list[str]:
+    """Cut at the commas outside brackets and double quotes.
+
+    Args:
+        text: what is cut.
+        spec: the whole string, as errors show it.
+        kind: what the string describes, as errors name it.
+
+    Raises:
+        OptionError: a quote or a bracket is not closed.
+    """
+    parts, start, depth, quoted, place = [], 0, 0, False, 0
+    while place < len(text):
+        character = text[place]
+        if quoted:
+            place += character == "\\"
+            quoted = character != '"'
+        elif character == '"':
+            quoted = True
+        elif character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+        place += 1
+    if quoted or depth:
+        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {spec!r}")
+    parts.append(text[start:])
+    return parts if text.strip() else []
+
+
+def read_value(value: str, option: str) -> Any:
+    """A value as JSON where it can be read as such, else as the string that it is.
+
+    Raises:
+        OptionError: it begins like a string, a list or an object of JSON and is malformed.
+    """
+    try:
+        return json.loads(value, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        if value[:1] in ('"', "[", "{"):
+            raise OptionError(f"the option {option} is no JSON: {value!r} ({error}); correct its quotes") from error
+        return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number here")  # NaN, Infinity: they stay strings, and no option takes them
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, str) and _BARE.fullmatch(value) and isinstance(_read_quietly(value), str):
+        return value
+    return json.dumps(value)
+
+
+def _read_quietly(value: str) -> Any:
+    try:
+        return read_value(value, "")
+    except OptionError:
+        return None

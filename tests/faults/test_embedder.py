@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkcore.chunkers import parse_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -57,7 +57,7 @@ def test_a_model_that_hangs_once_costs_a_run_one_time_out() -> None:
     model = Hanging(1)
     sea = Query("q", "sea", (Evidence("d", Span(12, 28)),))
     benchmark = Benchmark("b", [Document("d", "Tea is hot. The sea is deep. Fees are low.")], [sea])
-    chunker = parse_chunker("fixed_sentences:sentences=1")
+    chunker = get_chunker("fixed_sentences:sentences=1")
     (report,) = run_experiment(benchmark, [chunker], CachedEmbedder(model, timeout=1), ks=[1])
     assert report.mean("Recall@1") == 1
     assert model.began[1] - model.began[0] >= 1

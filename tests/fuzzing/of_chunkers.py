@@ -9,7 +9,7 @@ from contextlib import suppress
 from hypothesis import strategies as st
 
 from chunkcore import Chunk, Document, Span, plan_update
-from chunkcore.chunkers import Chunker, format_chunker, parse_chunker
+from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.errors import OptionError, SizeError
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.targets import target
@@ -73,7 +73,7 @@ def a_strategy_comes_back_from_every_form(chunker: Chunker) -> None:
     """From its dictionary as JSON, and from its string."""
     data = chunker.to_dict()
     assert Chunker.from_dict(json.loads(json.dumps(data))) == chunker
-    assert parse_chunker(format_chunker(chunker)) == chunker
+    assert get_chunker(chunker.spec) == chunker
 
 
 @target(share=0.3, guided=True, text=texts())
@@ -81,7 +81,7 @@ def a_string_is_a_strategy_or_an_option_error(text: str) -> None:
     """Whatever a user writes for one."""
     for spec in (text, f"recursive:{text}", f"sentence:splitter={text}", f"code:{text}"):
         try:
-            chunker = parse_chunker(spec)
+            chunker = get_chunker(spec)
         except OptionError:
             continue
-        assert parse_chunker(format_chunker(chunker)) == chunker
+        assert get_chunker(chunker.spec) == chunker

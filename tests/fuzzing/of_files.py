@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from hypothesis import strategies as st
 
-from chunkcore import load_chunkers
+from chunkcore import get_chunkers
 from chunkcore.chunkers.configuration import parse_grid
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, OptionError
@@ -78,7 +78,7 @@ def any_bytes_are_a_configuration_or_an_error(content: bytes, name: str) -> None
         file = Path(folder) / f"{name}.yaml"
         file.write_bytes(content)
         with suppress(ChunkcoreError):
-            load_chunkers(file) if name == "strategies" else load_space(file)
+            get_chunkers(file) if name == "strategies" else load_space(file)
 
 
 @target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))

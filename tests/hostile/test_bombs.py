@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chunkcore.chunkers import build_chunker, load_chunkers, parse_chunker
+from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.chunkers.configuration import parse_grid
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, NoAnswerError
@@ -48,7 +48,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "a report": ("report.json", read_reports),
     "a study": ("study.jsonl", lambda path: StudyFile(path, {"measure": "Recall"})),
     "a journal": ("questions.journal.jsonl", Journal),
-    "strategies": ("strategies.yaml", load_chunkers),
+    "strategies": ("strategies.yaml", get_chunkers),
     "a space": ("space.yaml", load_space),
     "a model's folder": ("modules.json", lambda path: read_bert_folder(path.parent)),
 }
@@ -71,17 +71,15 @@ def test_an_answer_that_blows_up_is_no_answer(bomb: str) -> None:
     for name in ("lumber", "llm_semantic", "agentic", "propositions"):
         llm = ScriptedLLM(BOMBS[bomb])
         with pytest.raises(NoAnswerError):
-            build_chunker(name, {"llm": llm, "strict": True, "retries": 0}).split_text(
-                "The fox naps.\n\nThe dog sleeps. " * 200
-            )
-    plain = build_chunker("llm_semantic", {"llm": ScriptedLLM(f"split_after: {'9' * 10_000}, 3"), "strict": True})
+            get_chunker(name, llm=llm, strict=True, retries=0).split_text("The fox naps.\n\nThe dog sleeps. " * 200)
+    plain = get_chunker("llm_semantic", llm=ScriptedLLM(f"split_after: {'9' * 10_000}, 3"), strict=True)
     with pytest.raises(NoAnswerError):
         plain.split_text("The fox naps. " * 200)
 
 
 @pytest.mark.parametrize("value", ["[" * DEEP, "[" * DEEP + "]" * DEEP, "9" * 100_000, "NaN", "1e999", '{"a":' * 500])
 def test_a_strategys_string_that_blows_up_is_told(value: str) -> None:
-    for parse in (parse_chunker, parse_grid):
+    for parse in (get_chunker, parse_grid):
         with pytest.raises(ChunkcoreError):
             parse(f"recursive:size={value}")
 
@@ -94,7 +92,7 @@ def laughs(kind: str, depth: int = 30) -> str:
 
 
 @pytest.mark.parametrize("kind", ["list", "merge"])
-@pytest.mark.parametrize("load", [load_chunkers, load_space])
+@pytest.mark.parametrize("load", [get_chunkers, load_space])
 def test_aliases_that_multiply_are_counted_and_not_followed(kind: str, load: Any, tmp_path: Path) -> None:
     file = tmp_path / "laughs.yaml"
     head = "recursive:\n  separators:\n" if load is load_space else ""
@@ -109,7 +107,7 @@ def test_no_tag_in_a_file_runs_anything(tmp_path: Path) -> None:
     for tag in ("python/object/apply:os.system", "python/object/new:os.system", "python/name:os.system"):
         for text in (f'- !!{tag} ["touch {made}"]', f'recursive:\n  size: !!{tag} ["touch {made}"]'):
             file.write_text(text)
-            for load in (load_chunkers, load_space):
+            for load in (get_chunkers, load_space):
                 with pytest.raises(ChunkcoreError):
                     load(file)
     assert not made.exists()
@@ -118,6 +116,6 @@ def test_no_tag_in_a_file_runs_anything(tmp_path: Path) -> None:
 def test_a_file_of_settings_is_small(tmp_path: Path) -> None:
     file = tmp_path / "large.yaml"
     file.write_text(json.dumps(["recursive:size=100"] * 60_000))
-    for load in (load_chunkers, load_space):
+    for load in (get_chunkers, load_space):
         with pytest.raises(ChunkcoreError, match="a file of settings 1,000,000 at most"):
             load(file)

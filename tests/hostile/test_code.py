@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from chunkcore.boundaries.code import nests_deeper
-from chunkcore.chunkers import build_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document
 
 pytest.importorskip("tree_sitter", reason="the extra structure is not installed")
@@ -31,7 +31,7 @@ HARD += [("python", "[(']'"), ("typescript", "{`}`[")]
 @pytest.mark.parametrize(("language", "unit"), HARD)
 def test_an_expression_that_goes_on_and_on_is_cut_without_its_grammar(language: str, unit: str) -> None:
     text = f"int a;\n\nint b;\n\n{unit * 5000}"
-    chunker = build_chunker("code", {"language": language, "size": 100, "counter": "characters", "maximum": None})
+    chunker = get_chunker("code", language=language, size=100, counter="characters", maximum=None)
     chunks = chunker.chunk(Document("d", text))
     assert {chunk.metadata.get("fallback") for chunk in chunks} == {"blank lines"}
     assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
@@ -68,15 +68,15 @@ def test_a_comment_that_never_ends_hides_nothing() -> None:
     ["int f() { return a < b; }\n" * 600, "#include <a>\n" * 600, "// " + "=" * 4000 + "\nint a;\n", "x = 1;\n" * 600],
 )
 def test_long_files_of_short_statements_keep_their_grammar(text: str) -> None:
-    chunks = build_chunker("code", {"language": "cpp"}).chunk(Document("d", text))
+    chunks = get_chunker("code", language="cpp").chunk(Document("d", text))
     assert not any("fallback" in chunk.metadata for chunk in chunks)
 
 
 STACK = """
 import resource
 resource.setrlimit(resource.RLIMIT_STACK, (512 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
-from chunkcore.chunkers import build_chunker
-print(len(build_chunker("code", {"language": "java"}).split_text("([{" * 30_000)) > 1)
+from chunkcore.chunkers import get_chunker
+print(len(get_chunker("code", language="java").split_text("([{" * 30_000)) > 1)
 """
 
 
@@ -88,16 +88,16 @@ def test_half_a_megabyte_of_stack_is_enough() -> None:
 
 PROGRAM = """
 import resource
-from chunkcore.chunkers import build_chunker
-build_chunker("code", {"language": "c"}).split_text("int a;")
+from chunkcore.chunkers import get_chunker
+get_chunker("code", language="c").split_text("int a;")
 def peak():  # of this process alone: ru_maxrss begins at what the process that started it has had
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 before = peak()
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-build_chunker("code", {"language": "c"}).split_text("a=>" * 20_000)
-build_chunker("code", {"language": "cpp"}).split_text("f<" * 20_000 + ";")
-build_chunker("code", {"language": "rust"}).split_text("->return " * 2_000)
-build_chunker("code", {"language": "cpp"}).split_text("*;(" * 10_000)
+get_chunker("code", language="c").split_text("a=>" * 20_000)
+get_chunker("code", language="cpp").split_text("f<" * 20_000 + ";")
+get_chunker("code", language="rust").split_text("->return " * 2_000)
+get_chunker("code", language="cpp").split_text("*;(" * 10_000)
 print((peak() - before) // 1024)
 """
 

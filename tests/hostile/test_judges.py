@@ -16,7 +16,7 @@ import pytest
 
 from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST
-from chunkcore.chunkers import build_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import ModelError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -253,7 +253,7 @@ QUERIES = ["The owl of Chur sings on night 3. It wakes at noon.", "The fox naps 
 
 @pytest.fixture(scope="module")
 def pool() -> Pool:
-    chunker = build_chunker("recursive", {"size": 12, "counter": "words"})
+    chunker = get_chunker("recursive", size=12, counter="words")
     return Pool([chunk for each in DOCUMENTS for chunk in chunker.chunk(each)], embedder=FakeEmbedder())
 
 

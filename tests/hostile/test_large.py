@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from chunkcore.chunkers import Chunker, build_chunker
+from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.document import Document
 
 CHUNKERS: dict[str, dict[str, object]] = {
@@ -69,7 +69,7 @@ def chunker_of(name: str) -> Chunker:
         pytest.importorskip("justhtml", reason="the extra structure is not installed")
     if name.startswith("code"):
         pytest.importorskip("tree_sitter", reason="the extra structure is not installed")
-    return build_chunker(name.partition(" ")[0], {"size": 400, **CHUNKERS[name]} if "fixed_sent" not in name else {})
+    return get_chunker(name.partition(" ")[0], **({"size": 400, **CHUNKERS[name]} if "fixed_sent" not in name else {}))
 
 
 def check(name: str, text: str) -> None:

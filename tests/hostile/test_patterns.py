@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chunkcore.boundaries import separators as patterns
 from chunkcore.boundaries.separators import finder
-from chunkcore.chunkers import build_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.errors import DataError
 from tests.fakes import FakeEmbedder, FakeLLM
 
@@ -94,7 +94,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_pattern_that_blows_up_is_stopped_and_named(name: str, options: dict[str, Any], impatient: None) -> None:
-    chunker = build_chunker(name, {"counter": "characters", **options} if "embedder" not in options else options)
+    chunker = get_chunker(name, **({"counter": "characters", **options} if "embedder" not in options else options))
     with pytest.raises(DataError, match=r"'\(\?:\.\*,\)\{8\}x' was stopped after 0 s on a text of 20,000 characters"):
         chunker.split_text(ENDLESS[1])
 
@@ -108,7 +108,7 @@ def test_the_time_is_that_of_all_parts_of_a_text(impatient: None) -> None:
 
 def test_a_usual_pattern_is_quick_on_a_hostile_text() -> None:
     text = "a. " * 50_000 + " " * 200_000 + "\n" * 200_000
-    sentences = build_chunker("sentence", {"splitter": r"regex:(?<=[.?!])\s+", "size": 3000, "counter": "characters"})
+    sentences = get_chunker("sentence", splitter=r"regex:(?<=[.?!])\s+", size=3000, counter="characters")
     assert "".join("".join(sentences.split_text(text)).split()) == "a." * 50_000
-    lumber = re.compile(build_chunker("lumber", {"llm": FakeLLM()}).paragraph_end)  # type: ignore[attr-defined]
+    lumber = re.compile(get_chunker("lumber", llm=FakeLLM()).paragraph_end)  # type: ignore[attr-defined]
     assert len(finder(lumber, len(text))(text)) == 1

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import chunkcore.models
-from chunkcore.chunkers import build_chunker, format_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError
 from chunkcore.models.llm import get_llm
@@ -73,10 +73,10 @@ def test_a_strategy_that_asks_with_a_key_tells_its_name_alone(monkeypatch: pytes
     monkeypatch.setenv("SENTINEL_API_KEY", SECRET)
     llm = get_llm("openai:m@http://127.0.0.1:1/v1#key=SENTINEL_API_KEY")
     for name in ("lumber", "contextual", "propositions"):
-        chunker = build_chunker(name, {"llm": llm})
-        shown = [repr(chunker), format_chunker(chunker), json.dumps(chunker.to_dict()), chunker.fingerprint]
+        chunker = get_chunker(name, llm=llm)
+        shown = [repr(chunker), chunker.spec, json.dumps(chunker.to_dict()), chunker.fingerprint]
         assert SECRET not in " ".join(shown) + repr(pickle.dumps(chunker))
-        assert "SENTINEL_API_KEY" in format_chunker(chunker)
+        assert "SENTINEL_API_KEY" in chunker.spec
 
 
 PROGRAM = """

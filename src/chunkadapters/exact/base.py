@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.base import Draft, DraftingChunker, register
+from chunkcore.chunkers.base import Draft, DraftingChunker, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.alignment import Aligner
@@ -143,7 +143,7 @@ def _settings(value: Any, depth: int) -> Any:
     return type(value), sorted(named, key=itemgetter(0))
 
 
-@register("aligned")
+@strategies.register("aligned")
 @dataclass(frozen=True, kw_only=True)
 class Aligned(DraftingChunker):
     r"""The pieces that a function cuts a text into, with their places in it.

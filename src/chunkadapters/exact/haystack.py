@@ -15,7 +15,7 @@ from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumen
 from haystack.components.preprocessors.sentence_tokenizer import QUOTE_SPANS_RE
 
 from chunkadapters.exact.base import Aligned, Joined, joined
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, register
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.tokens import Offsets, TokenCounter, TokenizedText, get_counter
@@ -211,7 +211,7 @@ def _sentence_splitter(language: Any, rules: bool, abbreviations: bool, white_sp
     )
 
 
-@register("haystack_units")
+@strategies.register("haystack_units")
 @dataclass(frozen=True, kw_only=True)
 class HaystackUnits(Joined):
     r"""Haystack's DocumentSplitter on offsets: windows of so many units.
@@ -323,7 +323,7 @@ class HaystackUnits(Joined):
         return begin
 
 
-@register("haystack_recursive")
+@strategies.register("haystack_recursive")
 @dataclass(frozen=True, kw_only=True)
 class HaystackRecursive(DraftingChunker):
     """Haystack's RecursiveDocumentSplitter, with the offsets of what it cuts.

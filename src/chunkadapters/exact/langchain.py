@@ -18,7 +18,7 @@ from langchain_text_splitters import (
 from chunkadapters.exact.base import Aligned, Joined, counter_of, joined
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, register
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, strategies
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
@@ -82,7 +82,7 @@ def _keep(value: Any) -> Keep:
     return "end" if value == "end" else "start" if value else "drop"
 
 
-@register("langchain_character")
+@strategies.register("langchain_character")
 @dataclass(frozen=True, kw_only=True)
 class LangChainCharacter(Joined):
     r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size.

@@ -18,7 +18,7 @@ from llama_index.core.schema import MetadataMode
 from chunkadapters.exact.base import Aligned, FunctionCounter, Joined, Named, joined
 from chunkadapters.llamaindex import ChunkcoreNodeParser
 from chunkcore.boundaries.separators import finder
-from chunkcore.chunkers.base import Chunker, Draft, register
+from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.tokens import TiktokenCounter, TokenCounter, TokenizedText
@@ -146,7 +146,7 @@ class _Merged(Joined, ABC):
         return parts
 
 
-@register("llamaindex_sentence")
+@strategies.register("llamaindex_sentence")
 @dataclass(frozen=True, kw_only=True)
 class LlamaIndexSentence(_Merged):
     r"""LlamaIndex' SentenceSplitter on offsets: paragraphs, sentences, phrases, words, characters, merged to a size.
@@ -226,7 +226,7 @@ class LlamaIndexSentence(_Merged):
             yield begin, place
 
 
-@register("llamaindex_token")
+@strategies.register("llamaindex_token")
 @dataclass(frozen=True, kw_only=True)
 class LlamaIndexToken(_Merged):
     r"""LlamaIndex' TokenTextSplitter on offsets: words, then smaller pieces, merged to a size.

@@ -230,10 +230,10 @@ class ChunkcoreNodeParser(NodeParser):
             raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
         fit_to = None if fields.get("fit_to") is None else get_embedder(as_model(fields["fit_to"]))
         chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, as_model)
-        if strategies().get(chunker.name) is not type(chunker):
+        if strategies.find(chunker.name) is not type(chunker):
             raise OptionError(
                 f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
-                'decorate the class with @register("its_name")'
+                'decorate the class with @strategies.register("its_name")'
             )
         if fields.get("metadata_aware"):
             size_option(chunker)

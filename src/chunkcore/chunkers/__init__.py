@@ -1,10 +1,11 @@
 """The strategies, one file each; importing this registers them all."""
 
 from chunkcore.chunkers.auto import Auto
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, build_chunker, register, strategies
+from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, get_chunker, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.code import Code
+from chunkcore.chunkers.configuration import get_chunkers
 from chunkcore.chunkers.contextual import Contextual
 from chunkcore.chunkers.dbscan import Dbscan
 from chunkcore.chunkers.dual_semantic import DualSemantic
@@ -20,7 +21,6 @@ from chunkcore.chunkers.propositions import Propositions
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.single_linkage import SingleLinkage
-from chunkcore.chunkers.spec import format_chunker, label, load_chunkers, parse_chunker
 
 __all__ = [
     "Agentic",
@@ -47,11 +47,8 @@ __all__ = [
     "Recursive",
     "Sentence",
     "SingleLinkage",
-    "build_chunker",
-    "format_chunker",
+    "get_chunker",
+    "get_chunkers",
     "label",
-    "load_chunkers",
-    "parse_chunker",
-    "register",
     "strategies",
 ]

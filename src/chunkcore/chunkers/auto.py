@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
-from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
 from chunkcore.chunkers.code import draft_code
 from chunkcore.chunkers.sentence import Sentence
@@ -18,7 +18,7 @@ from chunkcore.tokens import TokenizedText
 __all__ = ["Auto"]
 
 
-@register("auto")
+@strategies.register("auto")
 @dataclass(frozen=True, kw_only=True)
 class Auto(BlockChunker):
     r"""Picks a strategy for each document by its length and its format (the chunking survey: match the structure).

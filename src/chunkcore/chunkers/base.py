@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.registry import check_option
+from chunkcore.registry import Registry, check_options, format_spec, plain_option, plain_options, split_spec
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
@@ -29,15 +29,9 @@ __all__ = [
     "Chunker",
     "Draft",
     "DraftingChunker",
-    "build_chunker",
-    "find_strategy",
-    "plain_option",
-    "register",
+    "get_chunker",
     "strategies",
 ]
-
-C = TypeVar("C", bound="type[Chunker]")
-_registry: dict[str, type[Chunker]] = {}
 
 # Small documents are split together: enough of them that array operations cost little each, and no more.
 _BATCH_CHARACTERS = 100_000
@@ -82,8 +76,7 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __post_init__(self) -> None:
-        for option in self.option_names():
-            object.__setattr__(self, option, check_option(type(self), option, getattr(self, option)))
+        check_options(self)
         object.__setattr__(self, "counter", get_counter(self.counter))
         self._validate()
 
@@ -255,8 +248,7 @@ class Chunker(ABC):
         Raises:
             OptionError: an option holds an object that has no name to be built from again.
         """
-        options = {name: plain_option(name, getattr(self, name)) for name in self.option_names()}
-        return {"strategy": self.name, **options}
+        return {"strategy": self.name, **plain_options(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chunker:
@@ -265,8 +257,28 @@ class Chunker(ABC):
         Raises:
             OptionError: an unknown strategy or option, or a value out of range.
         """
-        options = dict(data)
-        return build_chunker(options.pop("strategy", cls.name or None), options)
+        return get_chunker({"strategy": cls.name or None, **data})
+
+    @property
+    def spec(self) -> str:
+        """The string with every option from which `get_chunker` builds an equal chunker.
+
+        Raises:
+            OptionError: an option holds an object that has no name to be built from again.
+
+        >>> get_chunker("fixed_token:size=50").spec
+        'fixed_token:counter=cl100k_base,size=50,overlap=0,minimum=0'
+        """
+        return format_spec(self.name, plain_options(self))
+
+    @property
+    def label(self) -> str:
+        """The shortest such string: only the options that differ from their defaults.
+
+        >>> get_chunker("recursive:overlap=20,size=200").label
+        'recursive:overlap=20'
+        """
+        return format_spec(self.name, plain_options(self, changed=True))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -288,95 +300,42 @@ class DraftingChunker(Chunker, ABC):
         return [draft.spans for draft in self._draft(source, None)]
 
 
-def register(name: str) -> Callable[[C], C]:
-    """Class decorator: make a strategy buildable by its name.
+strategies: Registry[type[Chunker]] = Registry("strategy", "chunkcore.strategies", base=Chunker, attribute="name")
+
+
+def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> Chunker:
+    r"""The chunker that a string or a mapping describes; a `Chunker` is returned as it is.
+
+    Args:
+        spec: ``name:option=value,option=value``, whose values are read as `split_spec` says; a mapping with the key
+            ``strategy`` and the options' names, as `Chunker.to_dict` returns it; or a chunker.
+        options: more options, by name.
 
     Raises:
-        OptionError: the name is taken by another class.
+        OptionError: no such strategy or option, an option is given twice, or a value is out of range.
+
+    >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
+    ('\n\n', ', ')
+    >>> get_chunker("recursive", size=50) == get_chunker({"strategy": "recursive", "size": 50})
+    True
     """
-
-    def add(cls: C) -> C:
-        if name in _registry and _registry[name].__qualname__ != cls.__qualname__:
-            raise OptionError(f"the strategy name {name!r} is taken by {_registry[name].__qualname__}")
-        cls.name = name
-        _registry[name] = cls
-        return cls
-
-    return add
-
-
-def strategies() -> dict[str, type[Chunker]]:
-    """Every registered strategy by name, in alphabetical order."""
-    return dict(sorted(_registry.items()))
-
-
-def find_strategy(name: str) -> type[Chunker] | None:
-    """The strategy of a name; None where neither a class is registered under it nor an installed package offers one.
-
-    Another package offers a strategy by an entry point of the group ``chunkcore.strategies``, which has the strategy's
-    name and leads to its class. It is imported when it is first asked for by name, and never stands in for a
-    strategy that is registered already.
-
-    Raises:
-        OptionError: a package offers it, and it cannot be loaded, or is no strategy of that name.
-
-    >>> find_strategy("recursive").__name__
-    'Recursive'
-    """
-    if name in _registry:
-        return _registry[name]
-    from chunkcore.registry import GROUP, load_plugin
-
-    offered = load_plugin(name)
-    if offered is not None and _registry.get(name) is not offered:
-        raise OptionError(
-            f"the entry point {name!r} of the group {GROUP} leads to {offered!r}, which is no strategy of that name: "
-            f'decorate a subclass of Chunker with @register("{name}")'
-        )
-    return _registry.get(name)
-
-
-def build_chunker(name: str | None, options: Mapping[str, Any]) -> Chunker:
-    """A strategy by its name and options.
-
-    Raises:
-        OptionError: no such strategy or option, or a value out of range.
-    """
-    cls = find_strategy(name) if isinstance(name, str) else None
-    if cls is None:
-        from chunkcore.registry import plugin_names
-
-        known = sorted({*_registry, *plugin_names()})
-        raise OptionError(f"unknown strategy {name!r}: expected one of {', '.join(known)}")
-    unknown = sorted(set(options) - set(cls.option_names()))
-    if unknown:
-        raise OptionError(
-            f"{name} has no option {', '.join(map(repr, unknown))}: expected some of {', '.join(cls.option_names())}"
-        )
-    return cls(**options)
+    if isinstance(spec, Chunker):
+        if options:
+            raise OptionError(f"a chunker takes no more options, got {', '.join(options)}; name the strategy instead")
+        return spec
+    if isinstance(spec, Mapping):
+        given = dict(spec)
+        name = given.pop("strategy", None)
+    else:
+        name, given = split_spec(spec)
+    twice = sorted(set(given) & set(options))
+    if twice:
+        raise OptionError(f"the option {twice[0]} is given twice, in {spec!r} and beside it; keep one")
+    return strategies.build(name, given | options)  # type: ignore[no-any-return]
 
 
 def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     return spans if len(spans) == 1 else merge_touching(spans)
-
-
-def plain_option(option: str, value: Any) -> Any:
-    """An option's value as JSON knows it; counters and models become the names that build them."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return [plain_option(option, item) for item in value]
-    if isinstance(value, Chunker):  # a strategy over another one
-        from chunkcore.chunkers.spec import format_chunker
-
-        return format_chunker(value)
-    spec = getattr(value, "name", None)
-    if isinstance(spec, str):
-        return spec
-    raise OptionError(
-        f"the option {option} holds a {type(value).__name__}, which has no name to be built from again; "
-        "give it a `name` or pass a name instead of the object"
-    )
 
 
 def _identity(value: Any) -> Any:

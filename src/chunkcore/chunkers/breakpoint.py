@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -37,7 +37,7 @@ _LARGEST = 1e6  # standard deviations, of what lies between 0 and 2: anything fi
 _TIE = 1e-12
 
 
-@register("breakpoint")
+@strategies.register("breakpoint")
 @dataclass(frozen=True, kw_only=True)
 class Breakpoint(SentenceChunker):
     r"""Cuts where the cosine distance of neighbouring sentence windows is over a threshold.

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import neighbour_distances
 from chunkcore.document import Document, Span
@@ -30,7 +30,7 @@ _BLOCK_ROWS = 512  # in float64 they stay in the processor's cache
 _TIE = 1e-9
 
 
-@register("cluster_semantic")
+@strategies.register("cluster_semantic")
 @dataclass(frozen=True, kw_only=True)
 class ClusterSemantic(Chunker):
     """Chunks that maximise the similarity of the pieces inside them, over the whole text.

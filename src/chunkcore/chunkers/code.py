@@ -7,7 +7,7 @@ from typing import Any
 
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import document_language
-from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
@@ -18,7 +18,7 @@ __all__ = ["Code", "draft_code"]
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 
 
-@register("code")
+@strategies.register("code")
 @dataclass(frozen=True, kw_only=True)
 class Code(BlockChunker):
     r"""As many whole definitions of source code a chunk as `size` allows.

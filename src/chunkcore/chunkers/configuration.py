@@ -13,17 +13,18 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from chunkcore.chunkers.base import find_strategy
-from chunkcore.chunkers.spec import format_spec, parse_chunker, split_parts, split_spec
+from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.files import read_text
 from chunkcore.models.base import Embedder
 from chunkcore.models.counter import tokenizing
+from chunkcore.registry import format_spec, split_parts, split_spec
 
 __all__ = [
     "SHARE",
     "Configuration",
     "Grid",
+    "get_chunkers",
     "parse_grid",
     "read_small",
     "read_specs",
@@ -37,8 +38,28 @@ _LARGEST = 1_000_000  # bytes
 _MOST = 100_000  # values
 
 
-def read_specs(path: Path | str, check: Callable[[str], object] = parse_chunker) -> list[str]:
-    """The entries of a file as `load_chunkers` reads it, as strings from which `check` builds them.
+def get_chunkers(path: Path | str) -> list[Chunker]:
+    """The strategies of a YAML file, in its order.
+
+    The file is one entry or a list of entries. An entry is a string as `get_chunker` reads it, or a mapping
+    with the key ``strategy`` and the options' names. YAML's anchors and merge keys can share options.
+
+        - recursive:size=200
+        - strategy: cluster_semantic
+          max_size: 200
+          counter: o200k_base
+
+    Only plain values are read (PyYAML's safe loader): no tag in a file can run anything. No model is loaded.
+
+    Raises:
+        OptionError: not YAML, a malformed entry, no such strategy or option, or a value out of range; with the line.
+        DataError: the file cannot be read, is empty, or is not UTF-8.
+    """
+    return [get_chunker(spec) for spec in read_specs(path)]
+
+
+def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -> list[str]:
+    """The entries of a file as `get_chunkers` reads it, as strings from which `check` builds them.
 
     Raises:
         OptionError: not YAML, or an entry describes no strategy; with the line.
@@ -189,7 +210,7 @@ class Grid:
 
 
 def parse_grid(spec: str) -> Grid:
-    """The grid that a string describes: a strategy as `parse_chunker` reads it, with ``{a,b}`` where values vary.
+    """The grid that a string describes: a strategy as `get_chunker` reads it, with ``{a,b}`` where values vary.
 
     A value in braces that is a JSON object is one value. A string without any braces is a grid of one.
 
@@ -220,7 +241,7 @@ def parse_grid(spec: str) -> Grid:
         pairs = dict(zip(given, chosen, strict=True))
         written = ",".join(f"{option}={value}" for option, value in pairs.items())
         one = f"{name.strip()}:{written}" if written else name.strip()
-        parse_chunker(one)
+        get_chunker(one)
         found.append(Configuration(one, {option: pairs[option] for option in varied}))
     return Grid(spec, name.strip(), varied, tuple(found))
 
@@ -278,7 +299,7 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     {'counter': 'characters', 'size': 614}
     """
     found = dict(options)
-    cls = find_strategy(name)
+    cls = strategies.find(name)
     defaults = {field.name: field.default for field in fields(cls)} if cls else {}
     option = next((each for each in _SIZES if type(defaults.get(each)) is int), "")
     if not option or option in found or embedder.max_tokens is None:

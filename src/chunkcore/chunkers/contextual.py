@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, Draft, register
+from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.chunkers.llm import LLMChunker, Outcome
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.concurrency import ordered
@@ -27,7 +27,7 @@ and its figures refer to. At most {most} tokens. Answer with a JSON object and n
 "From the harbour's rules of 2019: what visiting boats pay."}}."""
 
 
-@register("contextual")
+@strategies.register("contextual")
 @dataclass(frozen=True, kw_only=True)
 class Contextual(LLMChunker):
     """The chunks of another strategy, each with a model's sentence that situates it in its document.
@@ -75,7 +75,7 @@ class Contextual(LLMChunker):
     document_size: int = 16_000
 
     def _validate(self) -> None:
-        from chunkcore.chunkers.spec import parse_chunker
+        from chunkcore.chunkers.base import get_chunker
 
         super()._validate()
         if self.context_size < 1:
@@ -83,7 +83,7 @@ class Contextual(LLMChunker):
         if self.document_size < 1:
             raise OptionError(f"document_size is at least 1, got {self.document_size}")
         if isinstance(self.chunker, str):
-            object.__setattr__(self, "chunker", parse_chunker(self.chunker))
+            object.__setattr__(self, "chunker", get_chunker(self.chunker))
         object.__setattr__(self, "separator", self.inner.separator)
 
     @property

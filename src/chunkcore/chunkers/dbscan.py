@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 
@@ -17,7 +17,7 @@ __all__ = ["Dbscan"]
 _MOST_PAIRS = 20_000_000
 
 
-@register("dbscan")
+@strategies.register("dbscan")
 @dataclass(frozen=True, kw_only=True)
 class Dbscan(SentenceClusters):
     """Clusters of sentences that need not be neighbours, found where sentences are dense.

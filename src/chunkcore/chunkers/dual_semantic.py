@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -20,7 +20,7 @@ from chunkcore.tokens import TokenizedText
 __all__ = ["DualSemantic", "band_statistics"]
 
 
-@register("dual_semantic")
+@strategies.register("dual_semantic")
 @dataclass(frozen=True, kw_only=True)
 class DualSemantic(SentenceChunker):
     """Chunks whose sentences are all similar to each other, by a threshold from the text itself.

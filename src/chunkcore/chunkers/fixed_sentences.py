@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -21,7 +21,7 @@ from chunkcore.tokens import TokenizedText
 __all__ = ["FixedSentences"]
 
 
-@register("fixed_sentences")
+@strategies.register("fixed_sentences")
 @dataclass(frozen=True, kw_only=True)
 class FixedSentences(Chunker):
     """The Fixed-size Chunker of Qu et al. (2024): consecutive chunks of one number of sentences.

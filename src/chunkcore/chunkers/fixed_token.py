@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -17,7 +17,7 @@ from chunkcore.tokens import Offsets, TokenizedText
 __all__ = ["FixedToken"]
 
 
-@register("fixed_token")
+@strategies.register("fixed_token")
 @dataclass(frozen=True, kw_only=True)
 class FixedToken(Chunker):
     """Windows of `size` tokens, one every ``size - overlap`` tokens, of the document's own tokenization.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import Draft, DraftingChunker, register
+from chunkcore.chunkers.base import Draft, DraftingChunker, strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
@@ -33,7 +33,7 @@ Cluster = tuple[int, int]
 Joins = Callable[[Cluster, Cluster], bool]
 
 
-@register("hierarchical")
+@strategies.register("hierarchical")
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(DraftingChunker, SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from chunkcore.boundaries.html import html_blocks
-from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
@@ -15,7 +15,7 @@ from chunkcore.tokens import TokenizedText
 __all__ = ["Html"]
 
 
-@register("html")
+@strategies.register("html")
 @dataclass(frozen=True, kw_only=True)
 class Html(BlockChunker):
     """As many whole blocks of HTML a chunk as `size` allows, each section beginning a chunk of its own.

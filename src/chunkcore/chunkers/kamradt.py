@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.breakpoint import Breakpoint, group_pieces
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import (
@@ -32,7 +32,7 @@ _SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _BLOCK_ROWS = 16
 
 
-@register("kamradt")
+@strategies.register("kamradt")
 @dataclass(frozen=True, kw_only=True)
 class Kamradt(Breakpoint):
     """Kamradt's semantic chunker: `Breakpoint` with its author's defaults.
@@ -46,7 +46,7 @@ class Kamradt(Breakpoint):
     """
 
 
-@register("kamradt_modified")
+@strategies.register("kamradt_modified")
 @dataclass(frozen=True, kw_only=True)
 class KamradtModified(SentenceChunker):
     """Kamradt's chunker with the threshold that gives chunks of a stated size, found by bisection.

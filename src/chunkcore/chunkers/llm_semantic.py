@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.errors import OptionError
@@ -33,7 +33,7 @@ Answer with a JSON object and nothing else: {"split_after": [3, 5]} splits after
 numbers are those of pieces in the text, ascending, each once."""
 
 
-@register("llm_semantic")
+@strategies.register("llm_semantic")
 @dataclass(frozen=True, kw_only=True)
 class LLMSemantic(WindowChunker):
     r"""A language model is shown small numbered pieces, and names those after which to split.
@@ -156,7 +156,7 @@ The text is given in numbered pieces. Answer with a JSON object and nothing else
 on until the next one begins, so that the first section begins with piece 1 and the numbers ascend."""
 
 
-@register("agentic")
+@strategies.register("agentic")
 @dataclass(frozen=True, kw_only=True)
 class Agentic(WindowChunker):
     r"""A language model is shown the text in numbered pieces, and names its sections, each with a reason.

@@ -11,7 +11,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.separators import finder
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import Question
@@ -30,7 +30,7 @@ Answer with a JSON object and nothing else: {"first_changed": 4} says that the c
 Where it does not change anywhere, answer {"first_changed": null}."""
 
 
-@register("lumber")
+@strategies.register("lumber")
 @dataclass(frozen=True, kw_only=True)
 class Lumber(WindowChunker):
     r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chunkcore.boundaries.markdown import markdown_blocks
-from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
@@ -14,7 +14,7 @@ from chunkcore.tokens import TokenizedText
 __all__ = ["Markdown"]
 
 
-@register("markdown")
+@strategies.register("markdown")
 @dataclass(frozen=True, kw_only=True)
 class Markdown(BlockChunker):
     r"""As many whole blocks of Markdown a chunk as `size` allows, each section beginning a chunk of its own.

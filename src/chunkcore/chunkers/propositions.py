@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from chunkcore.chunkers.base import Draft, register
+from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.llm import LLMChunker, Outcome
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.concurrency import ordered
@@ -27,7 +27,7 @@ understood without the passage.
 Answer with a JSON object and nothing else, such as {"propositions": ["The fox naps at noon.", "The fox is old."]}."""
 
 
-@register("propositions")
+@strategies.register("propositions")
 @dataclass(frozen=True, kw_only=True)
 class Propositions(LLMChunker):
     """Atomic facts that a language model writes from each passage; their spans are the passage.

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
-from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -24,7 +24,7 @@ _BLOCK = 100_000  # characters
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
-@register("recursive")
+@strategies.register("recursive")
 @dataclass(frozen=True, kw_only=True)
 class Recursive(Chunker):
     r"""LangChain's RecursiveCharacterTextSplitter on offsets: the same chunks, with exact spans.

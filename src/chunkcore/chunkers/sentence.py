@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, register
+from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
@@ -25,7 +25,7 @@ __all__ = ["Sentence"]
 _Row = tuple[int, int, int]
 
 
-@register("sentence")
+@strategies.register("sentence")
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Chunker):
     """As many whole sentences a chunk as `size` allows (the chunking survey, sentence-based chunking).

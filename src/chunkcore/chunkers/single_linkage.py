@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import register
+from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
 from chunkcore.errors import OptionError
 
@@ -20,7 +20,7 @@ _SOME = 4096
 Labels = NDArray[np.int64]
 
 
-@register("single_linkage")
+@strategies.register("single_linkage")
 @dataclass(frozen=True, kw_only=True)
 class SingleLinkage(SentenceClusters):
     """Clusters of sentences that need not be neighbours, joined nearest first up to a size.

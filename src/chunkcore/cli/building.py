@@ -23,13 +23,13 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
         OptionError: a strategy is malformed, or stands there twice.
         MissingExtraError: what loads the model that a strategy names is not installed.
     """
-    from chunkcore.chunkers import parse_chunker
+    from chunkcore.chunkers import get_chunker
     from chunkcore.errors import OptionError
     from chunkcore.models import get_embedder
 
     made: dict[str, Chunker] = {}
     for spec in specs:
-        chunker = parse_chunker(spec)
+        chunker = get_chunker(spec)
         if "embedder" in chunker.option_names():
             # One that is named is loaded here: as a name it could not be told from the default, which runs share.
             own = get_embedder(chunker.embedder) if _NAMES_EMBEDDER.search(spec) else model  # type: ignore[attr-defined]

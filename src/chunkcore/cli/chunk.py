@@ -282,13 +282,13 @@ def _chunker(strategy: str | None, config: Path | None) -> Chunker:
     Raises:
         OptionError: it is malformed, or more than one is asked for.
     """
-    from chunkcore.chunkers import load_chunkers, parse_chunker
+    from chunkcore.chunkers import get_chunker, get_chunkers
 
     if config is None:
-        return parse_chunker("recursive:size=200" if strategy is None else strategy)
+        return get_chunker("recursive:size=200" if strategy is None else strategy)
     if strategy is not None:
         raise OptionError(f"--strategy {strategy} and --config {config} were both given: give one")
-    found = load_chunkers(config)
+    found = get_chunkers(config)
     if len(found) > 1:
         raise OptionError(f"{config} names {len(found)} strategies, and one is wanted: give it with --strategy")
     return found[0]

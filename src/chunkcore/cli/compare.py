@@ -280,8 +280,6 @@ def _settings(
     counter: str,
 ) -> dict[str, str]:
     """What the report's footer tells, so that somebody else can do the same."""
-    from chunkcore.chunkers import format_chunker
-
     read = [
         f"{model.name}, which reads "
         + (f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts")
@@ -294,5 +292,5 @@ def _settings(
         "Retrievers": ", ".join(retrievers) if retrievers != ["dense"] else "",
         "Scores count tokens of": counter,
     }
-    full = {spec: format_chunker(chunker) for spec, chunker in chunkers.items()}
+    full = {spec: chunker.spec for spec, chunker in chunkers.items()}
     return {name: value for name, value in given.items() if value} | full

@@ -96,7 +96,7 @@ def sweep(
     """Try every combination of some options, and choose each strategy's best without fooling yourself."""
     from rich.console import Console
 
-    from chunkcore.chunkers.spec import parse_chunker
+    from chunkcore.chunkers.base import get_chunker
     from chunkcore.escaping import terminal_text
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.report.sweep import SWEEP_NAMES, write_sweep
@@ -119,7 +119,7 @@ def sweep(
     chunkers: dict[str, Chunker] = {}
 
     def build(spec: str) -> Chunker:
-        chunkers[spec] = keeping(parse_chunker(spec), answers)
+        chunkers[spec] = keeping(get_chunker(spec), answers)
         return chunkers[spec]
 
     model = get_embedder(embedder)
@@ -214,10 +214,10 @@ def _prepared(benchmark: Benchmark, unit: Unit, sentences: int, queries: int, se
 
 def _listed(specs: Sequence[str], benchmark: Benchmark) -> list[str]:
     """What a dry run tells: the configurations, and what their language models would be asked."""
+    from chunkcore.chunkers.base import get_chunker
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.chunkers.spec import parse_chunker
 
-    chunkers = {spec: parse_chunker(spec) for spec in specs}
+    chunkers = {spec: get_chunker(spec) for spec in specs}
     asking = {spec: chunker for spec, chunker in chunkers.items() if isinstance(chunker, LLMChunker)}
     lines = [spec for spec in chunkers if spec not in asking]
     if asking:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.overlap import SemanticOverlap
-from chunkcore.chunkers.spec import label
 from chunkcore.columns import Keys, Mapped, blocks, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.document import Chunk, Document, Span
@@ -506,7 +505,7 @@ def _strategies(
     metered: MeteredEmbedder,
 ) -> list[_Strategy]:
     given = chunkers(metered.embedder.embedder) if callable(chunkers) else chunkers
-    told = [label(chunker) for chunker in given] if names is None else list(names)
+    told = [chunker.label for chunker in given] if names is None else list(names)
     if len(told) != len(given):
         raise OptionError(f"there are {len(given)} strategies and {len(told)} names: give one each")
     _check_names(told, "strategy")

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.spec import label
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.results import Scores
@@ -324,7 +323,7 @@ def score_segments(
         for chunk in chunker.chunk_many((Document(text.id, text.text) for text in texts), workers=workers):
             chunks[chunk.document_id].append(chunk)
         found = [_in_units(text, chunk_boundaries(chunks[text.id]), options.unit) for text in texts]
-        reports.append(_report(label(chunker), texts, found, options))
+        reports.append(_report(chunker.label, texts, found, options))
     return reports
 
 

@@ -1,6 +1,6 @@
 """Ways of searching chunks: by vectors, by words, by both, and read again."""
 
-from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, searches
+from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, retrievers
 from chunkcore.retrieval.dense import Dense, Late
 from chunkcore.retrieval.hnsw import HNSW
 from chunkcore.retrieval.hybrid import Hybrid, get_retriever
@@ -25,5 +25,5 @@ __all__ = [
     "Sharded",
     "get_reranker",
     "get_retriever",
-    "searches",
+    "retrievers",
 ]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import plain_option
-from chunkcore.chunkers.spec import format_spec
 from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.registry import check_option
+from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
 from chunkcore.retrieval.search import Indices, Rows, chunk_vectors, searched_texts
 
 __all__ = [
@@ -30,10 +28,8 @@ __all__ = [
     "RetrievalMethod",
     "Search",
     "SearchRecall",
-    "build_search",
     "check_search",
-    "register_search",
-    "searches",
+    "retrievers",
 ]
 
 Scores = NDArray[np.float64]
@@ -236,9 +232,6 @@ def _searched_texts(chunks: Sequence[Chunk]) -> tuple[Sequence[str], Indices]:
     return Mapped(attrgetter("embedded_text"), chunks), np.arange(len(chunks), dtype=np.int64)
 
 
-S = TypeVar("S", bound="type[Search]")
-
-
 @runtime_checkable
 class Index(Protocol):
     """A pool of chunks, indexed."""
@@ -294,8 +287,7 @@ class Search(ABC):
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            object.__setattr__(self, field.name, check_option(type(self), field.name, getattr(self, field.name)))
+        check_options(self)
         self._validate()
 
     def _validate(self) -> None:
@@ -320,13 +312,9 @@ class Search(ABC):
         Raises:
             OptionError: no such option, or a value that it cannot have.
         """
-        known = tuple(field.name for field in fields(cls))
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")
-        unknown = sorted(set(options) - set(known))
-        if unknown:
-            told = f"expected some of {', '.join(known)}" if known else "it has none"
-            raise OptionError(f"the retriever {cls.kind} has no option {', '.join(map(repr, unknown))}: {told}")
+        check_option_names(f"the retriever {cls.kind}", options, [field.name for field in fields(cls)])
         return cls(**options)
 
     @property
@@ -340,52 +328,19 @@ class Search(ABC):
         return format_spec(self.kind, self._told())
 
     def _told(self) -> dict[str, Any]:
-        return {
-            field.name: plain_option(field.name, getattr(self, field.name))
-            for field in fields(self)
-            if field.default is MISSING or getattr(self, field.name) != field.default
-        }
+        return plain_options(self, changed=True)
 
 
-_registry: dict[str, type[Search]] = {}
-
-
-def register_search(kind: str) -> Callable[[S], S]:
-    """Class decorator: make a search buildable by its name.
-
-    Raises:
-        OptionError: the name is taken by another class.
-    """
-
-    def add(cls: S) -> S:
-        if kind in _registry and _registry[kind].__qualname__ != cls.__qualname__:
-            raise OptionError(f"the retriever name {kind!r} is taken by {_registry[kind].__qualname__}")
-        cls.kind = kind
-        _registry[kind] = cls
-        return cls
-
-    return add
-
-
-def searches() -> dict[str, type[Search]]:
-    """Every registered search by name, in alphabetical order."""
-    return dict(sorted(_registry.items()))
+retrievers: Registry[type[Search]] = Registry(
+    "retriever",
+    "chunkcore.retrievers",
+    base=Search,
+    attribute="kind",
+    note=", with or without +rerank after it",
+)
 
 
 def check_search(method: RetrievalMethod, embedder: Embedder) -> None:
     """`Search.check`, of a method that has it."""
     if isinstance(method, Search):
         method.check(embedder)
-
-
-def build_search(kind: str, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
-    """A search by its name and options.
-
-    Raises:
-        OptionError: no such search or option, or a value that it cannot have.
-    """
-    if kind not in _registry:
-        raise OptionError(
-            f"unknown retriever {kind!r}: expected one of {', '.join(searches())}, with or without +rerank after it"
-        )
-    return _registry[kind].read(parts, options)

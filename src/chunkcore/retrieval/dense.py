@@ -9,13 +9,13 @@ import numpy as np
 
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
-from chunkcore.retrieval.base import Hits, Pool, Search, register_search
+from chunkcore.retrieval.base import Hits, Pool, Search, retrievers
 from chunkcore.retrieval.search import Indices, Rows, top_k_owners
 
 __all__ = ["Dense", "Late"]
 
 
-@register_search("dense")
+@retrievers.register("dense")
 @dataclass(frozen=True, kw_only=True)
 class Dense(Search):
     """Exact search by cosine similarity. A chunk with segments is found by the best of them (see `MultiVectorIndex`).
@@ -35,7 +35,7 @@ class Dense(Search):
         return _ByVectors(pool, *pool.vectors(cluster_only=self.cluster_only))
 
 
-@register_search("late")
+@retrievers.register("late")
 @dataclass(frozen=True, kw_only=True)
 class Late(Search):
     """Exact search by the vectors of late chunking: a chunk's tokens are read with their document (`LateEmbedder`).

@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.columns import BLOCK
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder, Vectors
-from chunkcore.retrieval.base import Hits, Pool, Search, SearchRecall, register_search
+from chunkcore.retrieval.base import Hits, Pool, Search, SearchRecall, retrievers
 from chunkcore.retrieval.search import Best, Indices, Rows, SelectedRows, cosines, first_of_each, top_k, unit
 
 __all__ = ["HNSW"]
@@ -24,7 +24,7 @@ _PROPOSED = 4_000_000
 _SCORED = 20_000  # vectors; each is copied a few times, as float64
 
 
-@register_search("hnsw")
+@retrievers.register("hnsw")
 @dataclass(frozen=True, kw_only=True)
 class HNSW(Search):
     """Approximate search in a hierarchical navigable small-world graph (Malkov and Yashunin, TPAMI 2020), by usearch.

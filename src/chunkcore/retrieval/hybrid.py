@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.spec import read_value, split_parts
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
+from chunkcore.registry import split_options
 from chunkcore.retrieval.base import (
     Hits,
     Index,
@@ -20,9 +20,8 @@ from chunkcore.retrieval.base import (
     RetrievalMethod,
     Scores,
     Search,
-    build_search,
     check_search,
-    register_search,
+    retrievers,
 )
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
@@ -38,7 +37,7 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     """The retrieval method that a string describes; a `RetrievalMethod` is handed back as it is.
 
     A string has the method's name, its options, and ``+rerank`` with the options of the reranker. Values are read as in
-    a strategy's string (`parse_chunker`).
+    a strategy's string (`get_chunker`).
 
     Raises:
         OptionError: malformed, no such method or option, a value that it cannot have, or something else than these.
@@ -50,38 +49,20 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
         return spec
     if not isinstance(spec, str):
         raise OptionError(f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}")
+    parts: list[str] = []
     place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(RERANK)
     after = spec[place + len(RERANK) :].strip()
     if place >= 0 and after[:1] in ("", ":"):
-        return Reranked.over(get_retriever(spec[:place]), *_split(after[1:], spec))
+        return Reranked.over(get_retriever(spec[:place]), parts, split_options(after[1:], spec, "retriever", parts))
     name, _, rest = spec.partition(":")
-    return build_search(name.strip(), *_split(rest, spec))
-
-
-def _split(text: str, spec: str) -> tuple[list[str], dict[str, Any]]:
-    """What stands between the commas: parts without a name, and options."""
-    parts: list[str] = []
-    options: dict[str, Any] = {}
-    for each in split_parts(text, spec, "retriever"):
-        part = each.strip()
-        if part.startswith('"'):
-            parts.append(str(read_value(part, "methods")))
-            continue
-        option, equals, value = part.partition("=")
-        option = option.strip()
-        if not equals:
-            parts.append(part)
-        elif option in options:
-            raise OptionError(f"the option {option} is given twice in the retriever {spec!r}; keep one")
-        else:
-            options[option] = read_value(value.strip(), option)
-    return parts, options
+    options = split_options(rest, spec, "retriever", parts)
+    return retrievers.get(name.strip()).read(parts, options)
 
 
 _SEPARATES = re.compile(r'[=,"\[\]{}]')
 
 
-@register_search("hybrid")
+@retrievers.register("hybrid")
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Search):
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) of several searches.

@@ -15,7 +15,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval.base import Hits, Pool, Scores, Search, register_search
+from chunkcore.retrieval.base import Hits, Pool, Scores, Search, retrievers
 from chunkcore.retrieval.search import Indices
 
 __all__ = ["BM25", "words"]
@@ -59,7 +59,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
 
 
-@register_search("bm25")
+@retrievers.register("bm25")
 @dataclass(frozen=True, kw_only=True)
 class BM25(Search):
     """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative; by bm25s (Lù, 2024).

@@ -13,10 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chunkcore.chunkers.spec import format_spec
 from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError
 from chunkcore.models.base import Embedder, encodable
 from chunkcore.models.model_files import fetch
+from chunkcore.registry import format_spec
 from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, Search, check_search
 
 __all__ = [

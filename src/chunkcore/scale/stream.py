@@ -137,10 +137,10 @@ class Stream:
         ChunkcoreError: a document cannot be cut, or something is wrong with more than that.
 
     >>> import tempfile
-    >>> from chunkcore.chunkers import parse_chunker
+    >>> from chunkcore.chunkers import get_chunker
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.txt").write_text("One two. Three four.")
-    ...     stream = Stream([Path(folder)], parse_chunker("sentence:size=2,counter=words"))
+    ...     stream = Stream([Path(folder)], get_chunker("sentence:size=2,counter=words"))
     ...     lines = b"".join(line for step in stream for line in step.lines).splitlines()
     >>> len(lines), stream.tally.documents, stream.tally.chunks
     (2, 1, 2)

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.configuration import Configuration, Grid, parse_grid
-from chunkcore.chunkers.spec import label, parse_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -152,7 +151,7 @@ def run_sweep(
     confidence: float = 0.95,
     counter: str | TokenCounter = "cl100k_base",
     cache: EmbeddingCache | None = None,
-    build: Callable[[str], Chunker] = parse_chunker,
+    build: Callable[[str], Chunker] = get_chunker,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
@@ -210,7 +209,7 @@ def run_sweep(
     labels = _labels(benchmark, clusters)
     names = tuple(dict.fromkeys([*SHOWN, measure]))
     made = {each.spec: build(each.spec) for grid in wanted for each in grid.configurations}
-    labels_of = {spec: label(chunker) for spec, chunker in made.items()}
+    labels_of = {spec: chunker.label for spec, chunker in made.items()}
     distinct = {labels_of[spec]: chunker for spec, chunker in made.items()}
     found = run_experiment(
         benchmark,

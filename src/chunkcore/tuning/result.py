@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import strategies
-from chunkcore.chunkers.spec import format_spec, split_spec
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.measures import Measure, as_measure
@@ -20,6 +19,7 @@ from chunkcore.evaluation.results import Report, Scores
 from chunkcore.evaluation.statistics.comparison import Difference
 from chunkcore.evaluation.statistics.resampling import resampled_means, student_quantile, units_of
 from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.registry import format_spec, split_spec
 from chunkcore.tuning.trial import Trial, TuneOptions
 
 __all__ = [
@@ -561,7 +561,7 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
     'recursive:size=200'
     """
     name, options = split_spec(spec)
-    if embedder == DEFAULT_MODEL or "embedder" not in strategies()[name].option_names() or "embedder" in options:
+    if embedder == DEFAULT_MODEL or "embedder" not in strategies[name].option_names() or "embedder" in options:
         return spec
     return format_spec(name, {**options, "embedder": embedder})
 
@@ -570,7 +570,7 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
     """By title, what to paste; each makes the same chunks.
 
     Args:
-        spec: the configuration, as `parse_chunker` reads it.
+        spec: the configuration, as `get_chunker` reads it.
         embedder: the name of the model that it was found with, as `get_embedder` knows it.
 
     >>> print(snippets("sentence:size=100")["LangChain"])

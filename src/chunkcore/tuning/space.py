@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from chunkcore.chunkers.base import Chunker, build_chunker, find_strategy, strategies
+from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import read_small, root_node, telling_where
-from chunkcore.chunkers.spec import format_spec, split_spec
 from chunkcore.errors import OptionError
+from chunkcore.registry import format_spec, split_spec
 
 __all__ = [
     "USUAL",
@@ -216,15 +216,13 @@ class Branch:
         Raises:
             OptionError: no such strategy or option, or options that do not fit together.
         """
-        cls = find_strategy(self.strategy)
-        if cls is None:
-            raise OptionError(f"unknown strategy {self.strategy!r}: expected one of {', '.join(strategies())}")
+        cls = strategies.get(self.strategy)
         for option, parameter in self.parameters.items():
             self._check_share(cls, option, parameter)
         for drawn in islice(self.corners(), _MOST_CORNERS):
             options = self.options(drawn)
             try:
-                build_chunker(self.strategy, options)
+                get_chunker(self.strategy, **options)
             except OptionError as error:
                 hint = "" if len(self.parameters) < 2 else "; narrow it, or write one option as a share of the other"
                 raise OptionError(
@@ -303,7 +301,7 @@ class Space:
 
 def option_default(strategy: str, option: str) -> Any:
     """An option's default; None where it has none, or there is no such option."""
-    for each in fields(strategies()[strategy]):
+    for each in fields(strategies[strategy]):
         if each.name == option:
             if each.default is not MISSING:
                 return each.default

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.spec import parse_chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
@@ -85,7 +84,7 @@ class TuneOptions:
             are compared fairly; at a number of chunks, retrieved tokens are to be low, too.
         counter: whose tokens are scored.
         retriever: how the chunks are searched, as `run_experiment` takes it: "dense", "bm25", "hybrid" and others.
-        baseline: what the choice is compared with, as `parse_chunker` reads it.
+        baseline: what the choice is compared with, as `get_chunker` reads it.
         margin: how much of the measure is given away for fewer retrieved tokens, and then for a lower cost.
         resamples: of the bootstrap.
         llm_tokens: what language models may read and write in all, by the strategies' own estimates; strategies that
@@ -111,7 +110,7 @@ class TuneOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "measure", as_measure(self.measure))
         object.__setattr__(self, "counter", get_counter(self.counter))
-        parse_chunker(self.baseline)
+        get_chunker(self.baseline)
         get_retriever(self.retriever)
         for name, least in (("trials", 1), ("seed", 0), ("folds", 2), ("resamples", 100)):
             value = getattr(self, name)
@@ -136,7 +135,7 @@ class Trial:
         number: from 0, in the order in which they were tried; the baseline's is -1.
         origin: "baseline", "default", "random", or "fold 2" where it was proposed from the scores of all questions
             but those of fold 2.
-        spec: the configuration, as `parse_chunker` reads it.
+        spec: the configuration, as `get_chunker` reads it.
         branch: of the search space; "" of the baseline.
         drawn: what was drawn for each of the branch's parameters.
         scores: the measure's, of each question; float64, shape (queries,).

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.llm import LLMChunker
-from chunkcore.chunkers.spec import parse_chunker, split_spec
 from chunkcore.concurrency import Progress
 from chunkcore.errors import (
     ChunkcoreError,
@@ -33,6 +32,7 @@ from chunkcore.files import append_lines, json_lines
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.registry import split_spec
 from chunkcore.tokens import get_counter
 from chunkcore.tuning.result import Outcomes, Stopped, Tuning, conclude
 from chunkcore.tuning.space import Space, default_space
@@ -240,7 +240,7 @@ class _Search:
     def _check_paid(self) -> None:
         """Refuse a search that asks language models without a word on how much."""
         asking = [
-            branch.strategy for branch in self.space.branches if issubclass(strategies()[branch.strategy], LLMChunker)
+            branch.strategy for branch in self.space.branches if issubclass(strategies[branch.strategy], LLMChunker)
         ]
         if asking and self.options.llm_tokens is None:
             raise OptionError(
@@ -339,7 +339,7 @@ class _Search:
             self.file.append(trial.to_dict())
 
     def _run(self, trial: Trial) -> Trial:
-        chunker = parse_chunker(trial.spec)
+        chunker = get_chunker(trial.spec)
         if "embedder" in split_spec(trial.spec)[1]:
             # As a name it could not be told from the default, in whose place the run's own comes.
             chunker = replace(chunker, embedder=get_embedder(chunker.embedder))  # type: ignore[call-arg, attr-defined]

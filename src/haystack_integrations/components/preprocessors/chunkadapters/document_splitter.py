@@ -214,7 +214,7 @@ class ChunkcoreDocumentSplitter:
         if not self.strategy:
             raise OptionError(
                 f"{type(self.chunker).__qualname__} has no name to be built from again; "
-                "decorate it with chunkcore.chunkers.base.register"
+                "decorate it with @chunkcore.strategies.register"
             )
         for name, value in self.options.items():
             if isinstance(value, str) and value.startswith("function:"):
