@@ -68,7 +68,7 @@ class Windows(Chunker):
     overlap: int = 0
     counter: str = "characters"
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         length, step = len(source.text), self.size - self.overlap
         starts = range(0, max(length - self.overlap, 1), step)
         return [(Span(start, min(start + self.size, length)),) for start in starts if start < length]
@@ -80,7 +80,7 @@ class EveryOther(Chunker):
 
     counter: str = "characters"
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         length = len(source.text)
         tens = [Span(start, min(start + 10, length)) for start in range(0, length, 10)]
         return [chunk for chunk in (tuple(tens[::2]), tuple(tens[1::2])) if chunk]
@@ -277,7 +277,7 @@ class WithHeader(Chunker):
 
     counter: str = "characters"
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         return [(Span(0, 5), Span(start, start + 10)) for start in range(5, len(source.text) - 9, 8)]
 
 
@@ -426,10 +426,10 @@ def test_run_async_gives_the_same_and_lets_the_loop_go_on():
     ticks = []
 
     class Slow(Windows):
-        def _split(self, source):
+        def split(self, source):
             time.sleep(0.2)
             assert threading.current_thread() is not threading.main_thread()
-            return super()._split(source)
+            return super().split(source)
 
     async def main():
         async def tick():

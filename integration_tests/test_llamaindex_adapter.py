@@ -323,9 +323,9 @@ def test_parsing_asynchronously_leaves_the_loop_to_others():
     threads: list[int] = []
 
     class Watched(Windows):
-        def _split(self, source):
+        def split(self, source):
             threads.append(threading.get_ident())
-            return super()._split(source)
+            return super().split(source)
 
     parser = ChunkcoreNodeParser(Windows())
     parser._chunker = Watched()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore.chunkers.base import Draft, DraftingChunker
+from chunkcore.chunkers.base import Chunker, Draft
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
@@ -26,14 +26,14 @@ SIZES = {"size": 5, "overlap": 0, "counter": "words"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(DraftingChunker):
+class Pairs(Chunker):
     """Two sentences a chunk, each of them a segment; the last sentence is a chunk of no segments."""
 
     name = "pairs"
 
     counter: str = "words"
 
-    def _draft(self, source: TokenizedText, document: Source | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Source | None) -> list[Draft]:
         ends = [place + 1 for place, character in enumerate(source.text) if character == "."]
         starts = [0, *(end + 1 for end in ends[:-1])]
         sentences = [Span(*each) for each in zip(starts, ends, strict=True)]

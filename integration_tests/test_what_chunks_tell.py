@@ -173,7 +173,7 @@ def test_a_haystack_embedder_embeds_the_context():
 def test_haystack_tells_no_overlap_of_texts_that_are_not_the_sources():
     @dataclass(frozen=True, kw_only=True)
     class Twice(Telling):
-        def _draft(self, source, document):
+        def draft(self, source, document):
             passage = (Span(0, 10),)
             return [Draft(passage, derived="one"), Draft(passage, derived="two"), Draft(passage), Draft(passage)]
 
@@ -185,7 +185,7 @@ def test_haystack_tells_no_overlap_of_texts_that_are_not_the_sources():
 def test_haystack_counts_no_page_breaks_of_a_models_text():
     @dataclass(frozen=True, kw_only=True)
     class Broken(Telling):
-        def _draft(self, source, document):
+        def draft(self, source, document):
             return [Draft((Span(0, 3),), derived="\f\fa model's")]
 
     assert haystack_chunks("one\ftwo", Broken())[0].metadata["page_number"] == 1
@@ -197,7 +197,7 @@ class WrittenOfTwo(Telling):
 
     name = "written-of-two"
 
-    def _draft(self, source, document):
+    def draft(self, source, document):
         return [Draft((Span(20, 30), Span(0, 5)), derived="A model wrote this.")]
 
 

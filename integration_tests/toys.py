@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chunkcore.chunkers import strategies
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, get_chunker
+from chunkcore.chunkers.base import Chunker, Draft, get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -26,11 +26,11 @@ class Windows(Chunker):
     overlap: int = 0
     scattered: bool = False
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if not 0 <= self.overlap < self.size:
             raise OptionError(f"overlap is under size ({self.size}), got {self.overlap}")
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         length = len(source.text)
         starts = range(0, length, self.size - self.overlap)
         windows = [Span(start, min(start + self.size, length)) for start in starts]
@@ -42,7 +42,7 @@ class Windows(Chunker):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Telling(DraftingChunker):
+class Telling(Chunker):
     """Windows of ten characters that in turn tell nothing, metadata and a context, a model's text, and segments."""
 
     name = "telling"
@@ -50,7 +50,7 @@ class Telling(DraftingChunker):
 
     counter: str = "characters"
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         text = source.text
         windows = [Span(start, min(start + 10, len(text))) for start in range(0, len(text), 10)]
         return [self._told(i, window, text, document) for i, window in enumerate(windows)]

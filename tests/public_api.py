@@ -29,6 +29,7 @@ HAYSTACK = "haystack_integrations.components"
 KINDS = ("embedders", "evaluators", "preprocessors", "rankers", "writers")
 MODULES = (
     "chunkcore",
+    *(f"chunkcore.{name}" for name in ("registry", "packing", "tokens")),
     *(f"chunkadapters.{name}" for name in ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")),
     *(f"{HAYSTACK}.{kind}.chunkadapters" for kind in KINDS),
 )

@@ -323,10 +323,10 @@ def test_a_bad_document_is_a_row_and_its_neighbours_are_chunks(document: dict[st
 class Choosy(FixedToken):
     """Cuts small documents together, and stumbles over some."""
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         if "poison" in source.text:
             raise MemoryError("no room")
-        return super()._split(source)
+        return super().split(source)
 
 
 def test_of_documents_that_are_cut_together_each_has_its_own_rows() -> None:

@@ -21,7 +21,6 @@ from chunkcore import (
     Contextual,
     Document,
     Draft,
-    DraftingChunker,
     LLMSemantic,
     Lumber,
     ModelError,
@@ -372,12 +371,12 @@ def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
 # --- contextual -----------------------------------------------------------------------------------------------
 
 
-class Headed(DraftingChunker):
+class Headed(Chunker):
     """Two chunks that know something: of two spans under a heading, and one that a model wrote."""
 
     separator = " | "
 
-    def _draft(self, source, document):
+    def draft(self, source, document):
         name = document.id if document else ""
         return [
             Draft((Span(0, 4), Span(7, 11)), {"from": name}, context="Title"),

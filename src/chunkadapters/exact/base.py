@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.base import Draft, DraftingChunker, strategies
+from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.alignment import Aligner
@@ -145,7 +145,7 @@ def _settings(value: Any, depth: int) -> Any:
 
 @strategies.register("aligned")
 @dataclass(frozen=True, kw_only=True)
-class Aligned(DraftingChunker):
+class Aligned(Chunker):
     r"""The pieces that a function cuts a text into, with their places in it.
 
     Each piece is sought as `Aligner.locate_in_order` does: verbatim, but for white space, by letters and digits, by
@@ -167,16 +167,16 @@ class Aligned(DraftingChunker):
     (Span(start=8, end=11),)
     """
 
-    split: Callable[[str], Sequence[str | tuple[str, Mapping[str, Any]]]] | str = ""
+    split: Callable[[str], Sequence[str | tuple[str, Mapping[str, Any]]]] | str = ""  # type: ignore[assignment]  # an option here, not the hook
     similarity: float | None = 0.8
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if not callable(self.split):
             raise OptionError(f"split is a function from a text to its pieces, got {self.split!r}")
         if not isinstance(self.split, Named):
             object.__setattr__(self, "split", Named(self.split))
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces, metadata = self._pieces(source.text)
         if not pieces:
             return []
@@ -198,7 +198,7 @@ class Aligned(DraftingChunker):
         """The pieces that are not empty, and the metadata of each."""
         pieces: list[str] = []
         metadata: list[dict[str, Any]] = []
-        for given in self.split(text):  # type: ignore[operator]  # `_validate` has seen that it can be called
+        for given in self.split(text):  # type: ignore[operator]  # `validate` has seen that it can be called
             piece, own = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
             if not isinstance(piece, str) or not isinstance(own, Mapping):
                 raise DataError(
@@ -253,7 +253,7 @@ def _trimmed(text: str, rows: list[Piece]) -> Iterator[Piece]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joined(DraftingChunker):
+class Joined(Chunker):
     """A strategy whose chunks are pieces, joined by a string that its options tell."""
 
     def _join_by(self, joiner: str) -> None:

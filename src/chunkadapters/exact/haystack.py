@@ -15,7 +15,7 @@ from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumen
 from haystack.components.preprocessors.sentence_tokenizer import QUOTE_SPANS_RE
 
 from chunkadapters.exact.base import Aligned, Joined, joined
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, strategies
+from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.tokens import Offsets, TokenCounter, TokenizedText, get_counter
@@ -251,12 +251,12 @@ class HaystackUnits(Joined):
     use_split_rules: bool = True
     extend_abbreviations: bool = True
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if self.size < 1 or not 0 <= self.overlap < self.size:
             raise OptionError(f"size is at least 1 and overlap 0 to under size, got {self.size} and {self.overlap}")
         self._join_by("")
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         if not source.text:
             return []
         if self.whole_sentences or self.unit == "sentence":
@@ -325,7 +325,7 @@ class HaystackUnits(Joined):
 
 @strategies.register("haystack_recursive")
 @dataclass(frozen=True, kw_only=True)
-class HaystackRecursive(DraftingChunker):
+class HaystackRecursive(Chunker):
     """Haystack's RecursiveDocumentSplitter, with the offsets of what it cuts.
 
     Its rules cut, measured in one pass over the text. Its pieces stand one after another, so that their lengths tell
@@ -360,11 +360,11 @@ class HaystackRecursive(DraftingChunker):
     keep_white_spaces: bool = True
     counter: TokenCounter | str = "o200k_base"
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if self.size < 1 or not 0 <= self.overlap < self.size:
             raise OptionError(f"size is at least 1 and overlap 0 to under size, got {self.size} and {self.overlap}")
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         text = source.text
         if not text:
             return []

@@ -18,7 +18,7 @@ from langchain_text_splitters import (
 from chunkadapters.exact.base import Aligned, Joined, counter_of, joined
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, strategies
+from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.chunkers.fixed_token import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
@@ -117,7 +117,7 @@ class LangChainCharacter(Joined):
     regex: bool = False
     strip: bool = True
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if not 0 <= self.overlap <= self.size or self.size < 1:
             raise OptionError(f"size is at least 1 and overlap 0 to size, got {self.size} and {self.overlap}")
         try:
@@ -131,7 +131,7 @@ class LangChainCharacter(Joined):
     def _joiner(self) -> str:
         return self.separator_text if self.keep == "drop" and not self.regex else ""
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         gap = source.counter.count(self._merged_by)
@@ -162,14 +162,14 @@ class LangChainCharacter(Joined):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Glued(DraftingChunker):
+class _Glued(Chunker):
     """`Recursive` with dropped separators, in the original's own words: it glues pieces that did not touch."""
 
     chunker: Recursive
     original: RecursiveCharacterTextSplitter
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        spans = self.chunker._split(source)
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        spans = self.chunker.split(source)
         texts = self.original.split_text(source.text)
         if len(texts) != len(spans):  # the two have counted otherwise: text that looks like a special token
             return [Draft(each) for each in spans]

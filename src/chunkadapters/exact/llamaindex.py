@@ -99,7 +99,7 @@ class _Merged(Joined, ABC):
     size: int = 1024
     overlap: int = 20
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if self.size < 1 or not 0 <= self.overlap <= self.size:
             raise OptionError(f"size is at least 1 and overlap 0 to size, got {self.size} and {self.overlap}")
         self._join_by("")
@@ -113,7 +113,7 @@ class _Merged(Joined, ABC):
     def _rows(self, sizes: list[int]) -> Iterator[Piece]:
         """The chunks, as the first piece of each and the one after its last."""
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces, sizes = self._pieces(source)
         strip = getattr(self, "strip", True)
         found = [joined(source.text, pieces[first:last], "", strip=strip) for first, last in self._rows(sizes)]
@@ -181,8 +181,8 @@ class LlamaIndexSentence(_Merged):
     phrase_regex: str = "[^,.;。？！]+[,.;。？！]?|[,.;。？！]"
     word_separator: str = " "
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if isinstance(self.sentences, str) and self.sentences != "punkt":
             raise OptionError(
                 f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'
@@ -256,8 +256,8 @@ class LlamaIndexToken(_Merged):
     separators: tuple[str, ...] = (" ", "\n")
     strip: bool = True
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if not all(self.separators):
             raise OptionError("separators are not empty")
 

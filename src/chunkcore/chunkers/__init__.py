@@ -1,7 +1,7 @@
 """The strategies, one file each; importing this registers them all."""
 
 from chunkcore.chunkers.auto import Auto
-from chunkcore.chunkers.base import Chunker, Draft, DraftingChunker, get_chunker, strategies
+from chunkcore.chunkers.base import Chunker, Draft, get_chunker, strategies
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.code import Code
@@ -32,7 +32,6 @@ __all__ = [
     "Contextual",
     "Dbscan",
     "Draft",
-    "DraftingChunker",
     "DualSemantic",
     "FixedSentences",
     "FixedToken",

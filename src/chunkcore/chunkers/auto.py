@@ -52,7 +52,7 @@ class Auto(BlockChunker):
     {'strategy': 'whole'}
     """
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         text = source.text
         start, end = trim(text, 0, len(text))
         if start == end:
@@ -76,4 +76,4 @@ class Auto(BlockChunker):
             splitter=self.splitter,
             counter=self.counter,
         )
-        return chunker._split(source)
+        return chunker.split(source)

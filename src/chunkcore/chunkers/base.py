@@ -1,13 +1,12 @@
-"""What every strategy shares: the `Chunker` protocol, the registry of names, and configuration.
+"""What every strategy shares: the class `Chunker`, the registry `strategies`, and `get_chunker`.
 
-A strategy is a frozen dataclass. Its fields are its options, and it implements one method: `_split`,
-which answers with spans, or, as a `DraftingChunker`, `_draft`, which can tell more. Everything else is here.
+A strategy is a frozen dataclass. Its fields are its options. It implements one method: `split`, which returns spans,
+or `draft`, which returns spans with metadata. Everything else is here.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -28,7 +27,6 @@ from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 __all__ = [
     "Chunker",
     "Draft",
-    "DraftingChunker",
     "get_chunker",
     "strategies",
 ]
@@ -58,15 +56,15 @@ class Draft(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chunker(ABC):
+class Chunker:
     """Cuts a text into spans of it.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
 
-    Subclasses are frozen dataclasses that `register` under a name and implement `_split`. They may also
-    set `separator`, which joins the pieces of a chunk of several spans, and `tokens_only`, which says that
-    `_split` is arithmetic on the text's tokens, waits for nothing, and splits each of the source's `parts`.
+    A strategy is a frozen dataclass that extends this class, is registered under a name, and implements `split` or
+    `draft`. It may also set `separator`, which joins the texts of a chunk's spans, and `tokens_only`: `split` then
+    only calculates with the text's tokens, calls no model, and splits each of the source's `parts` on its own.
     """
 
     name: ClassVar[str] = ""
@@ -76,20 +74,27 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __post_init__(self) -> None:
+        if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
+            raise TypeError(f"{type(self).__name__} implements neither split nor draft")
         check_options(self)
         object.__setattr__(self, "counter", get_counter(self.counter))
-        self._validate()
+        self.validate()
 
-    def _validate(self) -> None:
-        """Raise `OptionError` where options are out of range or do not fit together."""
+    def validate(self) -> None:
+        """Raise `OptionError` if options are out of range or do not fit together. A strategy may extend this."""
 
-    @abstractmethod
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        """The chunks of a text, each as the spans that it stands for, in order."""
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+        """The chunks of a text in order, each as its spans. A strategy implements this, or `draft`."""
+        return [draft.spans for draft in self.draft(source, None)]
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        """The same with what else is known of them; the document is None for a bare text, or for several at once."""
-        return [Draft(spans) for spans in self._split(source)]
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        """The chunks of a text in order, with their metadata, context or segments.
+
+        Args:
+            source: the text with its tokens.
+            document: the text's document; None for a bare text, or where the source holds several documents.
+        """
+        return [Draft(spans) for spans in self.split(source)]
 
     @property
     def hard_maximum(self) -> int | None:
@@ -107,7 +112,7 @@ class Chunker(ABC):
         Raises:
             DataError: not a string.
         """
-        return [_merge(spans) for spans in self._split(self._tokenize_text(text))]
+        return [_merge(draft.spans) for draft in self.draft(self._tokenize_text(text), None)]
 
     def split_text(self, text: str) -> list[str]:
         """The chunks' texts.
@@ -115,7 +120,7 @@ class Chunker(ABC):
         Raises:
             DataError: not a string.
         """
-        drafts = self._draft(self._tokenize_text(text), None)
+        drafts = self.draft(self._tokenize_text(text), None)
         return [self._text(text, _merge(draft.spans)) if draft.derived is None else draft.derived for draft in drafts]
 
     def chunk(self, document: Document) -> list[Chunk]:
@@ -181,7 +186,7 @@ class Chunker(ABC):
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
         """For each document, whose texts are the source's parts, its chunks."""
-        drafts = self._draft(source, documents[0] if len(documents) == 1 else None)
+        drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
         found = [_merge(draft.spans) for draft in drafts]
         texts = [
             self._text(source.text, spans) if draft.derived is None else draft.derived
@@ -286,18 +291,6 @@ class Chunker(ABC):
         options = {name: _identity(getattr(self, name)) for name in self.option_names()}
         data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
         return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class DraftingChunker(Chunker, ABC):
-    """A strategy that knows more of its chunks than their spans: it implements `_draft`."""
-
-    @abstractmethod
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        """The chunks of a text, in order; the document is None for a bare text."""
-
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        return [draft.spans for draft in self._draft(source, None)]
 
 
 strategies: Registry[type[Chunker]] = Registry("strategy", "chunkcore.strategies", base=Chunker, attribute="name")

@@ -12,7 +12,7 @@ import numpy as np
 
 from chunkcore.boundaries.blocks import Block, lines
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import DraftingChunker
+from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
 from chunkcore.packing import fit, join_small
 from chunkcore.registry import check_sizes
@@ -24,7 +24,7 @@ _DEPTH = 100  # blocks inside blocks; what is nested deeper is cut as text
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockChunker(DraftingChunker, ABC):
+class BlockChunker(Chunker, ABC):
     """A strategy that packs the blocks of a format.
 
     Attributes:
@@ -39,7 +39,7 @@ class BlockChunker(DraftingChunker, ABC):
     maximum: int | None = None
     splitter: str | Callable[[str], Any] = "default"
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         check_splitter(self.splitter, named=True)
         check_sizes(self.size, self.minimum, self.maximum)
 

@@ -95,8 +95,8 @@ class Breakpoint(SentenceChunker):
     max_size: int | None = None
     empty_end: bool = False
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.buffer < 0:
             raise OptionError(f"buffer is at least 0, got {self.buffer}")
         if self.amount is not None:
@@ -114,7 +114,7 @@ class Breakpoint(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.max_size
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         pieces = sentence_ranges(source.text, self.splitter)
         distances = np.empty(0)
         if len(pieces) > 1:

@@ -83,7 +83,7 @@ class ClusterSemantic(Chunker):
     mean: float | None = None
     min_size: int = 0
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if not 1 <= self.piece_size <= self.max_size:
             raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
         if not 0 <= self.min_size <= self.max_size:
@@ -137,7 +137,7 @@ class ClusterSemantic(Chunker):
             raise DataError("no document has two pieces whose similarity could be taken; give longer documents")
         return replace(self, mean=min(1.0, max(-1.0, total / pairs)))
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         found = self._splitter.ranges(source)
         pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
         distances = np.empty(0)

@@ -66,15 +66,15 @@ class Code(BlockChunker):
 
     language: str = "auto"
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.language != "auto" and self.language not in LANGUAGES:
             raise OptionError(
                 f"language is auto or one of {', '.join(sorted(LANGUAGES))}; got {self.language!r}. "
                 'For a language that is not listed, give "other"'
             )
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         language = self.language
         if language == "auto":
             language = (document_language(document) if document else None) or "other"

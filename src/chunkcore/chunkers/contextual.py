@@ -74,10 +74,10 @@ class Contextual(LLMChunker):
     context_size: int = 100
     document_size: int = 16_000
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         from chunkcore.chunkers.base import get_chunker
 
-        super()._validate()
+        super().validate()
         if self.context_size < 1:
             raise OptionError(f"context_size is at least 1, got {self.context_size}")
         if self.document_size < 1:
@@ -101,9 +101,9 @@ class Contextual(LLMChunker):
         inner = self.inner._with_llm(llm) if isinstance(self.inner, LLMChunker) else self.inner
         return replace(self, llm=llm, chunker=inner)
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         same = self.inner.counter == self.counter
-        drafts = self.inner._draft(source if same else self.inner.token_counter.tokenize(source.text), document)
+        drafts = self.inner.draft(source if same else self.inner.token_counter.tokenize(source.text), document)
         if not drafts:
             return []
         questions = self._questions(source, drafts)

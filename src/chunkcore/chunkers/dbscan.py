@@ -56,8 +56,8 @@ class Dbscan(SentenceClusters):
     eps: float = 0.3
     min_samples: int = 2
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.eps <= 0:
             raise OptionError(f"eps is over 0, got {self.eps}")
         if self.min_samples < 1:

@@ -72,8 +72,8 @@ class DualSemantic(SentenceChunker):
     spread: Literal["deviation", "root"] = "deviation"
     maximum: Literal["pieces", "text"] = "text"
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if abs(self.k) == float("inf"):
             raise OptionError(f"k is a finite number, got {self.k}")
         if self.d < 1:
@@ -87,7 +87,7 @@ class DualSemantic(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.max_size if self.maximum == "text" else None
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         blocks = sentence_ranges(source.text, self.splitter)
         if self.maximum == "text":
             blocks = fit_ranges(source, blocks, self.max_size)

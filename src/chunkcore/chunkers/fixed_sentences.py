@@ -53,7 +53,7 @@ class FixedSentences(Chunker):
     minimum: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         check_splitter(self.splitter, named=True)
         if self.sentences < 1:
             raise OptionError(f"sentences is at least 1, got {self.sentences}")
@@ -66,7 +66,7 @@ class FixedSentences(Chunker):
         if self.minimum < 0:
             raise OptionError(f"minimum is at least 0, got {self.minimum}")
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
         reach = self._reach(source, rows, edges)

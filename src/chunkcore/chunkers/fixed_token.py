@@ -50,7 +50,7 @@ class FixedToken(Chunker):
     overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if self.size < 1:
             raise OptionError(f"size is at least 1 token, got {self.size}")
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
@@ -62,7 +62,7 @@ class FixedToken(Chunker):
         if not 0 <= self.minimum <= self.size:
             raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows: list[list[int]] = []
         topics = self.overlap.topics(source) if isinstance(self.overlap, SemanticOverlap) else None
         first = np.searchsorted(source.boundaries, source.parts).tolist()

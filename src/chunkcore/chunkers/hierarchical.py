@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import Draft, DraftingChunker, strategies
+from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
@@ -35,7 +35,7 @@ Joins = Callable[[Cluster, Cluster], bool]
 
 @strategies.register("hierarchical")
 @dataclass(frozen=True, kw_only=True)
-class Hierarchical(DraftingChunker, SentenceChunker):
+class Hierarchical(SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.
 
     Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
@@ -86,8 +86,8 @@ class Hierarchical(DraftingChunker, SentenceChunker):
     max_segment: int | None = 200
     max_size: int | None = 1024
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         check_segmenter(self.segmenter)
         if abs(self.k) == float("inf"):
             raise OptionError(f"k is a finite number, got {self.k}")
@@ -107,7 +107,7 @@ class Hierarchical(DraftingChunker, SentenceChunker):
             return replace(self, segmenter=get_segmenter(self.segmenter)).fingerprint
         return super().fingerprint
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         segments, sentences = self._segments(source)
         clusters = self._clusters(source, segments, sentences)
         return [_draft(segments[first:end].tolist()) for first, end in clusters]

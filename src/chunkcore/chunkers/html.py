@@ -65,12 +65,12 @@ class Html(BlockChunker):
     heading_level: int = 6
     content: Literal["source", "text"] = "source"
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if not 0 <= self.heading_level <= 6:
             raise OptionError(f"heading_level is 0 to 6, got {self.heading_level}")
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         blocks, seen = html_blocks(source.text, only_text=self.content == "text")
         if seen is None:
             packed = pack_blocks(source, blocks, self, opening=self.heading_level)

@@ -90,8 +90,8 @@ class KamradtModified(SentenceChunker):
     piece_size: int | None = None
     buffer: int = 1
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.size < 1:
             raise OptionError(f"size is at least 1, got {self.size}")
         if not 0 <= self.minimum <= self.size:
@@ -112,9 +112,9 @@ class KamradtModified(SentenceChunker):
     def _pieces(self, source: TokenizedText) -> Ranges:
         if self.piece_size is None:
             return sentence_ranges(source.text, self.splitter)
-        return as_ranges(spans[0] for spans in self._splitter._split(source))
+        return as_ranges(spans[0] for spans in self._splitter.split(source))
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         pieces = self._pieces(source)
         distances = np.empty(0)
         if len(pieces) > 1:

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from chunkcore.chunkers.base import Draft, DraftingChunker
+from chunkcore.chunkers.base import Chunker, Draft
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
@@ -38,7 +38,7 @@ class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
 
 
 @dataclass(frozen=True, kw_only=True)
-class LLMChunker(DraftingChunker, ABC):
+class LLMChunker(Chunker, ABC):
     """A strategy that asks a language model.
 
     What a model says is checked, and never becomes the text of a chunk unless the strategy is made for that. An
@@ -55,7 +55,7 @@ class LLMChunker(DraftingChunker, ABC):
     retries: int = 2
     strict: bool = False
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if isinstance(self.llm, str) and not self.llm.strip():
             raise OptionError(
                 f"{self.name}: llm names the model to ask, as openai:MODEL@URL, such as "
@@ -81,7 +81,7 @@ class LLMChunker(DraftingChunker, ABC):
         estimator = Estimator()
         dry = self._with_llm(estimator)
         for document in documents:
-            dry._draft(dry._tokenize_text(document.text), document)
+            dry.draft(dry._tokenize_text(document.text), document)
         return estimator.usage
 
     def _with_llm(self: C, llm: LLM) -> C:
@@ -136,8 +136,8 @@ class WindowChunker(LLMChunker, ABC):
     max_size: int = 800
     min_size: int = 0
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.window < 1:
             raise OptionError(f"window is at least 1, got {self.window}")
         if self.max_size < 1:
@@ -157,7 +157,7 @@ class WindowChunker(LLMChunker, ABC):
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
         """Where sections begin among these pieces, the first of which begins one; `final`: the text ends with them."""
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
         sums = running_sizes(_sizes(source, pieces))
         drafts: list[Draft] = []

@@ -76,8 +76,8 @@ class LLMSemantic(WindowChunker):
 
     piece_size: int = 50
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if not 1 <= self.piece_size <= self.max_size:
             raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
 
@@ -208,8 +208,8 @@ class Agentic(WindowChunker):
     window: int = 4000
     piece_size: int = 50
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if not 1 <= self.piece_size <= self.max_size:
             raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
 

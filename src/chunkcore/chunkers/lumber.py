@@ -75,8 +75,8 @@ class Lumber(WindowChunker):
     window: int = 550
     paragraph_end: str = r"\n\s*\n"
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         try:
             re.compile(self.paragraph_end)
         except re.error as error:

@@ -58,11 +58,11 @@ class Markdown(BlockChunker):
 
     heading_level: int = 6
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if not 0 <= self.heading_level <= 6:
             raise OptionError(f"heading_level is 0 to 6, got {self.heading_level}")
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         packed = pack_blocks(source, markdown_blocks(source.text), self, opening=self.heading_level)
         return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]

@@ -73,8 +73,8 @@ class Propositions(LLMChunker):
     passage_minimum: int = 0
     max_size: int = 200
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.passage_size < 1:
             raise OptionError(f"passage_size is at least 1, got {self.passage_size}")
         if self.max_size < 1:
@@ -92,8 +92,8 @@ class Propositions(LLMChunker):
     def _size(self) -> int:
         return min(self.passage_size, self.max_size)
 
-    def _draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter)._split(source)
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter).split(source)
         drafts: list[Draft] = []
         with ThreadPoolExecutor(self._at_once) as pool:
             work = ordered(pool, lambda spans: self._written(source.text, spans), iter(passages), 2 * self._at_once)

@@ -77,7 +77,7 @@ class Recursive(Chunker):
     maximum: Literal["pieces", "text"] = "pieces"
     minimum: int = 0
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if self.size < 1:
             raise OptionError(f"size is at least 1, got {self.size}")
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
@@ -103,7 +103,7 @@ class Recursive(Chunker):
                 "correct it, or set regex=false to take it literally"
             ) from error
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         return [(Span(start, end),) for start, end in self.ranges(source)]
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:

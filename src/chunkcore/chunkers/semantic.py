@@ -54,7 +54,7 @@ class SentenceChunker(Chunker, ABC):
     splitter: str | Callable[[str], Any] = SENTENCE_END
     embedder: Embedder | str = DEFAULT_MODEL
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if isinstance(self.embedder, str) and not self.embedder.strip():
             raise OptionError("embedder is the name of a model, got an empty one")
         check_splitter(self.splitter, named=True)
@@ -134,8 +134,8 @@ class SentenceClusters(SentenceChunker, ABC):
     position_weight: float = 0.5
     max_size: int | None = 200
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if not 0 <= self.position_weight <= 1:
             raise OptionError(f"position_weight is at least 0 and at most 1, got {self.position_weight}")
         if self.max_size is not None and self.max_size < 1:
@@ -149,7 +149,7 @@ class SentenceClusters(SentenceChunker, ABC):
     def _clusters(self, sentences: Sentences) -> NDArray[np.int64]:
         """A number a sentence, the same for those that belong together; there are at least two sentences."""
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self.max_size)
         if len(ranges) < 2:
             return [(Span(start, end),) for start, end in ranges.tolist()]

@@ -68,7 +68,7 @@ class Sentence(Chunker):
     overlap_sentences: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         check_splitter(self.splitter, named=True)
         check_sizes(self.size, self.minimum, self.maximum)
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
@@ -81,7 +81,7 @@ class Sentence(Chunker):
     def hard_maximum(self) -> int:
         return self.size if self.maximum is None else self.maximum
 
-    def _split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         sentences = sentence_ranges(source.text, self.splitter)
         if not len(sentences):
             return []

@@ -62,8 +62,8 @@ class SingleLinkage(SentenceClusters):
     stop: float = 0.5
     chunks: int | None = None
 
-    def _validate(self) -> None:
-        super()._validate()
+    def validate(self) -> None:
+        super().validate()
         if self.stop < 0:
             raise OptionError(f"stop is at least 0, got {self.stop}")
         if self.chunks is not None and self.chunks < 1:
