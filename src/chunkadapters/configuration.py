@@ -48,7 +48,7 @@ def build(
     Raises:
         OptionError: two ways to say it at once, an unknown strategy or option, or a value out of range.
 
-    >>> from chunkadapters._configuration import build
+    >>> from chunkadapters.configuration import build
     >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
     50
     """

@@ -88,7 +88,7 @@ def score_answers(
         ModelError: a model cannot be asked at all, or failed twice.
 
     >>> from chunkcore.document import Document, Span
-    >>> from chunkcore.evaluation.benchmark import Evidence
+    >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence
     >>> evidence = (Evidence("fox.txt", Span(4, 7)),)
     >>> query = Query("q1", "Who naps?", evidence, metadata={"answers": ["the fox"]})
     >>> toy = Benchmark("toy", [Document("fox.txt", "The fox naps.")], [query])

@@ -67,7 +67,7 @@ class BM25(Search):
     A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
     ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f
     times w in this chunk, L words in it. A chunk that shares no word with the query is not found; of equal ones the
-    earlier comes first. What is a word says `chunkcore.retrieval.words`; a chunk's context is searched with its text.
+    earlier comes first. What is a word says `chunkcore.retrieval.lexical`; a chunk's context is searched with its text.
 
     Attributes:
         k1: how soon a word that is repeated in a chunk counts no more; 0: at once. Lucene's default.
