@@ -27,9 +27,8 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.rows import FolderWalk
 from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, total_bytes
-from chunkcore.scale.sources import parts
 from chunkcore.scale import workers as pool
-from chunkcore.scale.sources import Piece
+from chunkcore.scale.sources import Piece, parts
 from chunkcore.scale.workers import Cutter, cut_batches
 from tests.strategies import hard_text
 
