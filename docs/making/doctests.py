@@ -1,4 +1,4 @@
-"""A griffe extension, by which mkdocstrings shows docstrings as they are meant: see `docs.making.markup`."""
+"""A griffe extension, by which mkdocstrings shows docstrings as they are meant: see `docs.making.site`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from griffe import Extension, Object
 
-from docs.making.markup import docstring_markdown
+from docs.making.site import docstring_markdown
 
 __all__ = ["Docstrings"]
 

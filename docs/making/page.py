@@ -1,224 +1,196 @@
-"""The page of a strategy, with its pictures: from its docstring, its options, and what its program prints."""
+"""The pages and pictures of the strategies, from their docstrings, their options, and the chunks that they make."""
 
 from __future__ import annotations
 
-import io
-import runpy
-import tempfile
-from contextlib import redirect_stdout
-from dataclasses import fields, replace
+import re
+from collections import Counter
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from chunkcore import CallableLLM, Chunk, Chunker, Document, get_chunker, strategies
-from chunkcore.registry import split_spec
-from docs.making.docstrings import options_of, read_docstring
+import chunkcore
+from chunkcore import CallableLLM, Chunk, Chunker, Document, build_chunker, strategies
+from chunkcore.chunkers.spec import split_spec
+from chunkcore.registry import described
 from docs.making.picture import Strip, draw, draw_overview
-from docs.making.shown import SAMPLE, SHOWN, Shown
+from docs.making.shown import SHOWN, Shown
+from docs.making.site import markdown_line
 
-__all__ = ["ROOT", "index_page", "make_index", "make_strategy", "overview"]
+__all__ = [
+    "ROOT",
+    "Docstring",
+    "Option",
+    "api_page",
+    "index_page",
+    "make_index",
+    "make_strategy",
+    "options_of",
+    "overview",
+    "read_docstring",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = "docs/strategies"
+PAGES = "docs/reference/strategies"
 PICTURES = "docs/images/strategies"
-_MADE = "<!-- python -m docs.making made this page from the code; change that, and make it again -->"
-
-_PLAIN = """\
-from pathlib import Path
-
-from chunkcore import Document, get_chunker
-
-sample = Document("sample.md", Path("{sample}").read_text(encoding="utf-8"))
-chunks = get_chunker("{spec}").chunk(sample)
-for chunk in chunks:
-    print({told})
-"""
-_ASKED = """\
-from pathlib import Path
-
-from chunkcore import CallableLLM, Document, get_chunker
-
-answers = iter(
-    [
-{answers}
-    ]
-)
-llm = CallableLLM(lambda messages, schema: next(answers), name="scripted")  # yours: "openai:MODEL@URL"
-sample = Document("sample.md", Path("{sample}").read_text(encoding="utf-8"))
-chunks = get_chunker("{name}", llm=llm, {options}).chunk(sample)
-for chunk in chunks:
-    print({told})
-"""
-_TOLD = "chunk.token_count, repr(chunk.text[:60])"
-_TOLD_SPANS = "chunk.token_count, [(span.start, span.end) for span in chunk.spans]"
-
-
-class Ran(NamedTuple):
-    """A program of a page: what it printed, and the chunks that it made."""
-
-    printed: str
-    chunks: list[Chunk]
-
+API = "docs/reference/api.md"
+_MADE = "<!-- made by docs/making -->"
+_SHARED = 4  # an option of so many strategies is explained once, on the list of all
+_SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 def make_strategy(name: str) -> dict[str, str]:
     """The files of a strategy, by their paths in the repository: its page and its pictures.
 
     Raises:
-        MissingExtraError: what the strategy needs is not installed.
+        MissingExtraError: a package that the strategy needs is not installed.
     """
-    cls, shown = strategies[name], SHOWN[name]
-    ran = run(program_of(name))
-    files = {f"{PICTURES}/{name}.svg": draw(_sample(), ran.chunks, shown.spec)}
+    shown = SHOWN[name]
+    files = {f"{PICTURES}/{name}.svg": draw(_sample(), cut(name), shown.spec)}
     for number, variant in enumerate(shown.variants, start=2):
         text = _sample(variant.text)
         chunks = _chunker(variant.spec).chunk(Document(variant.text or "sample.md", text))
         files[f"{PICTURES}/{name}-{number}.svg"] = draw(text, chunks, variant.spec)
-    files[f"{PAGES}/{name}.md"] = _page(cls, shown, ran)
+    files[f"{PAGES}/{name}.md"] = _page(strategies()[name], shown, len(cut(name)))
     return files
 
 
-def program_of(name: str) -> str:
-    """The program that a page shows."""
-    shown = SHOWN[name]
-    if not shown.answers:
-        several = name in ("single_linkage", "dbscan")
-        spec = shown.spec.replace("\\", "\\\\").replace('"', '\\"')
-        return _PLAIN.format(sample=SAMPLE, spec=spec, told=_TOLD_SPANS if several else _TOLD)
-    answers = "\n".join(f"        {answer!r}," for answer in shown.answers)
-    pairs = ", ".join(f"{option}={_quoted(value)}" for option, value in split_spec(shown.spec)[1].items())
-    told = _TOLD + (", chunk.context" if name == "contextual" else "")
-    return _ASKED.format(name=name, answers=answers, options=pairs, sample=SAMPLE, told=told)
-
-
 @cache
-def run(program: str) -> Ran:
-    """Run a program as it stands; it makes `chunks`. The overview needs what the pages' programs have made."""
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as printed:
-        path = Path(folder) / "program.py"
-        path.write_text(program, encoding="utf-8")
-        chunks = runpy.run_path(str(path))["chunks"]
-    return Ran(printed.getvalue(), chunks)
+def cut(name: str) -> list[Chunk]:
+    """The sample's chunks by a strategy's main example; a scripted model gives the answers."""
+    shown = SHOWN[name]
+    return list(_chunker(shown.spec, shown.answers).chunk(Document("sample.md", _sample())))
 
 
 def make_index(made: dict[str, str]) -> dict[str, str]:
-    """The list of all strategies and the overview, from the chunks that their programs make."""
-    return {f"{PAGES}/index.md": index_page(), f"{PICTURES}/overview.svg": overview()} | made
+    """The list of all strategies, the overview picture and the public names, beside the pages."""
+    lists = {f"{PAGES}/index.md": index_page(), API: api_page()}
+    return lists | {f"{PICTURES}/overview.svg": overview()} | made
 
 
 def overview() -> str:
     """All strategies on the sample, a line each."""
-    return draw_overview(_sample(), [Strip(name, run(program_of(name)).chunks) for name in SHOWN])
+    return draw_overview(_sample(), [Strip(name, cut(name)) for name in SHOWN])
 
 
 def index_page() -> str:
-    """The list of all strategies, each with a link to its page."""
+    """The list of all strategies, and the options that several of them share."""
     rows = [
-        f"| [`{name}`]({name}.md) | {read_docstring(strategies[name]).summary} | {_asks(strategies[name])} "
-        f"| {_maximum(name)} | {shown.source} |"
-        for name, shown in SHOWN.items()
+        f"| [`{name}`]({name}.md) | {read_docstring(strategies()[name]).summary} | {_model(strategies()[name])} "
+        f"| {_maximum(name)} |"
+        for name in SHOWN
     ]
     text = _sample()
     size = f"{len(text):,} characters, {_chunker('recursive').token_counter.count(text)} tokens of `cl100k_base`"
+    shared = [f"| `{option.name}` | {_cell(option.default)} | {_cell(option.meaning)} |" for option in _shared()]
     return f"""{_MADE}
 
 # Strategies
 
-Every strategy on [the same text](sample.md) of {size}.
+Every strategy on [one text](sample.md) of {size}. A chunk has one colour and one number, also
+where it has several spans. Text without colour is in no chunk: white space, or markup that a strategy leaves out.
+Sizes here are far smaller than in use. Which strategy is best for your documents: `chunkcore compare`; which was best
+on five collections: [evidence](../../evidence/strategies.md).
 
-In the pictures a chunk has one colour and one number, also where it has several spans; where chunks overlap, each has
-its share of the height. What has no colour is in no chunk: white space, or markup that a strategy leaves out.
-Sizes are those of the pages' examples, far smaller than in use ([measured](../strategies_compared.md)).
+![A line for each strategy: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
 
-![A line for each strategy: the sample from left to right, its chunks in colour](../images/strategies/overview.svg)
-
-| strategy | what it does | asks | hard maximum | source |
-|---|---|---|---|---|
+| strategy | what it does | model | hard maximum |
+|---|---|---|---|
 {chr(10).join(rows)}
 
-Sources in full: [how it is built](../design.md#sources). A strategy of your own:
-[thirty lines](../../CONTRIBUTING.md#add-a-strategy). Which is best for your documents: `chunkcore compare`, and
-[what its verdict promises](../statistics.md).
+A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files `None` is `null`,
+`False` is `false`. [Sources in full](../../design.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
+
+## Shared options
+
+| option | default | meaning |
+|---|---|---|
+{chr(10).join(shared)}
+
+Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer,
+`characters`, `words`, `embedder`. Sentences are found by rules (`default`), spaCy (`spacy:<pipeline>`), a regular
+expression (`regex:<pattern>`) or a callable ([how good](../../evidence/segmentation.md#sentences)).
 """
 
 
-def _page(cls: type[Chunker], shown: Shown, ran: Ran) -> str:
-    told = read_docstring(cls)
-    body = told.body or read_docstring(cls.__mro__[1]).body
-    cost = told.cost or read_docstring(cls.__mro__[1]).cost
-    raises = told.raises or read_docstring(cls.__mro__[1]).raises
-    alt = f"The sample in {len(ran.chunks)} chunks of {cls.name}, each in its colour"
-    parts = [
-        _MADE,
-        f"# {cls.name}",
-        told.summary,
-        _facts(cls, shown),
-        f"![{alt}](../images/strategies/{cls.name}.svg)",
-        f"{shown.told} {_scripted(shown)}".strip(),
-    ]
+def api_page() -> str:
+    """The names of `chunkcore`, by the room that they come from."""
+    rooms: dict[str, list[str]] = {}
+    for name in chunkcore.__all__:
+        value = getattr(chunkcore, name)
+        module = getattr(value, "__module__", None) or type(value).__module__
+        rooms.setdefault(module.split(".")[1], []).append(name)
+    rows = [f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in names)} |" for room, names in rooms.items()]
+    return f"""{_MADE}
+
+# Public names
+
+All are imported from `chunkcore`. Rooms export more: `import chunkcore.evaluation; help(chunkcore.evaluation)`. A name
+outside the `__all__` of `chunkcore` and its rooms may change without notice ([releases](releases.md)). Every signature, the
+adapters' too, is in [api_signatures.txt](../api_signatures.txt). Docstrings have shapes, units, errors, sources and
+examples that the tests run; `make docs` makes a site of them.
+
+| room | names |
+|---|---|
+{chr(10).join(rows)}
+"""
+
+
+def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
+    alt = f"The sample in {chunks} chunks of {cls.name}, each in its colour"
+    parts = [_MADE, f"# {cls.name}", read_docstring(cls).summary, f"**When:** {shown.when}", _facts(cls, shown)]
+    parts += [f"![{alt}](../../images/strategies/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
     for number, variant in enumerate(shown.variants, start=2):
-        parts += [f"![{variant.spec}](../images/strategies/{cls.name}-{number}.svg)", variant.told]
-    parts += ["## What it does", body, "## Options", _options(cls)]
-    parts += ["In strings and files `None` is `null`, `False` is `false`.", "## Example"]
-    parts += ["From the root of the repository:", f"```python\n{program_of(cls.name)}```", "It prints:"]
-    parts += [f"```text\n{ran.printed}```"]
-    if told.example:
-        example = f">>> from chunkcore import {cls.__name__}\n{told.example}"
-        parts += ["A case that can be checked by hand:", f"```python\n{example}\n```"]
-    if cost:
-        parts += ["## Cost", cost]
-    errors = "\n".join(f"| `{error}` | {when} |" for error, when in raises.items())
-    parts += ["## Errors", f"| error | when |\n|---|---|\n{errors}", "[All strategies](index.md)"]
-    return "\n\n".join(parts) + "\n"
+        picture = f"![{variant.spec}](../../images/strategies/{cls.name}-{number}.svg)"
+        parts += [picture, f"`{variant.spec}`: {variant.seen}"]
+    return "\n\n".join([*parts, "## Options", *_options(cls)]) + "\n"
 
 
 def _facts(cls: type[Chunker], shown: Shown) -> str:
-    rows = {
-        "asks": _asks(cls),
-        "the same text again": _again(cls),
-        "hard maximum": _maximum(cls.name),
-        "needs": f"the extra `{shown.extra}`" if shown.extra else "",
-        "source": _source(shown),
-        "class": f"`chunkcore.{cls.__name__}`",
+    facts = {
+        "Model": _model(cls),
+        "Hard maximum": _maximum(cls.name),
+        "Needs": f"the extra `{shown.extra}`" if shown.extra else "",
+        "Source": _source(shown),
+        "Class": f"`{cls.__module__}.{cls.__name__}`",
     }
-    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items() if value)])
+    return " ".join(f"{key}: {value}." for key, value in facts.items() if value)
 
 
 def _source(shown: Shown) -> str:
-    """The work with a link to where it is told in full; a program by its name."""
-    return shown.source if "'s" in shown.source or not shown.source else f"[{shown.source}](../design.md#sources)"
+    """The work with a link to its full title; a program by its name."""
+    return shown.source if "'s" in shown.source or not shown.source else f"[{shown.source}](../../design.md#sources)"
 
 
-def _options(cls: type[Chunker]) -> str:
-    rows = [
-        f"| `{option.name}` | {_cell(option.kind)} | {_cell(option.default)} | {_cell(option.meaning)} |"
-        for option in options_of(cls)
-    ]
-    return "\n".join(["| option | is | default | meaning |", "|---|---|---|---|", *rows])
+def _options(cls: type[Chunker]) -> list[str]:
+    """The table of a strategy's own options, and a line with the shared ones."""
+    shared = _shared()
+    own = [option for option in options_of(cls) if option not in shared]
+    rows = [f"| `{option.name}` | {_cell(option.default)} | {_cell(option.meaning)} |" for option in own]
+    more = ", ".join(f"`{option.name}`" for option in options_of(cls) if option in shared)
+    table = ["\n".join(["| option | default | meaning |", "|---|---|---|", *rows])] if rows else []
+    begin = "Also" if rows else "Only"
+    return [*table, f"{begin} the [shared options](index.md#shared-options) {more}."] if more else table
+
+
+@cache
+def _shared() -> list[Option]:
+    """The options that have one default and one meaning in several strategies."""
+    every = Counter(option for name in SHOWN for option in options_of(strategies()[name]))
+    return [option for option, count in every.items() if count >= _SHARED and not option.name.endswith("size")]
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _asks(cls: type[Chunker]) -> str:
+def _model(cls: type[Chunker]) -> str:
     names = cls.option_names()
-    return "a language model" if "llm" in names else "an embedding model" if "embedder" in names else "no model"
-
-
-def _again(cls: type[Chunker]) -> str:
-    if "llm" in cls.option_names():
-        return "the same chunks where answers are kept; else as the model answers"
-    return "the same chunks" + (", with the same model" if "embedder" in cls.option_names() else "")
-
-
-def _scripted(shown: Shown) -> str:
-    said = "No language model was asked for this page: the answers are written down in the program below."
-    return said if shown.answers else ""
+    return "a language model" if "llm" in names else "an embedding model" if "embedder" in names else "none"
 
 
 def _maximum(name: str) -> str:
-    """Which option bounds every chunk's own text, found out by changing options and asking."""
+    """Which option bounds every chunk's own text, found by changing options."""
     chunker = _chunker(name)
     hints = get_type_hints(type(chunker))
     default = chunker.hard_maximum
@@ -235,17 +207,85 @@ def _maximum(name: str) -> str:
     return "no"
 
 
-def _chunker(spec: str) -> Chunker:
-    """A strategy; where it asks a language model, with one that is never asked."""
+def _chunker(spec: str, answers: tuple[str, ...] = ()) -> Chunker:
+    """A strategy; a language model of its is scripted."""
     name, options = split_spec(spec)
-    if "llm" in {each.name for each in fields(strategies[name])}:
-        options["llm"] = CallableLLM(lambda messages, schema: "", name="none")
-    return get_chunker(name, **options)
-
-
-def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if "llm" in {each.name for each in fields(strategies()[name])}:
+        script = iter(answers)
+        options["llm"] = CallableLLM(lambda messages, schema: next(script), name="scripted")
+    return build_chunker(name, options)
 
 
 def _sample(name: str = "") -> str:
     return (ROOT / PAGES / (name or "sample.md")).read_text(encoding="utf-8")
+
+
+# Docstrings.
+
+
+
+@dataclass(frozen=True)
+class Docstring:
+    """The first line of a class' docstring, and its attributes with their meanings, as Markdown."""
+
+    summary: str
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of a strategy, as a user sets it."""
+
+    name: str
+    kind: str
+    default: str
+    meaning: str
+
+
+def read_docstring(cls: type) -> Docstring:
+    """The docstring of a class itself, in Google's style."""
+    summary, *blocks = re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or ""))
+    attributes = next((block for block in blocks if block.startswith("Attributes:\n")), "")
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, flags=re.MULTILINE)
+    return Docstring(markdown_line(summary), {name: markdown_line(" ".join(text.split())) for name, text in found})
+
+
+def options_of(cls: type[Chunker]) -> list[Option]:
+    """The options in the order in which they are written, the counter last."""
+    hints = get_type_hints(cls)
+    found = [
+        Option(each.name, described(hints[each.name]), _default(each), _first(_capital(_meaning(cls, each.name))))
+        for each in fields(cls)
+    ]
+    return sorted(found, key=lambda option: option.name == "counter")
+
+
+def _meaning(cls: type, option: str) -> str:
+    """The meaning of an option in the nearest class that documents it; "see `Base`" is replaced by the base's text."""
+    for each in cls.__mro__:
+        text = read_docstring(each).attributes.get(option) if each is not object else None
+        if text is None:
+            continue
+        see = _SEE.fullmatch(text)
+        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not each), None)
+        if see is None or base is None:
+            return text
+        more = see[2] or ""
+        return f"{_meaning(base, option)} {_capital(more)}".strip()
+    raise LookupError(f"no class of {cls.__name__}'s family documents the option {option}")
+
+
+def _default(field: Field[Any]) -> str:
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    if value == "" and field.name == "llm":
+        return "to be given"
+    return f"`{getattr(value, 'name', value)!r}`"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _first(text: str) -> str:
+    """The first sentence; the docstring has the rest."""
+    return re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", text, maxsplit=1)[0].rstrip(".") + "."

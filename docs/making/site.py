@@ -1,4 +1,7 @@
-"""Hooks of MkDocs: pages from elsewhere, the reference from the docstrings, and links that lead out of `docs/`."""
+"""Hooks of MkDocs: pages from elsewhere, the reference from the docstrings, and links that lead out of `docs/`.
+
+It imports nothing of the project: MkDocs loads this file alone.
+"""
 
 from __future__ import annotations
 
@@ -14,64 +17,58 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 __all__ = [
-    "adapters",
     "deepened",
+    "docstring_markdown",
     "exported",
     "led",
-    "names_of",
+    "markdown_line",
     "on_config",
     "on_files",
     "on_page_markdown",
-    "sections",
+    "reference",
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 # Pages that stand elsewhere, by where they are on the site.
 ELSEWHERE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
-FRAMEWORKS = ("langchain", "llamaindex", "haystack")
+ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation: the reference, and the pages that it does not name."""
-    nav: list[Any] = config.nav or []
-    reference = [{title: path} for title, path in (*sections(), *adapters())]
-    nav.append({"Reference": [{"Public names": "api.md"}, *reference]})
-    named = set(re.findall(r"[\w/-]+\.md", repr(nav)))
-    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    more = sorted(page for page in pages - named if not page.startswith("strategies/"))
-    strategies = sorted(PurePosixPath(page).stem for page in pages - named if page.startswith("strategies/"))
-    for entry in nav:
-        entry.get("Strategies", []).extend({name: f"strategies/{name}.md"} for name in strategies)
-        entry.get("Project", []).extend(more)
-    config.nav = nav
+    """Complete the navigation: the strategies' pages and the reference of each module."""
+    for part in config.nav or []:
+        for entry in part.get("Reference", []) if isinstance(part, dict) else []:
+            if isinstance(entry, dict) and "Strategies" in entry:
+                folder = ROOT / "docs" / "reference" / "strategies"
+                names = sorted(path.stem for path in folder.glob("*.md") if path.stem not in ("index", "sample"))
+                entry["Strategies"] += [{name: f"reference/strategies/{name}.md"} for name in names]
+            if isinstance(entry, dict) and "Public names" in entry:
+                entry["Public names"] += [{module: path} for module, path, _ in reference()]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that stand elsewhere, and the reference."""
+    """Add the pages of other folders, and the reference."""
     from mkdocs.structure.files import File
 
     for path, source in ELSEWHERE.items():
         files.append(File.generated(config, path, content=(ROOT / source).read_text(encoding="utf-8")))
-    for title, path in sections():
-        files.append(File.generated(config, path, content=_reference(title, "chunkcore", names_of(title))))
-    for title, path in adapters():
-        files.append(File.generated(config, path, content=_reference(title, title, exported(title))))
+    for module, path, names in reference():
+        content = "\n\n".join([f"# {module}", *(f"::: {module}.{name}" for name in names)]) + "\n"
+        files.append(File.generated(config, path, content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead links to where things are on the site; what is not there is named."""
+    """Lead links to their places on the site; a target outside the site is named."""
     here = page.file.src_uri
     if here == "index.md":
         page.meta["hide"] = ["navigation"]
-    if here == "api.md":
-        markdown = re.sub(r"^\| `(\w+)`", r"| [`\1`][chunkcore.\1]", markdown, flags=re.MULTILINE)
-    if here.startswith("strategies/"):
-        markdown = re.sub(r"(?m)^\| class \| (`(chunkcore\.\w+)`) \|$", r"| class | [\1][\2] |", markdown)
+    if here.startswith("reference/strategies/"):
+        markdown = re.sub(r"Class: `(chunkcore\.[\w.]+)`", r"Class: [`\1`][\1]", markdown)
     return led(deepened(markdown), here)
 
 
@@ -116,39 +113,52 @@ def _led(link: re.Match[str], here: str, stands: PurePosixPath) -> str:
     return f"{image}[{text}]({relpath(there, PurePosixPath(here).parent.as_posix())}{anchor})"
 
 
-def sections() -> list[tuple[str, str]]:
-    """The headings of the page of public names, and where their reference is."""
-    titles = re.findall(r"^## (.+)$", _names_page(), flags=re.MULTILINE)
-    return [(title, f"reference/{re.sub(r'[^a-z]+', '-', title.lower())}.md") for title in titles]
-
-
-def names_of(section: str) -> list[str]:
-    """The public names under a heading."""
-    part = _names_page().split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
-    return re.findall(r"^\| `(\w+)`", part, flags=re.MULTILINE)
-
-
-def adapters() -> list[tuple[str, str]]:
-    """The modules of `chunkadapters`, the frameworks' first, and where their reference is."""
-    modules = {path.stem for path in (ROOT / "src" / "chunkadapters").iterdir() if path.suffix in ("", ".py")}
-    others = sorted(name for name in modules - {*FRAMEWORKS} if not name.startswith("_"))
-    return [(f"chunkadapters.{name}", f"reference/{name}.md") for name in (*FRAMEWORKS, *others)]
+def reference() -> list[tuple[str, str, list[str]]]:
+    """Each module with public names, the page of its reference, and the names that no earlier module has."""
+    source = ROOT / "src"
+    rooms = sorted(path.parent for path in (source / "chunkcore").glob("*/__init__.py"))
+    modules = ["chunkcore", *(f"chunkcore.{path.name}" for path in rooms if path.name != "cli")]
+    modules += [f"chunkadapters.{name}" for name in ADAPTERS]
+    found: list[tuple[str, str, list[str]]] = []
+    for module in modules:
+        seen = {name for other, _, names in found if other.split(".")[0] == module.split(".")[0] for name in names}
+        if names := [name for name in exported(module) if name not in seen or module.startswith("chunkadapters")]:
+            found.append((module, f"reference/api/{module.removeprefix('chunkcore.')}.md", names))
+    return found
 
 
 def exported(module: str) -> list[str]:
-    """The `__all__` of a module of `chunkadapters`, without importing it."""
+    """The `__all__` of a module, without importing it; empty where it has none."""
     place = ROOT / "src" / module.replace(".", "/")
     source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)
             return names
-    raise LookupError(f"{module} has no __all__")
+    return []
 
 
-def _reference(title: str, module: str, names: list[str]) -> str:
-    return "\n\n".join([f"# {title}", *(f"::: {module}.{name}" for name in names)]) + "\n"
+def markdown_line(line: str) -> str:
+    """A line of a docstring: literals stand between single back quotes, and only there "<" is no markup.
+
+    >>> markdown_line("``a < b`` is spacy:<pipeline>")
+    '`a < b` is spacy:&lt;pipeline>'
+    """
+    parts = re.split(r"(`.+?`)", re.sub(r"``(.+?)``", r"`\1`", line))
+    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)
 
 
-def _names_page() -> str:
-    return (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+def docstring_markdown(docstring: str) -> str:
+    r"""A whole docstring without indentation: also its examples are marked as such; indented lines stay as they are.
+
+    >>> docstring_markdown("It adds.\n\n>>> 1 + 1\n2").splitlines()
+    ['It adds.', '', '```pycon', '>>> 1 + 1', '2', '```']
+    """
+    blocks = re.split(r"\n{2,}", docstring.strip("\n"))
+    return "\n\n".join(map(_block, blocks))
+
+
+def _block(block: str) -> str:
+    if block.startswith(">>> "):
+        return f"```pycon\n{block}\n```"
+    return "\n".join(line if line.startswith("     ") else markdown_line(line) for line in block.split("\n"))
