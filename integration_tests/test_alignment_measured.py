@@ -1,4 +1,4 @@
-"""Chunks of real collections, changed on their way, are located where they came from: a sample of docs/alignment.md."""
+"""Chunks of real collections, changed on their way, are located where they came from (docs/reference/alignment.md)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PACKAGES = {"langchain": "langchain_text_splitters", "llamaindex": "llama_index"
 def page_of(framework: str) -> str:
     if find_spec(PACKAGES[framework]) is None:
         pytest.skip(f"{PACKAGES[framework]} is not installed")
-    return (ROOT / "docs" / f"{framework}.md").read_text(encoding="utf-8")
+    return (ROOT / "docs" / "guides" / f"{framework}.md").read_text(encoding="utf-8")
 
 
 def run(program: str, folder: Path) -> None:
@@ -36,10 +36,16 @@ def test_a_page_s_program_runs(framework: str, tmp_path: Path) -> None:
     run(program, tmp_path)
 
 
+def test_the_tutorial_s_program_runs(tmp_path: Path) -> None:
+    pytest.importorskip("langchain_core")
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    run("\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)), tmp_path)
+
+
 def test_the_page_of_exact_runs_and_the_originals_have_these_faults_still(tmp_path: Path) -> None:
     for package in PACKAGES.values():
         pytest.importorskip(package)
-    page = (ROOT / "docs" / "exact.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "exact.md").read_text(encoding="utf-8")
     program = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
     # nltk's sentences are where LlamaIndex has them.
     begin = "from llama_index.core.utils import globals_helper\nassert globals_helper.punkt_tokenizer\n"

@@ -1,4 +1,4 @@
-r"""breakpoint, kamradt_modified and dual_semantic cut where the reference programs cut: docs/golden.md.
+r"""breakpoint, kamradt_modified and dual_semantic cut where the reference programs cut: docs/evidence/golden.md.
 
 Three corpora; 21 cases of breakpoint, 6 of kamradt_modified, 15 of dual_semantic. kamradt_modified stops at a
 threshold on a grid of 2⁻²⁰, and where a distance is next to one, its last digits decide about a cut: its cases are

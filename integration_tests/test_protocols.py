@@ -1,4 +1,4 @@
-"""The protocols of Qu et al. on real collections and with the real model: samples of docs/protocols.md."""
+"""The protocols of Qu et al. on real collections and with the real model: samples of docs/evidence/protocols.md."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def reports() -> dict[str, Report]:
 
 
 def test_docs_figures_of_the_shipped_collection(reports: dict[str, Report]) -> None:
-    """What docs/retrievers.md says, to the digit it says it with."""
+    """What docs/evidence/retrievers.md says, to the digit it says it with."""
     shown = {name: round(100 * report.mean("Recall@1000tok"), 1) for name, report in reports.items()}
     assert shown["bm25"] == pytest.approx(72.1, abs=0.05)
     assert shown["dense"] == pytest.approx(63.6, abs=0.6)  # backends differ in the last digits of a vector

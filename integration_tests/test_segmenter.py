@@ -19,7 +19,7 @@ from tests.conftest import shared
 
 pytestmark = needs_model
 
-# The settings that do best on the articles that are not tested on: docs/segmenters.md.
+# The settings that do best on the articles that are not tested on: docs/evidence/segmentation.md.
 TILING = TextTiling(window=12, deviations=3.0)
 
 

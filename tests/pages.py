@@ -14,19 +14,18 @@ __all__ = ["ROOT", "RUN", "Block", "blocks", "commands", "inline", "pages"]
 ROOT = Path(__file__).resolve().parents[1]
 # Pages whose programs `integration_tests/test_every_example.py` runs, with what their readers have before they begin.
 RUN: dict[str, set[str]] = {
-    "docs/alignment.md": set(),
-    "docs/arrow.md": {"pyarrow"},
-    "docs/generate.md": set(),
+    "docs/guides/arrow.md": {"pyarrow"},
+    "docs/guides/embedders.md": {"model"},
+    "docs/guides/language_models.md": set(),
+    "docs/guides/questions.md": set(),
+    "docs/guides/retrievers.md": set(),
+    "docs/guides/scale.md": {"ray"},
+    "docs/guides/segments.md": set(),
+    "docs/guides/statistics.md": {"bm25s", "reports"},
+    "docs/guides/tuning.md": {"any model", "optuna"},
+    "docs/guides/updates.md": {"model"},
     "docs/index.md": set(),
-    "docs/late_chunking.md": {"model"},
-    "docs/llm.md": set(),
-    "docs/protocols.md": {"any model"},
-    "docs/retrievers.md": {"bm25s"},
-    "docs/scale.md": {"ray"},
-    "docs/segmentation.md": set(),
-    "docs/statistics.md": {"bm25s", "reports"},
-    "docs/tuning.md": {"any model", "optuna"},
-    "docs/updates.md": {"model"},
+    "docs/reference/alignment.md": set(),
 }
 _PARSER = MarkdownIt("commonmark").enable("table")
 

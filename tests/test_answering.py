@@ -78,7 +78,7 @@ def shown(content: str) -> list[str]:
     return found
 
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "answers.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "answers.md"
 
 
 @pytest.mark.skipif(

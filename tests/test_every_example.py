@@ -10,33 +10,31 @@ import doctest
 import json
 import re
 from importlib.util import find_spec
-from types import ModuleType
 
 import pytest
 import typer
 import yaml
 
 from chunkcore.cli import app
-from docs.making import markup, site
+from docs.making import site
 from tests.pages import ROOT, RUN, Block, blocks, commands, inline, pages
 
 # Pages whose programs another test runs.
 RUN_ELSEWHERE = {
     "README.md": "integration_tests/test_readme.py",
     "CONTRIBUTING.md": "tests/test_contributing.py",
-    "docs/answers.md": "tests/test_answering.py",
-    "docs/exact.md": "integration_tests/test_framework_pages.py",
-    "docs/haystack.md": "integration_tests/test_framework_pages.py",
-    "docs/langchain.md": "integration_tests/test_framework_pages.py",
-    "docs/llamaindex.md": "integration_tests/test_framework_pages.py",
-    "docs/measures.md": "tests/test_measures_page.py",
+    "docs/guides/answers.md": "tests/test_answering.py",
+    "docs/guides/exact.md": "integration_tests/test_framework_pages.py",
+    "docs/guides/haystack.md": "integration_tests/test_framework_pages.py",
+    "docs/guides/langchain.md": "integration_tests/test_framework_pages.py",
+    "docs/guides/llamaindex.md": "integration_tests/test_framework_pages.py",
+    "docs/reference/measures.md": "tests/test_measures_page.py",
+    "docs/tutorial.md": "integration_tests/test_framework_pages.py",
 }
-STRATEGY = re.compile(r"docs/strategies/(?!index|sample)\w+\.md")  # tests/test_strategy_pages.py makes them again
 # What is no program and no command: how it begins, and what it is.
 NO_COMMAND = {
     "text -> Document": "the flow of data, drawn",
     "openai:gpt": "the string that names a model",
-    "position_weight ·": "a formula",
     "ray_chunks(": "calls in a cluster's own program, which integration_tests/engines makes",
 }
 OUTSIDE = ("cat", "head", "pip", "python", "make")  # what is not ours is only held to be one of these
@@ -61,7 +59,7 @@ def shell() -> list[Block]:
 def test_every_program_is_run_by_a_test() -> None:
     programs = {block.page for block in BLOCKS if block.language == "python"}
     untested = programs - set(RUN_ELSEWHERE) - set(RUN)
-    assert [page for page in untested if not STRATEGY.fullmatch(page)] == [], "name them in RUN of tests/pages.py"
+    assert sorted(untested) == [], "name them in RUN of tests/pages.py"
     assert all((ROOT / test).exists() for test in RUN_ELSEWHERE.values())
 
 
@@ -146,7 +144,7 @@ def test_data_can_be_read(block: Block) -> None:
 
 
 def test_a_typing_error_in_a_command_is_found() -> None:
-    for wrong in ("chunkcore chunkk x", "chunkcore compare --dosc docs/", "chunkcore sweep -s"):
+    for wrong in ("chunkcore chunkk x", "chunkcore compare --dosc docs/", "chunkcore tune -s"):
         with pytest.raises(Exception, match=r"(?i)no such|requires an argument|expected one argument"):
             read(wrong.split()[1:])
     with pytest.raises(AssertionError):
@@ -167,8 +165,7 @@ def test_commands_are_found_in_a_block() -> None:
     assert commands(Block("", "console", "$ make test\n3 passed\n")) == [["make", "test"]]
 
 
-@pytest.mark.parametrize("module", [markup, site])
-def test_the_examples_of_what_makes_the_pages_hold(module: ModuleType) -> None:
-    done = doctest.testmod(module)
+def test_the_examples_of_what_makes_the_pages_hold() -> None:
+    done = doctest.testmod(site)
     assert done.failed == 0
     assert done.attempted

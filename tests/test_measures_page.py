@@ -1,11 +1,11 @@
-"""What docs/measures.md works out is what the code gives."""
+"""What docs/reference/measures.md works out is what the code gives."""
 
 from __future__ import annotations
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "measures.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "measures.md"
 
 
 def test_the_examples_of_the_page_hold() -> None:

@@ -34,7 +34,7 @@ from chunkcore.evaluation.segmentation import (
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "segmentation.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "segments.md"
 
 
 def test_the_examples_of_the_page_hold() -> None:

@@ -12,25 +12,21 @@ import pytest
 from markdown_it import MarkdownIt
 
 import chunkcore
-from docs.making.site import adapters, exported, led, names_of, sections
+from docs.making.site import ADAPTERS, exported, led, reference
 from tests.pages import ROOT, pages
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
-def test_every_public_name_is_in_the_reference_once() -> None:
-    listed = [name for title, _ in sections() for name in names_of(title)]
-    assert sorted(listed) == sorted(chunkcore.__all__)
+def test_every_public_name_is_in_the_reference() -> None:
+    listed = {module: names for module, _, names in reference()}
+    assert listed["chunkcore"] == chunkcore.__all__
+    names = [name for module, names in listed.items() if module.startswith("chunkcore") for name in names]
+    assert len(names) == len(set(names))
 
 
 def test_an_adapter_s_names_are_read_without_its_framework() -> None:
-    assert [title for title, _ in adapters()][:4] == [
-        "chunkadapters.langchain",
-        "chunkadapters.llamaindex",
-        "chunkadapters.haystack",
-        "chunkadapters.arrow",
-    ]
-    assert all(exported(title) for title, _ in adapters())
+    assert {f"chunkadapters.{name}" for name in ADAPTERS} <= {module for module, _, _ in reference()}
     assert {"ChunkcoreTextSplitter", "evaluate_retriever"} <= set(exported("chunkadapters.langchain"))
     assert "ChunkcoreDocumentSplitter" in exported("chunkadapters.haystack")
 
@@ -44,13 +40,17 @@ def test_the_navigation_names_pages_that_are_there() -> None:
 @pytest.mark.parametrize(
     ("here", "markdown", "expected"),
     [
-        ("design.md", "[a](statistics.md#x)", "[a](statistics.md#x)"),
-        ("strategies/auto.md", "![a](../images/strategies/auto.svg)", "![a](../images/strategies/auto.svg)"),
-        ("strategies/index.md", "[a](../../CONTRIBUTING.md#add-a-strategy)", "[a](../contributing.md#add-a-strategy)"),
-        ("contributing.md", "[a](docs/api.md), [b](CHANGELOG.md)", "[a](api.md), [b](changelog.md)"),
+        ("design.md", "[a](guides/statistics.md#x)", "[a](guides/statistics.md#x)"),
+        ("guides/a.md", "![a](../images/report.png)", "![a](../images/report.png)"),
+        ("reference/strategies/index.md", "[a](../../../CONTRIBUTING.md#b)", "[a](../../contributing.md#b)"),
+        (
+            "contributing.md",
+            "[a](docs/reference/api.md), [b](CHANGELOG.md)",
+            "[a](reference/api.md), [b](changelog.md)",
+        ),
         ("index.md", "[a](../README.md#install)", "[a](index.md)"),
-        ("llm.md", "[`src/x.py`](../src/x.py), [those](../tests)", "`src/x.py`, those (`tests`)"),
-        ("llm.md", "[a](https://example.org/x.md), [b](#here)", "[a](https://example.org/x.md), [b](#here)"),
+        ("guides/a.md", "[`src/x.py`](../../src/x.py), [those](../../tests)", "`src/x.py`, those (`tests`)"),
+        ("guides/a.md", "[a](https://example.org/x.md), [b](#here)", "[a](https://example.org/x.md), [b](#here)"),
     ],
 )
 def test_links_lead_to_where_things_are_on_the_site(here: str, markdown: str, expected: str) -> None:
@@ -90,9 +90,11 @@ def test_the_site_is_built_whole_and_fetches_nothing(tmp_path: Path) -> None:
     }
     for page in (page for page in pages() if page.startswith("docs/")):
         assert shape(found[f"{page.removeprefix('docs/')[:-3]}.html"]) == shape(as_on_github(page)), page
-    reference = "".join(text for name, text in found.items() if name.startswith("reference/"))
-    assert [name for name in chunkcore.__all__ if f'id="chunkcore.{name}"' not in reference] == []
-    assert "&gt;&gt;&gt; " not in re.sub(r"<pre>.*?</pre>", "", reference, flags=re.DOTALL), "a doctest that is no code"
+    docstrings = "".join(text for name, text in found.items() if name.startswith("reference/api/"))
+    assert [name for name in chunkcore.__all__ if f'id="chunkcore.{name}"' not in docstrings] == []
+    assert "&gt;&gt;&gt; " not in re.sub(r"<pre>.*?</pre>", "", docstrings, flags=re.DOTALL), (
+        "a doctest that is no code"
+    )
     fetched = [
         re.findall(r"<(?:script|img|link rel=.stylesheet.)[^>]+(?:src|href)=.https?:", text) for text in found.values()
     ]

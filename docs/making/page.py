@@ -39,6 +39,7 @@ _MADE = "<!-- made by docs/making -->"
 _SHARED = 4  # an option of so many strategies is explained once, on the list of all
 _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
+
 def make_strategy(name: str) -> dict[str, str]:
     """The files of a strategy, by their paths in the repository: its page and its pictures.
 
@@ -126,8 +127,8 @@ def api_page() -> str:
 # Public names
 
 All are imported from `chunkcore`. Rooms export more: `import chunkcore.evaluation; help(chunkcore.evaluation)`. A name
-outside the `__all__` of `chunkcore` and its rooms may change without notice ([releases](releases.md)). Every signature, the
-adapters' too, is in [api_signatures.txt](../api_signatures.txt). Docstrings have shapes, units, errors, sources and
+outside the `__all__` of `chunkcore` and its rooms may change without notice ([releases](releases.md)). Every signature,
+the adapters' too, is in [api_signatures.txt](../api_signatures.txt). Docstrings have shapes, units, errors, sources and
 examples that the tests run; `make docs` makes a site of them.
 
 | room | names |
@@ -137,7 +138,7 @@ examples that the tests run; `make docs` makes a site of them.
 
 
 def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
-    alt = f"The sample in {chunks} chunks of {cls.name}, each in its colour"
+    alt = f"{cls.name}: {chunks} chunks"
     parts = [_MADE, f"# {cls.name}", read_docstring(cls).summary, f"**When:** {shown.when}", _facts(cls, shown)]
     parts += [f"![{alt}](../../images/strategies/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
     for number, variant in enumerate(shown.variants, start=2):
@@ -221,7 +222,6 @@ def _sample(name: str = "") -> str:
 
 
 # Docstrings.
-
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Time and memory of BM25 over many chunks: the figures of docs/retrievers.md.
+"""Time and memory of BM25 over many chunks: the figures of docs/guides/retrievers.md.
 
     python -m integration_tests.benchmarks.bm25_growth 10000
     python -m integration_tests.benchmarks.bm25_growth 100000

@@ -1,4 +1,4 @@
-"""How far the embedder moves recall, beside how far the strategy does: the second table of docs/retrievers.md.
+"""How far the embedder moves recall, beside how far the strategy does: the second table of docs/evidence/retrievers.md.
 
     python -m integration_tests.benchmarks.embedder_effect --docs ../shared/data/chroma
 

@@ -3,7 +3,7 @@
     python -m integration_tests.benchmarks.extractive_answers ../shared/data/covid_qa --limit 100
 
 It stands where a language model would, and is told just what one is told, so that the whole way can be measured where
-no capable model is at hand. Prints the table of docs/answers.md.
+no capable model is at hand. Prints the table of docs/guides/answers.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The collections of docs/protocols.md as folders that `chunkcore stitch` and `chunkcore sweep` read.
+"""The collections of docs/evidence/protocols.md as folders that `chunkcore datasets stitch` and `chunkcore tune` read.
 
     python -m integration_tests.benchmarks.short_documents --shared ../shared --output protocol-data
 
