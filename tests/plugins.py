@@ -16,7 +16,7 @@ from chunkcore.chunkers import strategies
 __all__ = ["PROGRAM", "Installed", "on_path"]
 
 PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+PROGRAM, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 GROUP, NAME, PLACE = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)[0]
 
 

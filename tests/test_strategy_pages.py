@@ -11,7 +11,7 @@ import pytest
 
 from chunkcore import Chunk, Document, Span, strategies
 from docs.making import picture
-from docs.making.page import ROOT, index_page, make_strategy, options_of, read_docstring
+from docs.making.page import ROOT, index_page, make_strategy, options_of
 from docs.making.shown import SAMPLE, SHOWN
 
 OURS = [name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")]
@@ -59,36 +59,11 @@ def test_every_source_is_told_in_full() -> None:
 
 def test_every_option_is_told_and_has_its_default() -> None:
     found = {option.name: option for option in options_of(strategies["fixed_sentences"])}
-    assert found["chunks"].kind == "a whole number or null"
     assert found["sentences"].default == "`5`"
     assert found["overlap"].meaning.startswith("Sentences that a chunk repeats, at least 0")
     assert list(found)[-1] == "counter"
     inherited = {option.name: option.meaning for option in options_of(strategies["single_linkage"])}
     assert inherited["splitter"].startswith('"default", "spacy", "spacy:&lt;pipeline>"')
-
-
-def test_a_docstring_gives_its_summary_and_its_attributes() -> None:
-    class Strategy:
-        r"""One line.
-
-        What ``it`` does.
-
-        Attributes:
-            size: how `a < b` or a < b is,
-                in tokens.
-
-        Cost: one pass.
-
-        Raises:
-            OptionError: never.
-
-        >>> 1 + 1
-        2
-        """
-
-    found = read_docstring(Strategy)
-    assert found.summary == "One line."
-    assert found.attributes == {"size": "how `a < b` or a &lt; b is, in tokens."}
 
 
 # Pictures.

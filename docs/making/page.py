@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
-from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
-from chunkcore import CallableLLM, Chunk, Chunker, Document, build_chunker, strategies
-from chunkcore.chunkers.spec import split_spec
-from chunkcore.registry import described
+from chunkcore import CallableLLM, Chunk, Chunker, Document, get_chunker, registry, strategies
+from chunkcore.registry import split_spec
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SHOWN, Shown
 from docs.making.site import markdown_line
 
 __all__ = [
     "ROOT",
-    "Docstring",
     "Option",
     "api_page",
     "index_page",
@@ -28,7 +25,7 @@ __all__ = [
     "make_strategy",
     "options_of",
     "overview",
-    "read_docstring",
+    "summary",
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +35,14 @@ API = "docs/reference/api.md"
 _MADE = "<!-- made by docs/making -->"
 _SHARED = 4  # an option of so many strategies is explained once, on the list of all
 _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
+
+
+class Option(NamedTuple):
+    """An option of a strategy, as its page shows it."""
+
+    name: str
+    default: str
+    meaning: str
 
 
 def make_strategy(name: str) -> dict[str, str]:
@@ -52,7 +57,7 @@ def make_strategy(name: str) -> dict[str, str]:
         text = _sample(variant.text)
         chunks = _chunker(variant.spec).chunk(Document(variant.text or "sample.md", text))
         files[f"{PICTURES}/{name}-{number}.svg"] = draw(text, chunks, variant.spec)
-    files[f"{PAGES}/{name}.md"] = _page(strategies()[name], shown, len(cut(name)))
+    files[f"{PAGES}/{name}.md"] = _page(strategies[name], shown, len(cut(name)))
     return files
 
 
@@ -77,9 +82,7 @@ def overview() -> str:
 def index_page() -> str:
     """The list of all strategies, and the options that several of them share."""
     rows = [
-        f"| [`{name}`]({name}.md) | {read_docstring(strategies()[name]).summary} | {_model(strategies()[name])} "
-        f"| {_maximum(name)} |"
-        for name in SHOWN
+        f"| [`{name}`]({name}.md) | {summary(name)} | {_model(strategies[name])} | {_maximum(name)} |" for name in SHOWN
     ]
     text = _sample()
     size = f"{len(text):,} characters, {_chunker('recursive').token_counter.count(text)} tokens of `cl100k_base`"
@@ -139,7 +142,7 @@ examples that the tests run; `make docs` makes a site of them.
 
 def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
     alt = f"{cls.name}: {chunks} chunks"
-    parts = [_MADE, f"# {cls.name}", read_docstring(cls).summary, f"**When:** {shown.when}", _facts(cls, shown)]
+    parts = [_MADE, f"# {cls.name}", summary(cls.name), f"**When:** {shown.when}", _facts(cls, shown)]
     parts += [f"![{alt}](../../images/strategies/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
     for number, variant in enumerate(shown.variants, start=2):
         picture = f"![{variant.spec}](../../images/strategies/{cls.name}-{number}.svg)"
@@ -177,7 +180,7 @@ def _options(cls: type[Chunker]) -> list[str]:
 @cache
 def _shared() -> list[Option]:
     """The options that have one default and one meaning in several strategies."""
-    every = Counter(option for name in SHOWN for option in options_of(strategies()[name]))
+    every = Counter(option for name in SHOWN for option in options_of(strategies[name]))
     return [option for option, count in every.items() if count >= _SHARED and not option.name.endswith("size")]
 
 
@@ -211,81 +214,33 @@ def _maximum(name: str) -> str:
 def _chunker(spec: str, answers: tuple[str, ...] = ()) -> Chunker:
     """A strategy; a language model of its is scripted."""
     name, options = split_spec(spec)
-    if "llm" in {each.name for each in fields(strategies()[name])}:
+    if "llm" in {each.name for each in fields(strategies[name])}:
         script = iter(answers)
         options["llm"] = CallableLLM(lambda messages, schema: next(script), name="scripted")
-    return build_chunker(name, options)
+    return get_chunker(name, **options)
 
 
 def _sample(name: str = "") -> str:
     return (ROOT / PAGES / (name or "sample.md")).read_text(encoding="utf-8")
 
 
-# Docstrings.
+def summary(name: str) -> str:
+    """The first line of a strategy's docstring, as Markdown."""
+    return markdown_line(registry.describe(name, strategies[name]).title)
 
 
-@dataclass(frozen=True)
-class Docstring:
-    """The first line of a class' docstring, and its attributes with their meanings, as Markdown."""
+@cache
+def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
+    """The options in their order, the counter last, each with the first sentence of its meaning.
 
-    summary: str
-    attributes: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Option:
-    """A field of a strategy, as a user sets it."""
-
-    name: str
-    kind: str
-    default: str
-    meaning: str
-
-
-def read_docstring(cls: type) -> Docstring:
-    """The docstring of a class itself, in Google's style."""
-    summary, *blocks = re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or ""))
-    attributes = next((block for block in blocks if block.startswith("Attributes:\n")), "")
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, flags=re.MULTILINE)
-    return Docstring(markdown_line(summary), {name: markdown_line(" ".join(text.split())) for name, text in found})
-
-
-def options_of(cls: type[Chunker]) -> list[Option]:
-    """The options in the order in which they are written, the counter last."""
-    hints = get_type_hints(cls)
-    found = [
-        Option(each.name, described(hints[each.name]), _default(each), _first(_capital(_meaning(cls, each.name))))
-        for each in fields(cls)
-    ]
-    return sorted(found, key=lambda option: option.name == "counter")
-
-
-def _meaning(cls: type, option: str) -> str:
-    """The meaning of an option in the nearest class that documents it; "see `Base`" is replaced by the base's text."""
-    for each in cls.__mro__:
-        text = read_docstring(each).attributes.get(option) if each is not object else None
-        if text is None:
-            continue
-        see = _SEE.fullmatch(text)
-        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not each), None)
-        if see is None or base is None:
-            return text
-        more = see[2] or ""
-        return f"{_meaning(base, option)} {_capital(more)}".strip()
-    raise LookupError(f"no class of {cls.__name__}'s family documents the option {option}")
-
-
-def _default(field: Field[Any]) -> str:
-    value = field.default if field.default_factory is MISSING else field.default_factory()
-    if value == "" and field.name == "llm":
-        return "to be given"
-    return f"`{getattr(value, 'name', value)!r}`"
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
-
-
-def _first(text: str) -> str:
-    """The first sentence; the docstring has the rest."""
-    return re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", text, maxsplit=1)[0].rstrip(".") + "."
+    Raises:
+        LookupError: no class of the strategy's family documents an option.
+    """
+    found = []
+    for each in registry.options_of(cls):
+        if not each.meaning:
+            raise LookupError(f"no class of {cls.__name__}'s family documents the option {each.name}")
+        default = "to be given" if (each.name, each.default) == ("llm", "") else f"`{each.shown_default}`"
+        first = re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", each.meaning, maxsplit=1)[0].rstrip(".") + "."
+        found.append(Option(each.name, default, markdown_line(first[:1].upper() + first[1:])))
+    return tuple(sorted(found, key=lambda option: option.name == "counter"))
