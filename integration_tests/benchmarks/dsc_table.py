@@ -5,7 +5,8 @@
 Five corpora, 472 questions, exact search, k = 5, at most 100 tokens a chunk as there. Nothing is cached, so that
 the time is that of cutting with its embeddings. What the paper leaves open is read so:
 
-- DCG: the gain at rank i is the share of the chunk's tokens that are relevant, over log2(i + 1) (docs/reference/measures.md).
+- DCG: the gain at rank i is the share of the chunk's tokens that are relevant, over log2(i + 1)
+  (docs/reference/measures.md).
 - "F1": their results file holds the IoU under that name, so both are given.
 - Kamradt: the Chroma report's modified chunker with its mean-size search, 100 tokens the target.
 - Dual Semantic: sentences by our default splitter, or by spaCy's small English pipeline, as there, where installed.
