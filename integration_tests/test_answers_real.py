@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chunkcore import CachedLLM, Recursive, get_llm, load_benchmark, load_dataset
 from chunkcore.answers import Answer, AnswerRun, answer_questions, bert_scores, exact_match, score_answers, squad_f1
 from chunkcore.answers.answering import retrieve
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.models import get_token_embedder
 from integration_tests.small_llm import MODEL, is_installed, served
 from tests.conftest import shared
@@ -94,7 +94,7 @@ def test_the_right_answers_of_real_questions_score_in_full(collection: str, answ
     benchmark = replace(benchmark, queries=benchmark.queries[:few])
     report = score_answers(benchmark, AnswerRun("itself", given_back), ["SquadF1", "ExactMatch", "RougeL"])
     for name in ("SquadF1", "ExactMatch", "RougeL"):
-        assert report.mean(Measure(name, 5)) == 1  # type: ignore[arg-type]
+        assert report.mean(get_measure(name, 5)) == 1  # type: ignore[arg-type]
 
 
 # --- A real model -----------------------------------------------------------------------------------------------
@@ -123,6 +123,6 @@ def test_a_real_model_answers_chooses_and_judges() -> None:
     assert answers[1].choice in (0, 1, 2)
     assert calls >= 3
     assert llm.usage.estimated_calls == 0
-    assert 0 <= scored.values(Measure("SquadF1", 2))[0] <= 1
-    assert scored.values(Measure("Accuracy", 2))[1] in (0, 1)
+    assert 0 <= scored.values(get_measure("SquadF1", 2))[0] <= 1
+    assert scored.values(get_measure("Accuracy", 2))[1] in (0, 1)
     assert scored.unanswered == tuple(query for query, each in found.answers.items() if each.failure)

@@ -40,13 +40,14 @@ from chunkcore import (
     Run,
     Span,
     compare,
+    get_measure,
     score,
 )
 from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST, answer_question, choice_question, retrieve
-from chunkcore.answers.measures import faithfulness_question, relevancy_question
 from chunkcore.answers.scoring import references_of
 from chunkcore.cli import main
+from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
 from chunkcore.report import read_reports
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, running
@@ -288,7 +289,7 @@ def test_right_answers_come_from_the_queries():
     report = score_answers(asked, AnswerRun("mine", answers, 3), ["SquadF1"])
     assert report.values("SquadF1@3").tolist() == pytest.approx([1, 2 / 3, math.nan, 1, math.nan, 0], nan_ok=True)
     assert report.unanswered == ("q5",)
-    assert report.scores.keys() == {Measure("SquadF1", 3)}
+    assert report.scores.keys() == {get_measure("SquadF1", 3)}
 
 
 def test_reports_of_answers_are_compared_and_kept_like_others(tmp_path):
@@ -300,12 +301,12 @@ def test_reports_of_answers_are_compared_and_kept_like_others(tmp_path):
     assert found.best == "good"
     assert found.verdict.startswith("good is best: its SquadF1@5 is 100.0 %")
     again = Report.from_dict(json.loads(json.dumps(reports[0].to_dict())))
-    assert again.mean(Measure("SquadF1", 5)) == 0
+    assert again.mean(get_measure("SquadF1", 5)) == 0
 
 
 def test_measures_of_answers_have_no_unit_and_no_minimum():
-    assert Measure("RougeL", 5).unit == "answer"
-    assert Measure("RougeL", 5) == Measure("RougeL", 5, "answer")
+    assert get_measure("RougeL", 5).unit == "answer"
+    assert get_measure("RougeL", 5) == get_measure("RougeL", 5, "answer")
     for wrong in [("RougeL", 5, "document"), ("Recall", 5, "answer"), ("RougeL", "min"), ("RougeL", None)]:
         with pytest.raises(OptionError):
             Measure(*wrong)
@@ -368,7 +369,7 @@ def judged(name: str, *verdicts: str, answer: str = "At noon.", passages: tuple[
     judge = ScriptedLLM(*verdicts)
     answers = AnswerRun("mine", {"q1": Answer(answer, passages)})
     report = score_answers(benchmark(query()), answers, [name], judge=judge, retries=1)  # type: ignore[list-item]
-    return report.values(Measure(name, 5))[0], judge  # type: ignore[arg-type]
+    return report.values(get_measure(name, 5))[0], judge  # type: ignore[arg-type]
 
 
 def statements(*supported: bool) -> str:
@@ -475,8 +476,8 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
     assert rows[0]["scores"].keys() == {"SquadF1", "Relevancy"}
     reports = read_reports(tmp_path / "out" / "report.json")
     assert {report.name for report in reports} == {"recursive:size=14", "recursive:size=30"}
-    assert Measure("SquadF1", 2) in reports[0].scores
-    assert Measure("Recall", 2) in reports[0].scores
+    assert get_measure("SquadF1", 2) in reports[0].scores
+    assert get_measure("Recall", 2) in reports[0].scores
     assert main(arguments) == 0
     assert len(server.log) == asked
     assert "12 answers kept from before" in capsys.readouterr().out

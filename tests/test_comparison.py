@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 
-RECALL = Measure("Recall", 5)
+RECALL = get_measure("Recall", 5)
 
 
 def report(name: str, scores: Sequence[float], *, tokens: float = math.nan, unanswered: int = 0) -> Report:

@@ -12,13 +12,13 @@ import pytest
 import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 
-HITS = Measure("HitRate", 5)
+HITS = get_measure("HitRate", 5)
 
 
 def report(values: Sequence[float], *, name: str = "mine", first: int = 0, measure: Measure = HITS) -> Report:
@@ -37,9 +37,9 @@ def hits(found: int, asked: int, **more: int) -> Report:
     ("written", "measure", "least"),
     [
         ("HitRate@5>=0.70", HITS, 0.7),
-        (" nDCG@10[document] >= 1 ", Measure("nDCG", 10, "document"), 1),
-        ("DCG@5>=1.5", Measure("DCG", 5), 1.5),
-        ("Recall@4096tok>=4e-1", Measure("Recall", "4096tok"), 0.4),
+        (" nDCG@10[document] >= 1 ", get_measure("nDCG", 10, "document"), 1),
+        ("DCG@5>=1.5", get_measure("DCG", 5), 1.5),
+        ("Recall@4096tok>=4e-1", get_measure("Recall", "4096tok"), 0.4),
     ],
 )
 def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> None:
@@ -111,7 +111,7 @@ def test_questions_where_it_is_not_defined_are_left_out() -> None:
 
 
 def test_a_measure_that_is_no_share_is_written_as_it_is() -> None:
-    dcg = report([0.5, 1.5] * 20, measure=Measure("DCG", 5))
+    dcg = report([0.5, 1.5] * 20, measure=get_measure("DCG", 5))
     assert "DCG@5 is 1.000 (95 % interval 0.8" in check_requirement(dcg, "DCG@5>=2").sentence
 
 
@@ -178,7 +178,7 @@ def test_a_question_that_only_one_of_them_defines_is_left_out() -> None:
 def test_reports_that_share_nothing_or_count_otherwise_are_refused() -> None:
     with pytest.raises(DataError, match=r"no question in common \('q5' and 'q0' are among theirs\)"):
         check_baseline(report([1.0], first=5), report([1.0]), HITS)
-    least = Measure("Recall", "min")
+    least = get_measure("Recall", "min")
     touching = Report("mine", "toy", ("q0",), ("",), {least: np.ones(1)}, min_rule="touching")
     with pytest.raises(DataError, match="counted chunks touching evidence before and holding it now"):
         check_baseline(report([1.0], measure=least), touching, least)
@@ -275,7 +275,7 @@ def read_report(given: list[str], tmp_path: Path) -> dict:
 def test_a_quality_that_did_not_change_seldom_fails() -> None:
     """Two runs of equal quality, 400 times: the gate fails about as often as 95 % promises, one-sided."""
     draw = np.random.default_rng(7)
-    measure = parse_measure("Recall@5")
+    measure = get_measure("Recall@5")
     failed = 0
     for _ in range(400):
         hard = draw.beta(2, 1, 60)

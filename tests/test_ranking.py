@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.measures import Measure, Unit, budget_of, parse_measure
-from chunkcore.evaluation.outcomes import first_cover
-from chunkcore.evaluation.scoring import score
+from chunkcore.evaluation.counting import first_cover
+from chunkcore.evaluation.measures import Measure, Unit, budget_of, get_measure
 from chunkcore.run import Retrieved, Run
+from chunkcore.evaluation.scoring import score
 from chunkcore.tokens import get_counter
 from tests.test_scoring import cases
 
@@ -363,7 +363,7 @@ class BySets:
             "nDCG": sum(map(float.__mul__, map(float, new), discounts)) / ideal,
             "DCG": sum(map(float.__mul__, shares, discounts)),
             "ChunkPrecision": sum(shares) / len(shares) if shares else 0.0,
-        }[measure.name]
+        }[measure.kind]
 
 
 NAMES = ("Recall", "Precision", "IoU", "F1", "HitRate", "MRR", "MAP", "nDCG", "DCG", "ChunkPrecision")
@@ -374,8 +374,8 @@ UNITS = ("token", "character", "sentence", "document")
 def test_scores_are_what_sets_of_units_give(case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int) -> None:
     benchmark, run = case
     names = [name for name in NAMES if not (unit == "document" and name == "ChunkPrecision")]
-    measures = [parse_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, f"{budget}tok")]
-    measures += [parse_measure(f"{name}[{unit}]") for name in ("MRR", "MAP", "nDCG")]
+    measures = [get_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, f"{budget}tok")]
+    measures += [get_measure(f"{name}[{unit}]") for name in ("MRR", "MAP", "nDCG")]
     report = score(run, benchmark, measures, counter=counter)
     by_sets = BySets(benchmark, run, counter, unit)
     for measure in measures:

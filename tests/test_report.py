@@ -24,7 +24,7 @@ from rich.console import Console
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.files import write_parts, write_text
@@ -273,7 +273,10 @@ def test_left_out_questions_stand_with_their_reason():
 
 
 def test_a_study_with_next_to_nothing_is_rendered_too(tmp_path):
-    scores = {Measure("Recall", 5): np.array([1.0, math.nan]), Measure("Recall", 5, "character"): np.array([1.0, 0.5])}
+    scores = {
+        get_measure("Recall@5"): np.array([1.0, math.nan]),
+        get_measure("Recall@5[character]"): np.array([1.0, 0.5]),
+    }
     report = Report("only", "toy", ("a", "b"), ("", ""), scores)
     bare = Study(compare([report], "Recall@5", resamples=100))
     page = Page(html_report(bare))
@@ -505,7 +508,7 @@ def test_question_csv_has_a_row_a_strategy_and_question(plain):
 
 def test_undefined_scores_are_empty_cells(plain):
     values = dict(plain.comparison.reports[0].scores)
-    values[Measure("Recall", 5)] = np.full(20, math.nan)
+    values[get_measure("Recall", 5)] = np.full(20, math.nan)
     gone = replace(plain.comparison.reports[0], scores=values)
     made = replace(plain, comparison=replace(plain.comparison, reports=(gone,)))
     (row,) = [row for row in csv.DictReader(io.StringIO(score_csv(made))) if row["measure"] == "Recall@5"]

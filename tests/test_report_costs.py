@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import Study, html_report, markdown_report, plots
@@ -169,7 +169,7 @@ def test_a_mean_whose_interval_is_not_known_is_a_mark_alone():
 def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot():
     scores = [np.array([1.0, 0.5]), np.array([math.nan, math.nan])]
     reports = [
-        Report(name, "toy", ("a", "b"), ("", ""), {Measure("Recall", 5): values})
+        Report(name, "toy", ("a", "b"), ("", ""), {get_measure("Recall", 5): values})
         for name, values in zip(("known", "unknown"), scores, strict=True)
     ]
     source = html_report(Study(compare(reports, "Recall@5", resamples=100)))

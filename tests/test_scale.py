@@ -16,8 +16,8 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation import vectors as pools
 from chunkcore.evaluation.benchmarks import questions as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.counting import CharacterAxis, StartAxis
 from chunkcore.evaluation.experiment import CompactChunks, run_experiment
-from chunkcore.evaluation.outcomes import CharacterAxis, StartAxis
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.text_search import WindowIndex
 from chunkcore.models.base import Vectors

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.measures import Measure, measures_at
-from chunkcore.evaluation.outcomes import Coverage, meeting_pairs
-from chunkcore.evaluation.scoring import Scorer, score
+from chunkcore.evaluation.counting import Coverage, meeting_pairs
+from chunkcore.evaluation.measures import Measure, get_measure, measures_at
 from chunkcore.run import Retrieved, Run
+from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.spans import union_ranges
 from chunkcore.tokens import get_counter
 from tests.strategies import hard_text
@@ -314,13 +314,13 @@ class ByHand:
         union = set().union(*sets)
         hit = len(relevant & union)
         retrieved = sum(map(self.size, answer))
-        if measure.name == "PrecisionOmega" and self.omega_rule == "once":
+        if measure.kind == "PrecisionOmega" and self.omega_rule == "once":
             retrieved = len(union)
-        if measure.name == "Recall":
+        if measure.kind == "Recall":
             return hit / len(relevant)
-        if measure.name == "IoU":
+        if measure.kind == "IoU":
             return hit / (len(relevant) + retrieved - hit)
-        if measure.name == "F1":
+        if measure.kind == "F1":
             return 2 * hit / (len(relevant) + retrieved)
         return hit / retrieved if retrieved else 0.0
 
@@ -350,7 +350,7 @@ def test_scores_are_what_sets_of_tokens_give(
 def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark, Run]) -> None:
     report = score(case[1], case[0], counter="characters")
     for measure in (each for each in report.scores if each.unit == "token"):
-        character = Measure(measure.name, measure.k, "character")
+        character = get_measure(measure.kind, measure.k, "character")
         np.testing.assert_array_equal(report.values(measure), report.values(character))
 
 

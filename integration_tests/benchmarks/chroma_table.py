@@ -26,7 +26,7 @@ from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, Measure, MeasureName
+from chunkcore.evaluation.measures import Depth, Measure, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
@@ -34,7 +34,7 @@ from chunkcore.models.base import Vectors
 from chunkcore.retrieval.search import top_k
 from chunkcore.run import Retrieved, Run
 
-MEASURES: dict[str, MeasureName] = {
+MEASURES: dict[str, str] = {
     "recall": "Recall",
     "precision": "Precision",
     "precision_omega": "PrecisionOmega",
@@ -117,8 +117,8 @@ def our_rows(reports: Sequence[Report], unit: str = "character") -> list[Row]:
     ]
 
 
-def _measure(name: MeasureName, k: Depth, unit: str) -> Measure:
-    return Measure(name, None if name == "PrecisionOmega" else k, unit)  # type: ignore[arg-type]
+def _measure(name: str, k: Depth, unit: str) -> Measure:
+    return get_measure(name, None if name == "PrecisionOmega" else k, unit)  # type: ignore[arg-type]
 
 
 def run(
@@ -208,7 +208,7 @@ def plain_table(reports: Sequence[Report]) -> list[str]:
 
 def corpus_table(reports: Sequence[Report], k: Depth) -> list[str]:
     """Recall, Precision and IoU of each corpus by itself; all corpora are searched together all the same."""
-    shown: tuple[MeasureName, ...] = ("Recall", "Precision", "IoU")
+    shown: tuple[str, ...] = ("Recall", "Precision", "IoU")
     corpora = {name: count for name, (_, _, count) in reports[0].by_collection(_measure("Recall", k, "token")).items()}
     heads = [f"{name} ({count})" for name, count in corpora.items()]
     lines = [f"| strategy | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]

@@ -23,7 +23,7 @@ from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import retrieve
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.caching import default_cache
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import Embedder
 from chunkcore.models.llm import Message
@@ -72,12 +72,12 @@ def main() -> None:
     names = (*MEASURES, "Recall")
     print(f"| strategy | {' | '.join(names)} | tokens |\n|{'---|' * (len(names) + 2)}")
     for report in reports:
-        columns = np.column_stack([report.values(Measure(name, given.k)) for name in names])  # type: ignore[arg-type]
+        columns = np.column_stack([report.values(get_measure(name, given.k)) for name in names])  # type: ignore[arg-type]
         low, high = 100 * np.array(mean_intervals(columns))
         cells = [f"{mean:.1f} ({low[i]:.1f} to {high[i]:.1f})" for i, mean in enumerate(100 * columns.mean(axis=0))]
         print(f"| `{report.name}` | {' | '.join(cells)} | {report.mean_tokens(given.k):.0f} |")
     for name in ("SquadF1", "BertScore"):
-        print(f"\n{compare(reports, Measure(name, given.k)).verdict}")
+        print(f"\n{compare(reports, get_measure(name, given.k)).verdict}")
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from chunkcore.evaluation.measures import Measure
-from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.measures import Scores, get_measure
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
 
-HITS = Measure("HitRate", 5)
+HITS = get_measure("HitRate", 5)
 RESAMPLES = 1000
 Draw = np.random.Generator
 

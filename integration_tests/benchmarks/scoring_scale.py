@@ -17,9 +17,9 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.measures import Measure, measures_at, parse_measure
-from chunkcore.evaluation.scoring import Scorer
+from chunkcore.evaluation.measures import Measure, get_measure, measures_at
 from chunkcore.run import Retrieved, Run
+from chunkcore.evaluation.scoring import Scorer
 
 LENGTH, SIZE, STEP = 20_000, 400, 300
 ORDER = ("HitRate@5", "MRR@10", "MAP@100", "nDCG@10", "DCG@5", "ChunkPrecision@5")
@@ -27,10 +27,10 @@ USUAL = measures_at((5, 10, "min", "4096tok"), ("token", "character"))
 GROUPS: dict[str, list[Measure]] = {
     "Recall, Precision, IoU, F1 of tokens at 5": measures_at((5,), ("token",)),
     "the usual 34, of tokens and characters, at 5, 10, min and 4,096 tokens": USUAL,
-    "six measures of order, of tokens": [parse_measure(name) for name in ORDER],
-    "the same and F1@5 of sentences": [parse_measure(f"{name}[sentence]") for name in (*ORDER, "F1@5")],
+    "six measures of order, of tokens": [get_measure(name) for name in ORDER],
+    "the same and F1@5 of sentences": [get_measure(f"{name}[sentence]") for name in (*ORDER, "F1@5")],
     "the same but the last, and F1@5, of documents": [
-        parse_measure(f"{name}[document]") for name in (*ORDER[:-1], "F1@5")
+        get_measure(f"{name}[document]") for name in (*ORDER[:-1], "F1@5")
     ],
 }
 

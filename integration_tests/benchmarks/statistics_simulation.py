@@ -22,11 +22,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from chunkcore import Measure, Report, compare
-from chunkcore.evaluation.results import Scores
+from chunkcore import Report, compare, get_measure
+from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import questions_to_separate
 
-MEASURE = Measure("Recall", 5)
+MEASURE = get_measure("Recall", 5)
 RESAMPLES = 1000
 
 Draw = Callable[[np.random.Generator, int, int], Scores]

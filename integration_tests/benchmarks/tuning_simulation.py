@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.tuning import Branch, Space, Values
 from chunkcore.tuning.result import Outcomes, hold_out, rechosen

@@ -247,7 +247,7 @@ def tune() -> None:
 
 def answers() -> None:
     """Compares an answer's words with a right one's."""
-    from chunkcore.answers.measures import bleu, meteor, rouge_l
+    from chunkcore.evaluation.measures.answers import bleu, meteor, rouge_l
 
     for measure in (rouge_l, bleu, meteor):
         assert measure("the fox naps at noon today", ["the fox naps at noon today"]) > 0.9

@@ -23,7 +23,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Depth, Measure, as_measure, measures_at, retrieval_measures
+from chunkcore.evaluation.measures import Depth, Measure, get_measure, measures_at, retrieval_measures
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import append_lines
@@ -574,7 +574,7 @@ def _listed(option: str, values: Any) -> list[Any]:
 
 
 def _needs_no_pool(measure: Measure) -> bool:
-    return measure.name != "PrecisionOmega" and measure.k != "min"
+    return not measure.needs_pool
 
 
 class QuestionScorer:
@@ -610,7 +610,7 @@ class QuestionScorer:
             OptionError: an unknown measure.
         """
         query_id = self._found(question)
-        wanted = [as_measure(each) for each in measures]
+        wanted = [get_measure(each) for each in measures]
         run = Run("question", {query_id: [self._locator.locate(each) for each in pieces]})
         report = self._scorer.score(run, wanted)
         return [float(report.values(each)[self._place[query_id]]) for each in wanted]

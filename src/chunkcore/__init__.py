@@ -55,7 +55,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Part, Query, parts_of
 from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Measure, parse_measure
+from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import score
@@ -238,6 +238,7 @@ __all__ = [
     "get_counter",
     "get_embedder",
     "get_llm",
+    "get_measure",
     "get_reranker",
     "get_retriever",
     "get_segmenter",
@@ -247,7 +248,6 @@ __all__ = [
     "load_segmented",
     "pareto_front",
     "parse_grid",
-    "parse_measure",
     "parts_of",
     "pk",
     "plan_update",

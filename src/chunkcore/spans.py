@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.document import Span
 
 __all__ = [
+    "Numbers",
     "Ranges",
     "as_ranges",
     "intersect",
@@ -26,7 +27,8 @@ __all__ = [
     "union_ranges",
 ]
 
-Ranges = NDArray[np.int64]
+Numbers = NDArray[np.int64]  # of any shape
+Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends
 
 
 def as_ranges(spans: Iterable[Span]) -> Ranges:

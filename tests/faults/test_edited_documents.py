@@ -15,7 +15,7 @@ from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.statistics.comparison import compare
@@ -79,7 +79,7 @@ def test_chunks_are_refused_where_their_document_has_changed(tmp_path: Path, tex
 
 
 def report(name: str, text: str) -> Report:
-    recall = {Measure("Recall", 5): np.ones(8)}
+    recall = {get_measure("Recall", 5): np.ones(8)}
     digest = benchmark(text).documents_digest if text else ""
     return Report(name, "b", tuple("12345678"), ("",) * 8, recall, documents_digest=digest)
 
@@ -92,7 +92,7 @@ def test_reports_of_different_texts_are_compared_with_a_warning() -> None:
     with pytest.warns(ChangedDocumentsWarning, match="different versions of them"):
         compare([report("a", TEXT), report("b", LONGER)], "Recall@5", resamples=100)
     with pytest.warns(ChangedDocumentsWarning, match="have changed since the earlier report"):
-        check_baseline(report("a", TEXT), report("a", LONGER), Measure("Recall", 5), resamples=100)
+        check_baseline(report("a", TEXT), report("a", LONGER), get_measure("Recall", 5), resamples=100)
 
 
 def test_a_report_knows_its_texts_when_it_is_read_again() -> None:

@@ -22,7 +22,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.measures import parse_measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.files import unzip
@@ -148,7 +148,7 @@ def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
 
 _WRITTEN = {
     parse_grid: ("", "recursive:size=", "sentence:splitter=", "kamradt:amount={"),
-    parse_measure: ("", "Recall@", "nDCG@5[", "PrecisionOmega"),
+    get_measure: ("", "Recall@", "nDCG@5[", "PrecisionOmega"),
     parse_requirement: ("", "HitRate@5>=", "Recall@", "nDCG@10<"),
     get_segmenter: ("texttiling:", "texttiling:2:"),
 }

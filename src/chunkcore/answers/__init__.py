@@ -9,7 +9,8 @@ scoring.py     answers to a report
 from __future__ import annotations
 
 from chunkcore.answers.answering import Answer, AnswerRun, answer_questions
-from chunkcore.answers.measures import (
+from chunkcore.answers.scoring import score_answers
+from chunkcore.evaluation.measures.answers import (
     BertScore,
     answer_cosines,
     bert_scores,
@@ -19,7 +20,6 @@ from chunkcore.answers.measures import (
     rouge_l,
     squad_f1,
 )
-from chunkcore.answers.scoring import score_answers
 
 __all__ = [
     "Answer",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.concurrency import ordered
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -20,7 +18,7 @@ from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.models.base import Embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
-from chunkcore.models.llm.asking import found_json, member, whole_number
+from chunkcore.models.llm.asking import ask_all, found_json, member, quoted, schema_of, whole_number
 from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -32,29 +30,11 @@ __all__ = [
     "answer_question",
     "answer_questions",
     "answerable",
-    "asking",
     "choice_question",
     "choices_of",
     "passages_of",
-    "quoted",
     "retrieve",
-    "schema_of",
 ]
-
-R = TypeVar("R")
-T = TypeVar("T")
-
-
-def asking(llm: LLM, ask: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """What `ask` gives for each item, in their order; where it raises, nothing more is asked."""
-    at_once = max(1, int(getattr(llm, "concurrency", 1)))
-    with ThreadPoolExecutor(at_once) as pool:
-        try:
-            yield from ordered(pool, ask, iter(items), 2 * at_once)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
 
 LONGEST = 20_000  # characters of an answer; some measures compare every word with every other
 
@@ -104,22 +84,6 @@ def choice_question(query: Query, passages: Sequence[str], choices: Sequence[str
         read=read,
         assumed={"choice": 1},
     )
-
-
-def quoted(title: str, texts: Sequence[str]) -> str:
-    """Texts as a JSON list, an element a line."""
-    lines = ",\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
-    return f"{title}:\n[\n{lines}\n]"
-
-
-def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object that has just these."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _read_answer(text: str) -> str:
@@ -230,7 +194,7 @@ def answer_questions(
         return _answer(model, benchmark.queries[number], shown[number], choices[number], retries)
 
     answers: dict[str, Answer] = {}
-    for answer in asking(model, answered, range(len(shown))):
+    for answer in ask_all(model, answered, range(len(shown))):
         answers[benchmark.queries[len(answers)].id] = answer
         if len(answers) == _HOPELESS and all(each.failure for each in answers.values()):
             raise ModelError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chunkcore.answers import AnswerRun
     from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, MeasureName
+    from chunkcore.evaluation.measures import Depth
     from chunkcore.evaluation.results import Report
     from chunkcore.models import Embedder
     from chunkcore.models.llm import LLM, Prices
@@ -104,7 +104,7 @@ def answer(
     from chunkcore.answers.scoring import check_measures
     from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.escaping import terminal_text
-    from chunkcore.evaluation.measures import Measure
+    from chunkcore.evaluation.measures import get_measure
     from chunkcore.evaluation.statistics.comparison import compare
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.models.llm import Estimator
@@ -121,7 +121,7 @@ def answer(
     benchmark = _limited(given, limit, seed)
     asked = answerable(benchmark)
     names = _measures(measure or [], asked)
-    verdict_by = Measure(names[0], depth)
+    verdict_by = get_measure(names[0], depth)
     clusters = _clusters(benchmark, by)
     model = get_embedder(embedder)
     check_measures(asked, names, bert_model=bert_model or model, judge=models.judging)
@@ -204,7 +204,7 @@ class _Work:
     """What is done with each strategy's run."""
 
     benchmark: Benchmark
-    names: Sequence[MeasureName]
+    names: Sequence[str]
     depth: Depth
     bert_model: Embedder | str
     embedder: Embedder
@@ -240,9 +240,9 @@ class _Work:
         self, reports: Sequence[Report], answering: LLM, judging: LLM, models: _Models, prices: Prices | None
     ) -> Iterator[str]:
         """What the questions to models would take, a line a model, and what that rests on."""
-        from chunkcore.answers.scoring import JUDGED
+        from chunkcore.answers.scoring import judged
 
-        asked = [name for name in self.names if name in JUDGED]
+        asked = judged(self.names)
         for report in reports:
             replace(self, names=asked).done(report, _Models(answering, judging))
         yield f"answers by {models.answering.name}: {spent(answering.usage, prices)}"  # type: ignore[attr-defined]
@@ -294,7 +294,7 @@ def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
     )
 
 
-def _measures(given: Sequence[str], benchmark: Benchmark) -> list[MeasureName]:
+def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
     """The measures that are asked for; the usual ones of what the questions let score where none are.
 
     Raises:
@@ -302,13 +302,12 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[MeasureName]:
         DataError: none is asked for, and no question has a right answer.
     """
     from chunkcore.answers.answering import choices_of
-    from chunkcore.answers.scoring import DEFAULT_MEASURES, references_of
+    from chunkcore.answers.scoring import DEFAULT_MEASURES, answer_measures, references_of
     from chunkcore.errors import DataError, OptionError
-    from chunkcore.evaluation.measures import ANSWER_MEASURES
 
     for name in given:
-        if name not in ANSWER_MEASURES:
-            raise OptionError(f"--measure {name}: expected one of {', '.join(ANSWER_MEASURES)}")
+        if name not in answer_measures():
+            raise OptionError(f"--measure {name}: expected one of {', '.join(answer_measures())}")
     if given:
         return list(dict.fromkeys(given))  # type: ignore[arg-type]
     if any(references_of(query) for query in benchmark.queries):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from chunkcore.answers import AnswerRun
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, Measure, MeasureName
-    from chunkcore.evaluation.results import Report, Scores
+    from chunkcore.evaluation.measures import Depth, Measure, Scores
+    from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.statistics.comparison import Comparison
     from chunkcore.report import Study
 
@@ -41,7 +41,7 @@ class AnswerStudy:
     study: Study
     benchmark: Benchmark
     runs: Sequence[AnswerRun]
-    names: Sequence[MeasureName]
+    names: Sequence[str]
     depth: Depth
 
     @property
@@ -64,13 +64,13 @@ class AnswerStudy:
         for first in range(0, len(self.names), _AT_ONCE):
             yield self._table(self.names[first : first + _AT_ONCE], retrieved=not first)
 
-    def _table(self, names: Sequence[MeasureName], *, retrieved: bool) -> Table:
+    def _table(self, names: Sequence[str], *, retrieved: bool) -> Table:
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         from chunkcore.escaping import terminal_text
-        from chunkcore.evaluation.measures import Measure, describe_depth
+        from chunkcore.evaluation.measures import describe_depth, get_measure
         from chunkcore.report.tables import amount, percent
 
         level = f"{100 * self.comparison.confidence:g} %"
@@ -82,12 +82,12 @@ class AnswerStudy:
         for report in self.study.reports:
             cells = self._cells(report, names)
             if retrieved:
-                recall = report.mean(Measure("Recall", self.depth))
+                recall = report.mean(get_measure("Recall", self.depth))
                 cells += [percent(recall), amount(report.mean_tokens(self.depth))]
             table.add_row(Text(terminal_text(report.name)), *cells)
         return table
 
-    def _cells(self, report: Report, names: Sequence[MeasureName]) -> list[str]:
+    def _cells(self, report: Report, names: Sequence[str]) -> list[str]:
         import numpy as np
 
         from chunkcore.evaluation.statistics.resampling import mean_intervals
@@ -121,10 +121,10 @@ class AnswerStudy:
             yield from self._unjudged(report, run)
 
     def _unjudged(self, report: Report, run: AnswerRun) -> Iterator[str]:
-        from chunkcore.answers.scoring import JUDGED
+        from chunkcore.answers.scoring import judged
 
         said = [bool(run.answers[query].text) for query in report.query_ids]
-        for name in (name for name in JUDGED if name in self.names):
+        for name in judged(self.names):
             values = self._values(report, name).tolist()
             unknown = sum(math.isnan(value) and told for value, told in zip(values, said, strict=True))
             if unknown:
@@ -150,12 +150,13 @@ class AnswerStudy:
                 }
                 yield f"{json.dumps(row)}\n".encode("ascii")  # a surrogate in a document is no UTF-8
 
-    def _measure(self, name: MeasureName) -> Measure:
-        from chunkcore.evaluation.measures import Measure
+    def _measure(self, name: str) -> Measure:
 
-        return Measure(name, self.depth)
+        from chunkcore.evaluation.measures import get_measure
 
-    def _values(self, report: Report, name: MeasureName) -> Scores:
+        return get_measure(name, self.depth)
+
+    def _values(self, report: Report, name: str) -> Scores:
         return report.values(self._measure(name))
 
 

@@ -82,7 +82,7 @@ def depths_and_measure(
         OptionError: a k or the measure is malformed.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import Measure, parse_depth, parse_measure
+    from chunkcore.evaluation.measures import get_measure, parse_depth
 
     ks: list[Depth] = []
     for text in texts or default:
@@ -90,7 +90,7 @@ def depths_and_measure(
             ks.append(parse_depth(text))
         except OptionError as error:
             raise OptionError(f"--k: {error}") from None
-    wanted = parse_measure(measure) if measure else Measure("Recall", ks[0])
+    wanted = get_measure(measure) if measure else get_measure("Recall", ks[0])
     if wanted.k is not None:
         ks.append(wanted.k)
     return tuple(dict.fromkeys(ks)), wanted

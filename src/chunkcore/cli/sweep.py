@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.chunkers.configuration import Grid
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import MeasureName, Unit
+    from chunkcore.evaluation.measures import Unit
     from chunkcore.report.tables import Table
 
 __all__ = ["DEFAULT_GRIDS", "HELP", "sweep"]
@@ -179,23 +179,24 @@ def _grids(strategies: Sequence[str], config: Path | None) -> list[Grid]:
     return [parse_grid(each) for each in given or DEFAULT_GRIDS]
 
 
-def _measured(unit: str, measure: str) -> tuple[Unit, MeasureName]:
+def _measured(unit: str, measure: str) -> tuple[Unit, str]:
     """The unit and the measure, which must go together at any k.
 
     Raises:
         OptionError: there is no such unit or measure, it takes no k, or it is of answers.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import ANSWER_MEASURES, Measure
+    from chunkcore.evaluation.measures import get_measure, measures
+    from chunkcore.evaluation.measures.answers import AnswerMeasure
 
-    if measure in ANSWER_MEASURES:
+    if issubclass(measures.get(measure), AnswerMeasure):
         raise OptionError(f"--measure {measure} is of answers, which a sweep asks for none: see chunkcore answer")
     if unit == "answer":
         raise OptionError("--unit is what evidence is counted in, and answer is none: see chunkcore answer")
-    found = Measure(cast("MeasureName", measure), 1, cast("Unit", unit))
+    found = get_measure(measure, 1, cast("Unit", unit))
     if not found.is_share:
         raise OptionError(f"--measure is a share, so that percent can be told of it, got {measure}")
-    return found.unit, found.name
+    return found.unit, found.kind
 
 
 def _prepared(benchmark: Benchmark, unit: Unit, sentences: int, queries: int, seed: int) -> Benchmark:

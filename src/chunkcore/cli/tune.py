@@ -89,7 +89,7 @@ def tune(
     from rich.console import Console
 
     from chunkcore.escaping import terminal_text
-    from chunkcore.evaluation.measures import parse_measure
+    from chunkcore.evaluation.measures import get_measure
     from chunkcore.files import write_text
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.tuning import TuneOptions
@@ -99,7 +99,7 @@ def tune(
     from chunkcore.tuning.trial import require_optuna
 
     require_optuna()
-    wanted = parse_measure(measure)
+    wanted = get_measure(measure)
     options = TuneOptions(
         trials=trials,
         timeout=timeout,

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Depth, Measure, as_measure, parse_depth, parse_measure
-from chunkcore.retrieval.base import SearchRecall
+from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.run import MatchKind, Run
+from chunkcore.retrieval.base import SearchRecall
 
-__all__ = ["ChunkStatistics", "Cost", "Report", "Scores"]
+__all__ = ["ChunkStatistics", "Cost", "Report"]
 
 _MILLION = 1_000_000
 
@@ -99,9 +99,6 @@ def _number(value: Any) -> Any:
     return value
 
 
-Scores = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class ChunkStatistics:
     """How long the chunks are.
@@ -182,7 +179,7 @@ class Report:
             or nobody knows.
         documents_digest: of the documents' ids and texts; "" where it is not known.
 
-    >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {Measure("Recall", 5): np.array([1.0, 0.5])})
+    >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
     (0.75, 0.25)
     """
@@ -211,7 +208,7 @@ class Report:
         Raises:
             OptionError: the measure was not evaluated.
         """
-        wanted = as_measure(measure)
+        wanted = get_measure(measure)
         if wanted not in self.scores:
             known = ", ".join(map(str, self.scores))
             raise OptionError(f"{self.name} was not evaluated with {wanted}: expected one of {known}")
@@ -275,7 +272,7 @@ class Report:
                 benchmark=_text(data["benchmark"]),
                 query_ids=tuple(data["query_ids"]),
                 collections=tuple(data["collections"]),
-                scores={parse_measure(name): _floats(row) for name, row in data["scores"].items()},
+                scores={get_measure(name): _floats(row) for name, row in data["scores"].items()},
                 retrieved_tokens={parse_depth(k): _floats(row) for k, row in data["retrieved_tokens"].items()},
                 found={
                     parse_depth(k): tuple(tuple(_floats(row).tolist()) for row in rows)

@@ -1,8 +1,4 @@
-"""`score`: how much of each query's evidence a run retrieved, and how much besides.
-
-Everything is counted on one axis on which the documents' tokens (or characters) stand one after the
-other, repeated for each query, so that all queries are scored by the same few array operations.
-"""
+"""`score`: how much of each query's evidence a run retrieved, and how much besides."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -19,25 +14,33 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, measures_at, retrieval_measures
-from chunkcore.evaluation.outcomes import (
-    RANK_MEASURES,
+from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
-    Counted,
     DocumentAxis,
-    Numbers,
-    Outcome,
     PartAxis,
     RankedSpans,
-    Ranking,
     Relevance,
     SpanTable,
     StartAxis,
+    UnitCounts,
+    UnitTable,
     meeting_pairs,
 )
-from chunkcore.evaluation.results import ChunkStatistics, Report, Scores
+from chunkcore.evaluation.measures import (
+    Depth,
+    Measure,
+    RetrievalMeasure,
+    Scores,
+    Unit,
+    budget_of,
+    measures_at,
+    retrieval_measures,
+)
+from chunkcore.evaluation.measures.base import running
+from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.run import MatchKind, Retrieved, Run
+from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["MinRule", "OmegaRule", "Scorer", "score"]
@@ -123,34 +126,33 @@ class Scorer:
         pieces = [Retrieved(each.document_id, (each.span,)) for _, each in evidence]
         self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array([number for number, _ in evidence], dtype=np.int64)
-        self._known: dict[Unit, Relevance] = {}
-        self._counts: dict[str, int] = {}
+        self._relevance: dict[Unit, Relevance] = {}
+        self._token_counts: dict[str, int] = {}
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
         """The run's report; see `score`."""
         began = time.perf_counter()
         wanted = retrieval_measures(measures_at() if measures is None else measures)
-        ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
         results = self._results(run)
-        answers = RankedSpans.of(results, self.axis, f"the run {run.name!r}")
-        pool = self._pool(run.pool, run.name) if run.pool is not None else None
-        marks = _Marks(self, answers, pool)
-        scores = {measure: marks.value(measure) for measure in wanted}
-        at_k = {k: marks.outcome("token", k) for k in ks}
+        retrieved = RankedSpans.of(results, self.axis, f"the run {run.name!r}")
+        holding = None if run.pool is None else self._holding(run.pool, run.name)
+        counted = _RunCounts(self, retrieved, holding)
+        scores: dict[Measure, Scores] = {measure: counted.scores(measure) for measure in wanted}
+        ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
         queries = self.benchmark.queries
-        located, certainty = _located(results, answers.pieces)
+        located, certainty = _located(results, retrieved.pieces)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
             query_ids=tuple(each.id for each in queries),
             collections=tuple(each.collection for each in queries),
             scores=scores,
-            retrieved_tokens={k: outcome.retrieved for k, outcome in at_k.items()},
-            found={k: self.relevance("token").found(outcome) for k, outcome in at_k.items()},
+            retrieved_tokens={k: counted.tokens(k) for k in ks},
+            found={k: self.relevance("token").by_query(counted.shares(k)) for k in ks},
             located=located,
             certainty=certainty,
             unanswered=tuple(each.id for each in queries if each.id not in run.results),
-            chunks=ChunkStatistics(self.relevance("token").count(pool.pieces).sizes) if pool else None,
+            chunks=None if holding is None else ChunkStatistics(self.relevance("token").count(holding.pieces).sizes),
             seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
             run=run,
@@ -163,7 +165,7 @@ class Scorer:
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64, given every chunk: a retriever must answer with so many."""
-        return self._pool(pool, "pool").depths(len(self.benchmark.queries))
+        return self._holding(pool, "pool").per_query(len(self.benchmark.queries))
 
     def _results(self, run: Run) -> list[Sequence[Retrieved]]:
         """The run's results in the order of the queries."""
@@ -175,35 +177,37 @@ class Scorer:
             )
         return [run.results.get(query.id, ()) for query in self.benchmark.queries]
 
-    def _pool(self, retrieved: Sequence[Retrieved], name: str) -> _Pool:
-        """The pool's pieces, and which of them hold evidence of which query."""
-        pieces = SpanTable.of(retrieved, self.axis, f"the pool of {name!r}")
-        # One more character on each side: then what only touches evidence meets it too.
+    def _holding(self, pool: Sequence[Retrieved], name: str) -> RankedSpans:
+        """For each query the pieces of the pool that hold its evidence, in the pool's order."""
+        pieces = SpanTable.of(pool, self.axis, f"the pool of {name!r}")
+        # One more character on each side: then a piece that only touches evidence meets it too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
         evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
         pairs = np.unique(np.column_stack((self._evidence_query[evidence], pieces.owner[span])), axis=0)
-        return _Pool(pieces, pairs[:, 0], pairs[:, 1])
+        query, piece = pairs[:, 0], pairs[:, 1]
+        return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
 
     def relevance(self, unit: Unit) -> Relevance:
         """The evidence in this unit; documents are read once, when it is first asked for."""
-        if unit not in self._known:
+        if unit not in self._relevance:
             axis, text_size = self._units(unit)
             queries = len(self.benchmark.queries)
-            self._known[unit] = Relevance(axis, self._evidence, self._evidence_query, queries, text_size)
-        return self._known[unit]
+            self._relevance[unit] = Relevance(axis, self._evidence, self._evidence_query, queries, text_size)
+        return self._relevance[unit]
 
     def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
-        """The unit's axis, and what counts it in texts that stand nowhere."""
+        """The unit's axis, and the function that counts it in texts that stand nowhere."""
+        documents = self.benchmark.documents
         if unit == "token":
             return self.tokens, self._count_texts
         if unit == "sentence":
-            axis = StartAxis(self.axis, self.benchmark.documents, lambda text: sentence_ranges(text)[:, 0])
-            return axis, lambda texts: _integers(len(sentence_ranges(text)) for text in texts)
+            axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
+            return axis, lambda texts: np.array([len(sentence_ranges(text)) for text in texts], dtype=np.int64)
         if unit == "document":
             return DocumentAxis(self.axis), lambda texts: np.ones(len(texts), dtype=np.int64)
         if unit == "part":
-            return PartAxis(self.axis, self.benchmark.documents), lambda texts: np.ones(len(texts), dtype=np.int64)
-        return self.axis, lambda texts: _integers(map(len, texts))
+            return PartAxis(self.axis, documents), lambda texts: np.ones(len(texts), dtype=np.int64)
+        return self.axis, lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
 
     @cached_property
     def tokens(self) -> StartAxis:
@@ -211,115 +215,97 @@ class Scorer:
         return StartAxis(self.axis, self.benchmark.documents, self.counter.boundaries)
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The beginning of a text that is so many tokens long, or all of it."""
+        """The first `count` tokens of a text, or all of it."""
         begins = self.counter.boundaries(text)
         return text if len(begins) <= count else text[: int(begins[count])]
 
     def _count_texts(self, texts: list[str]) -> Numbers:
         """Tokens of texts that stand nowhere; each distinct text is tokenized once."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._counts]
-        self._counts.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
-        return np.array([self._counts[text] for text in texts], dtype=np.int64)
+        new = [text for text in dict.fromkeys(texts) if text not in self._token_counts]
+        self._token_counts.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
+        return np.array([self._token_counts[text] for text in texts], dtype=np.int64)
 
 
-class _Marks:
-    """A run's scores; what several measures need is worked out once."""
+class _RunCounts:
+    """One run's counts, each worked out once, whatever the number of measures.
 
-    def __init__(self, scorer: Scorer, answers: RankedSpans, pool: _Pool | None) -> None:
+    Args:
+        scorer: of the benchmark.
+        retrieved: what the run retrieved.
+        holding: for each query the pieces of the run's pool that hold its evidence; None where the pool is not known.
+    """
+
+    def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
         self._scorer = scorer
-        self._all = answers
-        self._pool = pool
+        self._queries = len(scorer.benchmark.queries)
+        self._retrieved = retrieved
+        self._holding = holding
         self._selected: dict[tuple[Depth | None, bool], RankedSpans] = {}
-        self._counted: dict[tuple[Unit, int], Counted] = {}
-        self._outcomes: dict[tuple[Unit, Depth], Outcome] = {}
-        self._rankings: dict[tuple[Unit, Depth | None], Ranking] = {}
+        self._tables: dict[tuple[Unit, int], UnitTable] = {}
+        self._counts: dict[tuple[Unit, Depth | None, bool], UnitCounts] = {}
 
-    def value(self, measure: Measure) -> Scores:
-        """The measure's score of each query, NaN where it is not known."""
-        needs_pool = measure.name == "PrecisionOmega" or measure.k == "min"
-        if needs_pool and self._pool is None:
-            return np.full(len(self._scorer.benchmark.queries), math.nan)
-        if measure.name in RANK_MEASURES:
-            return self.ranking(measure.unit, measure.k).value(measure.name)
-        if measure.k is None:
-            return self._omega(measure.unit).value("Precision")
-        return self.outcome(measure.unit, measure.k).value(measure.name)
+    def scores(self, measure: RetrievalMeasure) -> Scores:
+        """The measure's score of each query, NaN where it is not defined."""
+        if measure.needs_pool and self._holding is None:
+            return np.full(self._queries, math.nan)
+        counts = self._count(measure.unit, measure.k, of_pool=measure.of_pool)
+        return np.where(counts.relevant == 0, math.nan, measure.compute(counts))
 
-    def outcome(self, unit: Unit, k: Depth) -> Outcome:
-        """Everything retrieved to this depth, whatever its order."""
-        if (unit, k) not in self._outcomes:
+    def tokens(self, k: Depth) -> Scores:
+        """The tokens retrieved for each query; NaN where the depth is not known."""
+        return self._count("token", k).retrieved if self._knows(k) else np.full(self._queries, math.nan)
+
+    def shares(self, k: Depth) -> Scores:
+        """The share of each piece of evidence that was retrieved; NaN where the depth is not known."""
+        evidence = self._scorer.relevance("token").evidence
+        return self._count("token", k).shares if self._knows(k) else np.full(len(evidence), math.nan)
+
+    def _knows(self, k: Depth | None) -> bool:
+        return k != "min" or self._holding is not None
+
+    def _count(self, unit: Unit, k: Depth | None, *, of_pool: bool = False) -> UnitCounts:
+        key = (unit, k, of_pool)
+        if key not in self._counts:
             relevance = self._scorer.relevance(unit)
-            if k == "min" and self._pool is None:
-                self._outcomes[unit, k] = Outcome.undefined(relevance)
-            else:
-                answers = self._answers(unit, k)
-                counted = self._count(unit, answers.pieces)
-                self._outcomes[unit, k] = relevance.outcome(counted, answers.query, answers.piece, once=unit == "part")
-        return self._outcomes[unit, k]
+            spans = self._holding if of_pool else self._select(k, unit)
+            assert spans is not None
+            once = self._scorer.omega_rule == "once" if of_pool else unit == "part"
+            counted = self._table(unit, spans.pieces)
+            self._counts[key] = UnitCounts(relevance, spans, counted, self._limit(k), once=once)
+        return self._counts[key]
 
-    def ranking(self, unit: Unit, k: Depth | None) -> Ranking:
-        """What each piece brings, to this depth."""
-        if (unit, k) not in self._rankings:
-            answers = self._answers(unit, k)
-            counted = self._count(unit, answers.pieces)
-            self._rankings[unit, k] = self._scorer.relevance(unit).ranking(counted, answers, self._limit(k))
-        return self._rankings[unit, k]
-
-    def _omega(self, unit: Unit) -> Outcome:
-        """Every chunk that holds evidence retrieved, and no other."""
-        assert self._pool is not None
-        relevance = self._scorer.relevance(unit)
-        once = self._scorer.omega_rule == "once"
-        return relevance.outcome(relevance.count(self._pool.pieces), self._pool.query, self._pool.piece, once=once)
-
-    def _answers(self, unit: Unit, k: Depth | None) -> RankedSpans:
-        """The best answers to this depth, as documents where those are counted."""
+    def _select(self, k: Depth | None, unit: Unit) -> RankedSpans:
+        """The best pieces to this depth, as documents where those are counted."""
         key = (k, unit == "document")
         if key not in self._selected:
             if unit == "document":
-                self._selected[key] = self._answers("token", k).documents(self._scorer.axis)
+                self._selected[key] = self._select(k, "token").documents(self._scorer.axis)
             elif (budget := budget_of(k)) is not None:
-                sizes = self._count("token", self._all.pieces).sizes
-                self._selected[key] = self._all.within(budget, self._scorer.tokens, sizes, self._scorer.first_tokens)
+                sizes = self._table("token", self._retrieved.pieces).sizes
+                scorer = self._scorer
+                self._selected[key] = self._retrieved.within(budget, scorer.tokens, sizes, scorer.first_tokens)
             else:
-                self._selected[key] = self._all if k is None else self._all.best(self._limit(k))
+                self._selected[key] = self._retrieved if k is None else self._retrieved.best(self._limit(k))
         return self._selected[key]
 
     def _limit(self, k: Depth | None) -> Numbers:
         """How many pieces of each query are looked at."""
-        queries = len(self._scorer.benchmark.queries)
         if k == "min":
-            assert self._pool is not None
-            return self._pool.depths(queries)
-        return np.full(queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
+            assert self._holding is not None
+            return self._holding.per_query(self._queries)
+        return np.full(self._queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
 
-    def _count(self, unit: Unit, pieces: SpanTable) -> Counted:
-        key = (unit, id(pieces))  # they live as long as the answers that are kept here
-        if key not in self._counted:
-            self._counted[key] = self._scorer.relevance(unit).count(pieces)
-        return self._counted[key]
-
-
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """Every piece that could be retrieved, and each query beside each piece that holds its evidence."""
-
-    pieces: SpanTable
-    query: Numbers
-    piece: Numbers
-
-    def depths(self, queries: int) -> Numbers:
-        return np.bincount(self.query, minlength=queries).astype(np.int64)
-
-
-def _integers(values: Iterable[int]) -> Numbers:
-    return np.fromiter(values, dtype=np.int64)
+    def _table(self, unit: Unit, pieces: SpanTable) -> UnitTable:
+        key = (unit, id(pieces))  # tables live as long as the selections that are kept here
+        if key not in self._tables:
+            self._tables[key] = self._scorer.relevance(unit).count(pieces)
+        return self._tables[key]
 
 
 def _located(
     results: Sequence[Sequence[Retrieved]], pieces: SpanTable
 ) -> tuple[dict[MatchKind, int], dict[MatchKind, float]]:
-    """How many pieces were located how, and how sure that is; one of a document that the benchmark lacks is nowhere."""
+    """How many pieces were located how, and how sure that is; a piece of an unknown document is unlocated."""
     retrieved = [piece for each in results for piece in each]
     hows: list[MatchKind] = ["unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)]
     counts = Counter(hows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.training.data import LabelledText, labelled_texts
 

@@ -192,7 +192,7 @@ MEANINGS: dict[str, str] = {
 
 def _meanings(study: Study) -> list[tuple[str, str]]:
     """What the measures and depths beside the usual ones mean."""
-    used = {measure.name for report in study.reports for measure in report.scores}
+    used = {measure.kind for report in study.reports for measure in report.scores}
     found: list[tuple[str, str]] = [(name, meaning) for name, meaning in MEANINGS.items() if name in used]
     budgets = [k for k in study.ks if budget_of(k) is not None]
     if budgets:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit, budget_of
+from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, get_measure, known_measures
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what runs a sweep is not needed to show a comparison
 __all__ = ["RANKED", "Study"]
 
 # The measures that look at a ranking, in the order in which tables show them.
-RANKED: tuple[MeasureName, ...] = ("Recall", "Precision", "IoU", "F1")
+RANKED: tuple[str, ...] = ("Recall", "Precision", "IoU", "F1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +65,18 @@ class Study:
 
         Answers have the others alone.
         """
-        return [Measure(name, k, unit) for name in (*(() if unit == "answer" else RANKED), *self.others(k, unit))]
+        return [get_measure(name, k, unit) for name in (*(() if unit == "answer" else RANKED), *self.others(k, unit))]
 
-    def others(self, k: Depth | None, unit: Unit) -> tuple[MeasureName, ...]:
+    def others(self, k: Depth | None, unit: Unit) -> tuple[str, ...]:
         """What else any report was scored by at this depth: not those of `RANKED`, nor PrecisionOmega."""
         usual = (*RANKED, "PrecisionOmega")
         seen = {
-            measure.name
+            measure.kind
             for report in self.reports
             for measure in report.scores
             if (measure.k, measure.unit) == (k, unit)
         }
-        return tuple(name for name in get_args(MeasureName) if name in seen and name not in usual)
+        return tuple(each.kind for each in known_measures() if each.kind in seen and each.kind not in usual)
 
     @property
     def chosen_k(self) -> Depth:

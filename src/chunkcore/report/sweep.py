@@ -16,7 +16,6 @@ from pathlib import Path
 
 from chunkcore.chunkers.configuration import Configuration, Grid
 from chunkcore.escaping import markdown_cell
-from chunkcore.evaluation.measures import MeasureName
 from chunkcore.files import SWEEP_NAMES, write_text
 from chunkcore.report.plots import _axes, _figure, _line, _safe, _Scale, _text, shorten, ticks
 from chunkcore.report.records import markdown_table
@@ -72,7 +71,7 @@ def _panels(grid: Grid, option: str) -> Iterator[Panel]:
         yield Panel(grid, option, fixed, along)
 
 
-def sweep_svg(sweep: Sweep, measure: MeasureName | None = None, *, width: int) -> str:
+def sweep_svg(sweep: Sweep, measure: str | None = None, *, width: int) -> str:
     """All panels of a sweep as one drawing; "" where no option has several values.
 
     Args:
@@ -102,7 +101,7 @@ def sweep_svg(sweep: Sweep, measure: MeasureName | None = None, *, width: int) -
     return _figure(width, round(at), f"{plot_title(sweep, measure)}, against each option that was varied", parts)
 
 
-def plot_title(sweep: Sweep, measure: MeasureName | None) -> str:
+def plot_title(sweep: Sweep, measure: str | None) -> str:
     """What `sweep_svg` draws, in words."""
     unit = "" if sweep.unit == "token" else f" of {sweep.unit}s"
     if measure:
@@ -128,7 +127,7 @@ class _Drawn:
     values: tuple[float, ...]
 
 
-def _lines(sweep: Sweep, panel: Panel, measure: MeasureName | None) -> list[_Drawn]:
+def _lines(sweep: Sweep, panel: Panel, measure: str | None) -> list[_Drawn]:
     specs = [each.spec for each in panel.configurations]
     if measure is None:
         return [
@@ -257,7 +256,7 @@ def _plots(sweep: Sweep) -> list[tuple[str, dict[str, object]]]:
     """All measures together, then each with a line a k; none where nothing was varied."""
     if not panels(sweep):
         return []
-    wanted: list[MeasureName | None] = [None, *dict.fromkeys([*SHOWN, sweep.measure])]
+    wanted: list[str | None] = [None, *dict.fromkeys([*SHOWN, sweep.measure])]
     return [
         (
             plot_title(sweep, measure),

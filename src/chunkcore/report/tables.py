@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
+from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth, get_measure
 from chunkcore.evaluation.results import Cost, Report
 from chunkcore.evaluation.statistics.choices import Choice, Gap
 from chunkcore.evaluation.statistics.comparison import Comparison, Difference
@@ -163,12 +163,11 @@ def _at(study: Study, k: Depth | None, unit: Unit) -> list[Measure]:
     if k is not None:
         return study.ranked(k, unit)
     usual = () if unit in ("document", "answer") else ("PrecisionOmega",)
-    return [Measure(name, k, unit) for name in (*usual, *study.others(k, unit))]
+    return [get_measure(name, k, unit) for name in (*usual, *study.others(k, unit))]
 
 
 def _heading(measure: Measure) -> str:
-    name = "PrecisionΩ" if measure.name == "PrecisionOmega" else measure.name
-    return name if measure.is_share else f"{name} × 100"
+    return measure.title if measure.is_share else f"{measure.title} × 100"
 
 
 def _score_row(study: Study, number: int, report: Report, k: Depth, unit: Unit) -> tuple[Cell, ...]:
@@ -313,7 +312,7 @@ def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cel
 def measure_table(study: Study) -> Table:
     """Which system each measure puts first at each k, and which ones it can't tell from that one."""
     unit = study.comparison.measure.unit
-    shown = {k: {measure.name: measure for measure in study.ranked(k, unit)} for k in study.ks}
+    shown = {k: {measure.kind: measure for measure in study.ranked(k, unit)} for k in study.ks}
     rows = tuple(
         (Cell(name), *(_first(study, _compared(study, shown[k].get(name))) for k in study.ks))
         for name in dict.fromkeys(name for measures in shown.values() for name in measures)

@@ -50,7 +50,7 @@ def print_study(study: Study, console: Console) -> None:
     from rich.text import Text
 
     unit = study.comparison.measure.unit
-    console.print(_fitting(score_table(study, study.chosen_k, unit), console.width, study.comparison.measure.name))
+    console.print(_fitting(score_table(study, study.chosen_k, unit), console.width, study.comparison.measure.kind))
     console.print(
         Text(
             f"% of {unit}s, mean ± standard deviation; {study.level} interval of the mean by {study.comparison.measure}"

@@ -16,8 +16,8 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, Measure, MeasureName, Unit
-from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.measures import Depth, Measure, Scores, Unit, get_measure
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.choices import Candidates, Choice, Chooser, Gap, halves
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import EmbeddingCache
@@ -27,7 +27,7 @@ from chunkcore.tokens import TokenCounter
 __all__ = ["SHOWN", "Choice", "Gap", "Sweep", "run_sweep"]
 
 # What is plotted against each option.
-SHOWN: tuple[MeasureName, ...] = ("Recall", "Precision", "F1")
+SHOWN: tuple[str, ...] = ("Recall", "Precision", "F1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Sweep:
     benchmark: str
     grids: tuple[Grid, ...]
     reports: Mapping[str, Report]
-    measure: MeasureName
+    measure: str
     unit: Unit
     ks: tuple[Depth, ...]
     choices: tuple[Choice, ...]
@@ -67,11 +67,11 @@ class Sweep:
         """All grids', in order, each string once."""
         return tuple({each.spec: each for grid in self.grids for each in grid.configurations}.values())
 
-    def mean(self, configuration: str, name: MeasureName, k: Depth | None = None) -> float:
+    def mean(self, configuration: str, name: str, k: Depth | None = None) -> float:
         """A configuration's mean over all questions: at one k, or averaged over all of them."""
         report = self.reports[configuration]
         depths = self.ks if k is None else (k,)
-        return float(np.mean([report.mean(Measure(name, depth, self.unit)) for depth in depths]))
+        return float(np.mean([report.mean(get_measure(name, depth, self.unit)) for depth in depths]))
 
     @property
     def target(self) -> str:
@@ -144,7 +144,7 @@ def run_sweep(
     *,
     ks: Sequence[Depth] = (1, 3, 5, 10),
     unit: Unit = "token",
-    measure: MeasureName = "F1",
+    measure: str = "F1",
     clusters: Mapping[str, str] | None = None,
     seed: int = 0,
     resamples: int = 10_000,
@@ -216,18 +216,18 @@ def run_sweep(
         list(distinct.values()),
         embedder,
         ks=(),
-        measures=[Measure(name, k, unit) for name in names for k in depths],
+        measures=[get_measure(name, k, unit) for name in names for k in depths],
         counter=counter,
         cache=cache,
         workers=workers,
         progress=progress,
     )
-    kept = {Measure(name, k, unit) for name in names for k in depths}
+    kept = {get_measure(name, k, unit) for name in names for k in depths}
     by_label = dict(zip(distinct, found, strict=True))
     reports = {spec: _slim(by_label[labels_of[spec]], spec, kept) for spec in made}
     first = halves(labels, np.random.default_rng(seed))
     chooser = Chooser(labels=labels, first=first, depths=depths, seed=seed, resamples=resamples, confidence=confidence)
-    candidates = _candidates(wanted, labels_of, reports, [Measure(measure, k, unit) for k in depths])
+    candidates = _candidates(wanted, labels_of, reports, [get_measure(measure, k, unit) for k in depths])
     choices = chooser.choices(candidates)
     ids = np.array([query.id for query in benchmark.queries], dtype=object)
     return Sweep(

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import strategies
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
-from chunkcore.evaluation.measures import Measure, as_measure
-from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Difference
 from chunkcore.evaluation.statistics.resampling import resampled_means, student_quantile, units_of
 from chunkcore.models.loading import DEFAULT_MODEL
@@ -299,7 +299,7 @@ class Tuning:
 
     @property
     def measure(self) -> Measure:
-        return as_measure(self.options.measure)
+        return get_measure(self.options.measure)
 
     @property
     def picked(self) -> float:
@@ -464,7 +464,7 @@ def conclude(
         seed=options.seed,
         clusters=[documents[query.id] for query in benchmark.queries] if options.by == "document" else None,
     )
-    report = _report(benchmark, as_measure(options.measure), held)
+    report = _report(benchmark, get_measure(options.measure), held)
     return Tuning(
         options=options,
         benchmark=benchmark.name,
@@ -484,8 +484,8 @@ def conclude(
             for fold, (pick, training, mean) in enumerate(zip(held.picks, held.training, held.means, strict=True))
         ),
         held_out_report=report,
-        interval=spread.interval(report.mean(as_measure(options.measure)), spread.mean),
-        difference=_difference(held.scores, baseline, as_measure(options.measure), spread),
+        interval=spread.interval(report.mean(get_measure(options.measure)), spread.mean),
+        difference=_difference(held.scores, baseline, get_measure(options.measure), spread),
         stopped=stopped,
     )
 

@@ -18,8 +18,8 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Measure, as_measure
-from chunkcore.evaluation.results import ChunkStatistics, Scores
+from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
@@ -108,7 +108,7 @@ class TuneOptions:
     llm_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", as_measure(self.measure))
+        object.__setattr__(self, "measure", get_measure(self.measure))
         object.__setattr__(self, "counter", get_counter(self.counter))
         get_chunker(self.baseline)
         get_retriever(self.retriever)
@@ -243,7 +243,7 @@ def run_trial(
     Raises:
         ChunkcoreError: whatever `run_experiment` raises.
     """
-    measure = as_measure(options.measure)
+    measure = get_measure(options.measure)
     (report,) = run_experiment(
         benchmark,
         [chunker],

@@ -27,7 +27,7 @@ from chunkcore.errors import (
     OptionError,
 )
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import as_measure, budget_of
+from chunkcore.evaluation.measures import budget_of, get_measure
 from chunkcore.files import append_lines, json_lines
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
@@ -221,7 +221,7 @@ class _Search:
         self.benchmark = benchmark
         self.space = space
         self.options = options
-        self.measure = as_measure(options.measure)
+        self.measure = get_measure(options.measure)
         self.counter = get_counter(options.counter)
         self.fold_of = assign_folds(benchmark, options.folds, by=options.by, seed=options.seed)
         model = get_embedder(embedder)

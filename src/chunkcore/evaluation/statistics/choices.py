@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Depth
-from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.measures import Depth, Scores
 from chunkcore.evaluation.statistics.resampling import holm, mean_intervals, randomisation_test
 
 __all__ = [

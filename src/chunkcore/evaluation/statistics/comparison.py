@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, as_measure
-from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.resampling import (
     holm,
     intervals,
@@ -351,12 +351,12 @@ def compare(
 
     >>> ids, where = tuple(map(str, range(40))), ("",) * 40
     >>> scores = {"a": np.ones(40), "b": np.tile([1.0, 0.0], 20)}
-    >>> reports = [Report(name, "toy", ids, where, {Measure("Recall", 5): row}) for name, row in scores.items()]
+    >>> reports = [Report(name, "toy", ids, where, {get_measure("Recall", 5): row}) for name, row in scores.items()]
     >>> found = compare(reports)
     >>> found.best, found.differences[0].mean, found.differences[0].wins
     ('a', 0.5, 20)
     """
-    measure = as_measure(measure)
+    measure = get_measure(measure)
     _check(reports, resamples, confidence, margin, check)
     columns = np.column_stack([report.values(measure) for report in reports])
     labels = _labels(reports[0], clusters)

@@ -18,8 +18,8 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, parse_measure
-from chunkcore.evaluation.results import Report, Scores
+from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Difference, compare
 
 __all__ = ["Check", "Requirement", "check_baseline", "check_requirement", "parse_requirement"]
@@ -34,7 +34,7 @@ class Requirement:
     Raises:
         OptionError: it is no score that the measure can have.
 
-    >>> str(Requirement(Measure("HitRate", 5), 0.7))
+    >>> str(Requirement(get_measure("HitRate", 5), 0.7))
     'HitRate@5>=0.7'
     """
 
@@ -75,7 +75,7 @@ def parse_requirement(text: str) -> Requirement:
         least = math.nan
     if found is None or math.isnan(least):
         raise OptionError(f"{text!r} is no requirement: expected something like HitRate@5>=0.70")
-    return Requirement(parse_measure(found["measure"]), least)
+    return Requirement(get_measure(found["measure"]), least)
 
 
 def check_requirement(
@@ -98,7 +98,8 @@ def check_requirement(
     Raises:
         OptionError: no such requirement, or the report lacks its measure.
 
-    >>> report = Report("a", "toy", tuple("12345678"), ("",) * 8, {Measure("HitRate", 5): np.array([0.0] * 7 + [1.0])})
+    >>> scores = {get_measure("HitRate@5"): np.array([0.0] * 7 + [1.0])}
+    >>> report = Report("a", "toy", tuple("12345678"), ("",) * 8, scores)
     >>> check_requirement(report, "HitRate@5>=0.70").failed, check_requirement(report, "HitRate@5>=0.30").failed
     (True, False)
     """
@@ -149,7 +150,7 @@ def check_baseline(
         DataError: the reports have no question in common, or counted k = "min" by different rules.
         OptionError: one of them lacks the measure.
 
-    >>> ids, recall = tuple("12345678"), Measure("Recall", 5)
+    >>> ids, recall = tuple("12345678"), get_measure("Recall", 5)
     >>> before = Report("a", "toy", ids, ("",) * 8, {recall: np.ones(8)})
     >>> now = Report("a", "toy", ids, ("",) * 8, {recall: np.array([0.5] * 7 + [1.0])})
     >>> check_baseline(now, before, recall).failed, check_baseline(before, now, recall).failed
@@ -166,8 +167,7 @@ def check_baseline(
         (report.documents_digest, earlier.documents_digest),
         "the documents have changed since the earlier report was written: scores before and now are of different texts",
     )
-    by_pool = measure.k == "min" or measure.name == "PrecisionOmega"
-    if by_pool and report.min_rule != earlier.min_rule:
+    if measure.needs_pool and report.min_rule != earlier.min_rule:
         raise DataError(
             f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "
             "give both the same min_rule"

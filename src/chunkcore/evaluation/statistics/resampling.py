@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.measures import Scores
 
 __all__ = [
     "cluster_sums",

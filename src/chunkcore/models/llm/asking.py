@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from chunkcore.concurrency import check_wanted
+from chunkcore.concurrency import check_wanted, ordered
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
 from chunkcore.models.base import encodable
 from chunkcore.models.llm.base import (
@@ -29,8 +30,11 @@ __all__ = [
     "Question",
     "ascending",
     "ask",
+    "ask_all",
     "found_json",
     "member",
+    "quoted",
+    "schema_of",
     "text_of",
     "whole_number",
 ]
@@ -271,3 +275,33 @@ def _correction(answer: str, problem: str) -> list[Message]:
 def _sendable(messages: Sequence[Message]) -> list[Message]:
     contents = encodable([each["content"] for each in messages])
     return [{"role": each["role"], "content": content} for each, content in zip(messages, contents, strict=True)]
+
+
+def quoted(title: str, texts: Sequence[str]) -> str:
+    """Texts as a JSON list, an element a line."""
+    lines = ",\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
+    return f"{title}:\n[\n{lines}\n]"
+
+
+def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object that has just these."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+R = TypeVar("R")
+
+
+def ask_all(llm: LLM, ask: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """What `ask` gives for each item, in their order, as many at once as the model takes; an error ends it."""
+    at_once = max(1, int(getattr(llm, "concurrency", 1)))
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            yield from ordered(pool, ask, iter(items), 2 * at_once)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

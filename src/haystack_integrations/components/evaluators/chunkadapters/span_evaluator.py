@@ -11,7 +11,7 @@ from chunkadapters._haystack.retrieval import piece_of
 from chunkadapters.retrieval import QuestionScorer
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import as_measure
+from chunkcore.evaluation.measures import get_measure
 
 __all__ = ["ChunkcoreSpanEvaluator"]
 
@@ -37,7 +37,7 @@ class ChunkcoreSpanEvaluator:
     """
 
     def __init__(self, benchmark: Benchmark | str, measure: str = "Recall@5", counter: str = "cl100k_base") -> None:
-        self.measure = str(as_measure(measure))
+        self.measure = str(get_measure(measure))
         self.counter = counter
         self._name = benchmark if isinstance(benchmark, str) else None
         self._scorer = QuestionScorer(benchmark, counter)

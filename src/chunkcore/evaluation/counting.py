@@ -1,4 +1,10 @@
-"""What each query was answered with, counted in one unit: relevant, retrieved, and both at once."""
+"""What each query was answered with, counted in one unit: relevant, retrieved, and both at once.
+
+The chapter in order: units stand on an `Axis`; retrieved pieces become a `SpanTable`, and with their queries and ranks
+`RankedSpans`; `Relevance` holds the evidence in one unit, and counts ranked spans against it: `UnitCounts`, which
+measures compute from. Everything is counted on an axis that holds all units once for each query, so that all queries
+are counted by the same few array operations, which stand at the end.
+"""
 
 from __future__ import annotations
 
@@ -7,44 +13,35 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.columns import SortedNumbers
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
-from chunkcore.evaluation.measures import MeasureName
-from chunkcore.evaluation.results import Scores
+from chunkcore.evaluation.measures.base import Ranking, Scores, discount, running
 from chunkcore.run import Retrieved
-from chunkcore.spans import Ranges, as_ranges, union_ranges
+from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 
 __all__ = [
-    "RANK_MEASURES",
     "Axis",
     "CharacterAxis",
-    "Counted",
     "Coverage",
     "DocumentAxis",
-    "Numbers",
-    "Outcome",
     "PartAxis",
     "RankedSpans",
-    "Ranking",
     "Relevance",
     "SpanTable",
     "StartAxis",
+    "UnitCounts",
+    "UnitTable",
     "expand",
     "first_cover",
-    "flatten",
     "ideal_gain",
     "meeting_pairs",
-    "running",
 ]
-
-Numbers = NDArray[np.int64]
 
 
 class Axis(Protocol):
@@ -139,29 +136,6 @@ class PartAxis:
         return np.column_stack((first, np.maximum(first, after)))
 
 
-class Coverage:
-    """Positions that sorted, disjoint ranges cover, ready to be asked how many lie in other ranges."""
-
-    def __init__(self, union: Ranges) -> None:
-        lengths = union[:, 1] - union[:, 0]
-        self._edges = union.reshape(-1)
-        # Covered positions before each edge; between two edges the count grows, or stands still.
-        self._before = np.column_stack((np.cumsum(lengths) - lengths, np.cumsum(lengths))).reshape(-1)
-
-    def lengths(self, ranges: Ranges) -> Numbers:
-        """How many covered positions lie in each range, int64."""
-        return self._up_to(ranges[:, 1]) - self._up_to(ranges[:, 0])
-
-    def _up_to(self, positions: Numbers) -> Numbers:
-        if not len(self._edges):
-            return np.zeros(len(positions), dtype=np.int64)
-        edge = np.searchsorted(self._edges, positions, side="right") - 1
-        inside = edge % 2 == 0  # also true of no edge but -1, which is odd
-        known = np.maximum(edge, 0)
-        grown = np.where(inside, positions - self._edges[known], 0)
-        return np.where(edge < 0, 0, self._before[known] + grown)
-
-
 @dataclass(frozen=True, eq=False)
 class SpanTable:
     """Pieces, each with any number of spans.
@@ -232,54 +206,13 @@ def _check(table: Numbers, axis: CharacterAxis, source: str) -> None:
         )
 
 
-def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
-    """Every window and span that share a position, as two int64 arrays of their numbers.
-
-    Spans may overlap and be of any length: those of like length (within a factor of two) are looked up
-    together, so the work grows with the answer and not with the longest span.
-
-    >>> windows, spans = meeting_pairs(np.array([[0, 5], [3, 9], [9, 12]]), np.array([[4, 9]]))
-    >>> spans.tolist()
-    [0, 1]
-    """
-    found = [np.empty((2, 0), dtype=np.int64)]
-    magnitudes = np.frexp((spans[:, 1] - spans[:, 0]).astype(np.float64))[1]
-    for magnitude in np.unique(magnitudes).tolist():
-        members = np.flatnonzero(magnitudes == magnitude)
-        members = members[np.argsort(spans[members, 0], kind="stable")]
-        starts = spans[members, 0]
-        # Lengths are under 2**magnitude: what begins earlier than that before a window ends before it.
-        first = np.searchsorted(starts, windows[:, 0] - 2**magnitude, side="right")
-        after = np.searchsorted(starts, windows[:, 1], side="left")
-        window, place = expand(first, np.maximum(after - first, 0))
-        span = members[place]
-        meets = spans[span, 1] > windows[window, 0]
-        found.append(np.stack((window[meets], span[meets])))
-    window, span = np.concatenate(found, axis=1)
-    return window, span
-
-
-def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """For each row i the numbers first[i] ... first[i] + counts[i] - 1, beside i."""
-    row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
-    within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
-    return row, first[row] + within
-
-
-def flatten(results: Sequence[Sequence[Retrieved]]) -> tuple[list[Retrieved], Numbers, Numbers]:
-    """All pieces of all queries, with the query and the rank of each."""
-    sizes = np.array([len(each) for each in results], dtype=np.int64)
-    query, rank = expand(np.zeros(len(sizes), dtype=np.int64), sizes)
-    return [piece for each in results for piece in each], query, rank
-
-
 @dataclass(frozen=True, eq=False)
 class RankedSpans:
     """Pieces, and who is answered with which: three arrays side by side, by query and then by rank.
 
     Attributes:
         pieces: all pieces, each of one answer.
-        piece: of each answer, its number among them; ascending.
+        piece: of each answer, its number among them.
         query: of each answer, the query's number; ascending.
         rank: of each answer, from 0.
     """
@@ -292,12 +225,18 @@ class RankedSpans:
     @classmethod
     def of(cls, results: Sequence[Sequence[Retrieved]], axis: CharacterAxis, source: str) -> RankedSpans:
         """Every query's results, in the queries' order."""
-        retrieved, query, rank = flatten(results)
-        return cls(SpanTable.of(retrieved, axis, source), np.arange(len(retrieved), dtype=np.int64), query, rank)
+        table = SpanTable.of((piece for each in results for piece in each), axis, source)
+        sizes = np.array([len(each) for each in results], dtype=np.int64)
+        query, rank = expand(np.zeros(len(sizes), dtype=np.int64), sizes)
+        return cls(table, np.arange(table.count, dtype=np.int64), query, rank)
 
-    def best(self, k: int | Numbers) -> RankedSpans:
-        """The best k of each query; k is one for all queries or one of each."""
-        kept = np.flatnonzero(self.rank < (k if isinstance(k, int) else k[self.query]))
+    def per_query(self, queries: int) -> Numbers:
+        """How many pieces each query was answered with."""
+        return np.bincount(self.query, minlength=queries).astype(np.int64)
+
+    def best(self, k: Numbers) -> RankedSpans:
+        """The best pieces of each query, as many as `k` says of it."""
+        kept = np.flatnonzero(self.rank < k[self.query])
         return RankedSpans(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
 
     def documents(self, axis: CharacterAxis) -> RankedSpans:
@@ -354,81 +293,209 @@ class RankedSpans:
         return RankedSpans(pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept])
 
 
-_Number = TypeVar("_Number", np.int64, np.float64)
+class UnitTable(NamedTuple):
+    """A span table in one unit: the range of each span, and the size of each piece, repeats included."""
+
+    ranges: Ranges
+    sizes: Numbers
 
 
-def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
-    """The sum of the values before each one in its group; groups are ascending.
+class Relevance:
+    """Every query's evidence in one unit.
 
-    >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
-    [0, 5, 7, 0]
-    """
-    before: NDArray[_Number] = np.cumsum(values) - values
-    before -= before[np.searchsorted(group, group, side="left")]
-    return before
-
-
-RANK_MEASURES: tuple[MeasureName, ...] = ("HitRate", "MRR", "MAP", "nDCG", "DCG", "ChunkPrecision")
-
-
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """Ranked answers, by query and then by rank, in one unit.
-
-    Attributes:
-        query: of each answer, its query's number, shape (answers,).
-        rank: of each answer, from 0.
-        new: of each answer, the relevant units that no better one of its query held.
-        sizes: of each answer, all of its units, repeats included.
-        relevant: of each query, its relevant units, shape (queries,).
-        ideal: of each query, the most that the sum of nDCG can be.
+    Args:
+        axis: the unit's.
+        evidence: the pieces of evidence of all queries.
+        query: of each piece of evidence, the number of its query; ascending.
+        queries: how many queries there are.
+        text_size: counts the units of texts that stand nowhere.
     """
 
-    query: Numbers
-    rank: Numbers
-    new: Scores
-    sizes: Scores
-    relevant: Scores
-    ideal: Scores
+    def __init__(
+        self,
+        axis: Axis,
+        evidence: SpanTable,
+        query: Numbers,
+        queries: int,
+        text_size: Callable[[list[str]], Numbers],
+    ) -> None:
+        self._axis = axis
+        self._text_size = text_size
+        self._queries = queries
+        # One more than the units, so that what two queries retrieve never touches.
+        self.stride = axis.size + 1
+        self._query = query
+        self.evidence = axis.ranges(evidence.characters) + (query * self.stride)[:, None]
+        self.union = union_ranges(self.evidence)
+        self.relevant = self.lengths(self.union)
+        self._documents = evidence.documents
 
-    def value(self, name: MeasureName) -> Scores:
-        """The measure's score of each query; nothing retrieved scores 0, no unit of evidence NaN."""
-        # The share of each piece that is what it brings: the gain of papers that score chunks by their density.
-        share, discount = _divide(self.new, self.sizes), _discount(self.rank)
-        found: dict[str, Callable[[], Scores]] = {
-            "HitRate": self._hit_rate,
-            "MRR": self._reciprocal_rank,
-            "MAP": self._average_precision,
-            "nDCG": lambda: _divide(self._sum(self.new * discount), self.ideal),
-            "DCG": lambda: self._sum(share * discount),
-            "ChunkPrecision": lambda: _divide(self._sum(share), self._sum(np.ones_like(share))),
-        }
-        return np.where(self.relevant == 0, math.nan, found[name]())
+    def count(self, table: SpanTable) -> UnitTable:
+        """Pieces in this unit; one that stands nowhere has the units of its text."""
+        ranges = self._axis.ranges(table.characters)
+        sizes = np.bincount(table.owner, ranges[:, 1] - ranges[:, 0], minlength=table.count).astype(np.int64)
+        if table.texts:
+            sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
+        return UnitTable(ranges, sizes)
 
-    def _hit_rate(self) -> Scores:
-        return (self._sum(self.new) > 0).astype(np.float64)
+    def lengths(self, union: Ranges) -> Scores:
+        """The length of disjoint ranges, each of one query, by query."""
+        lengths = union[:, 1] - union[:, 0]
+        return np.bincount(union[:, 0] // self.stride, lengths, minlength=self._queries).astype(np.float64)
 
-    def _reciprocal_rank(self) -> Scores:
-        best = np.zeros(len(self.relevant))
-        brings = self.new > 0
-        np.maximum.at(best, self.query[brings], 1 / (self.rank[brings] + 1.0))
-        return best
+    def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
+        """One value of each piece of evidence, grouped by query."""
+        counts = np.bincount(self._query, minlength=self._queries)
+        ends = np.cumsum(counts)
+        listed = shares.tolist()
+        places = zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        return tuple(tuple(listed[start:end]) for start, end in places)
 
-    def _average_precision(self) -> Scores:
-        found = running(self.new, self.query) + self.new
-        seen = running(self.sizes, self.query) + self.sizes
-        return _divide(self._sum(self.new * _divide(found, seen)), self.relevant)
-
-    def _sum(self, values: Scores) -> Scores:
-        return np.bincount(self.query, values, minlength=len(self.relevant)).astype(np.float64)
-
-
-def _discount(rank: Numbers) -> Scores:
-    return np.asarray(1 / np.log2(rank + 2.0))
+    @cached_property
+    def by_document(self) -> tuple[Numbers, Scores]:
+        """Each query's relevant documents: the query, and how many relevant units the document holds."""
+        pairs, which = np.unique(np.column_stack((self._query, self._documents)), axis=0, return_inverse=True)
+        units = self.evidence - (self._query * self.stride)[:, None]
+        apart = union_ranges(units + (which.reshape(-1) * self.stride)[:, None])
+        amounts = np.bincount(apart[:, 0] // self.stride, apart[:, 1] - apart[:, 0], minlength=len(pairs))
+        return pairs[:, 0], amounts.astype(np.float64)
 
 
-def _divide(above: Scores, below: Scores) -> Scores:
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+class UnitCounts:
+    """Ranked spans against the evidence, in one unit: the `Counts` that measures compute from.
+
+    Args:
+        relevance: the evidence.
+        spans: what each query was answered with.
+        counted: the table `spans.pieces` in this unit.
+        limit: of each query, how many pieces were looked at.
+        once: count a unit that several pieces share once; text that stands nowhere counts each time.
+    """
+
+    def __init__(
+        self, relevance: Relevance, spans: RankedSpans, counted: UnitTable, limit: Numbers, *, once: bool = False
+    ) -> None:
+        self.relevant = relevance.relevant
+        self._relevance = relevance
+        self._spans = spans
+        self._counted = counted
+        self._limit = limit
+        self._once = once
+
+    @cached_property
+    def retrieved(self) -> Scores:
+        """Each query's retrieved units."""
+        sizes = self._sizes()
+        if not self._once:
+            return self._per_query(sizes)
+        unplaced = np.isin(self._spans.piece, list(self._spans.pieces.texts))
+        return self._per_query(np.where(unplaced, sizes, 0)) + self._found.distinct
+
+    @property
+    def hit(self) -> Scores:
+        """Each query's relevant units that were retrieved."""
+        return self._found.hit
+
+    @property
+    def shares(self) -> Scores:
+        """The share of each piece of evidence that was retrieved; NaN for one without a unit."""
+        return self._found.shares
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """What each piece brings."""
+        owner, ranges = self._placed()
+        relevant, part_of = _clipped(ranges, self._relevance.union)
+        new = first_cover(relevant, owner[part_of], len(self._spans.piece))
+        ideal = ideal_gain(*self._relevance.by_document, self._limit)
+        return Ranking(self._spans.query, self._spans.rank, new, self._sizes(), ideal)
+
+    @cached_property
+    def _found(self) -> _Found:
+        relevance = self._relevance
+        union = union_ranges(self._placed()[1])
+        coverage = Coverage(union)
+        hit = np.bincount(
+            relevance.union[:, 0] // relevance.stride, coverage.lengths(relevance.union), minlength=len(self.relevant)
+        )
+        lengths = (relevance.evidence[:, 1] - relevance.evidence[:, 0]).astype(np.float64)
+        shares = np.full(len(lengths), math.nan)
+        np.divide(coverage.lengths(relevance.evidence), lengths, out=shares, where=lengths > 0)
+        return _Found(hit.astype(np.float64), shares, relevance.lengths(union))
+
+    def _placed(self) -> tuple[Numbers, Ranges]:
+        """Of each retrieved span the answer that it is of, and its range on its query's part of the axis."""
+        owner, span = self._spans.pieces.spans_of(self._spans.piece)
+        return owner, self._counted.ranges[span] + (self._spans.query[owner] * self._relevance.stride)[:, None]
+
+    def _sizes(self) -> Scores:
+        return self._counted.sizes[self._spans.piece].astype(np.float64)
+
+    def _per_query(self, values: Scores) -> Scores:
+        return np.bincount(self._spans.query, values, minlength=len(self.relevant)).astype(np.float64)
+
+
+class _Found(NamedTuple):
+    hit: Scores
+    shares: Scores
+    distinct: Scores
+
+
+class Coverage:
+    """Positions that sorted, disjoint ranges cover, ready to be asked how many lie in other ranges."""
+
+    def __init__(self, union: Ranges) -> None:
+        lengths = union[:, 1] - union[:, 0]
+        self._edges = union.reshape(-1)
+        # Covered positions before each edge; between two edges the count grows, or stands still.
+        self._before = np.column_stack((np.cumsum(lengths) - lengths, np.cumsum(lengths))).reshape(-1)
+
+    def lengths(self, ranges: Ranges) -> Numbers:
+        """How many covered positions lie in each range, int64."""
+        return self._up_to(ranges[:, 1]) - self._up_to(ranges[:, 0])
+
+    def _up_to(self, positions: Numbers) -> Numbers:
+        if not len(self._edges):
+            return np.zeros(len(positions), dtype=np.int64)
+        edge = np.searchsorted(self._edges, positions, side="right") - 1
+        inside = edge % 2 == 0  # also true of no edge but -1, which is odd
+        known = np.maximum(edge, 0)
+        grown = np.where(inside, positions - self._edges[known], 0)
+        return np.where(edge < 0, 0, self._before[known] + grown)
+
+
+def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
+    """Every window and span that share a position, as two int64 arrays of their numbers.
+
+    Spans may overlap and be of any length: those of like length (within a factor of two) are looked up
+    together, so the work grows with the answer and not with the longest span.
+
+    >>> windows, spans = meeting_pairs(np.array([[0, 5], [3, 9], [9, 12]]), np.array([[4, 9]]))
+    >>> spans.tolist()
+    [0, 1]
+    """
+    found = [np.empty((2, 0), dtype=np.int64)]
+    magnitudes = np.frexp((spans[:, 1] - spans[:, 0]).astype(np.float64))[1]
+    for magnitude in np.unique(magnitudes).tolist():
+        members = np.flatnonzero(magnitudes == magnitude)
+        members = members[np.argsort(spans[members, 0], kind="stable")]
+        starts = spans[members, 0]
+        # Lengths are under 2**magnitude: what begins earlier than that before a window ends before it.
+        first = np.searchsorted(starts, windows[:, 0] - 2**magnitude, side="right")
+        after = np.searchsorted(starts, windows[:, 1], side="left")
+        window, place = expand(first, np.maximum(after - first, 0))
+        span = members[place]
+        meets = spans[span, 1] > windows[window, 0]
+        found.append(np.stack((window[meets], span[meets])))
+    window, span = np.concatenate(found, axis=1)
+    return window, span
+
+
+def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+    """For each row i the numbers first[i] ... first[i] + counts[i] - 1, beside i."""
+    row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
+    within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    return row, first[row] + within
 
 
 def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
@@ -448,7 +515,7 @@ def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
     query, amounts = query[order], amounts[order]
     rank = running(np.ones_like(query), query)
     kept = rank < limit[query]
-    gains = amounts[kept] * _discount(rank[kept])
+    gains = amounts[kept] * discount(rank[kept])
     return np.bincount(query[kept], gains, minlength=len(limit)).astype(np.float64)
 
 
@@ -485,132 +552,6 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
             first = handed
     lengths = np.append(np.diff(edges), 0)
     return np.bincount(first, lengths, minlength=owners + 1)[:owners].astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Pieces in one unit: the range of each span, and the size of each piece, repeats included."""
-
-    pieces: SpanTable
-    ranges: Ranges
-    sizes: Numbers
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """Each query's counts, float64, shape (queries,), and the share found of each piece of evidence."""
-
-    relevant: Scores
-    retrieved: Scores
-    hit: Scores
-    shares: Scores
-
-    def value(self, name: MeasureName) -> Scores:
-        """The measure's score of each query; nothing retrieved scores 0, no unit of evidence NaN."""
-        relevant, retrieved, hit = self.relevant, self.retrieved, self.hit
-        denominator = {
-            "Recall": relevant,
-            "Precision": retrieved,
-            "PrecisionOmega": retrieved,
-            "IoU": relevant + retrieved - hit,
-            "F1": (relevant + retrieved) / 2,
-        }[name]
-        scores = np.divide(hit, denominator, out=np.zeros_like(hit), where=denominator != 0)
-        return np.where((relevant == 0) | np.isnan(retrieved), math.nan, scores)
-
-    @classmethod
-    def undefined(cls, relevance: Relevance) -> Outcome:
-        """Of what can't be known, such as k = "min" where the pool is not."""
-        nothing = np.full(len(relevance.relevant), math.nan)
-        return cls(relevance.relevant, nothing, nothing, np.full(len(relevance.evidence), math.nan))
-
-
-class Relevance:
-    """Every query's evidence in one unit, on an axis that holds all units once for each query."""
-
-    def __init__(
-        self,
-        axis: Axis,
-        evidence: SpanTable,
-        query: Numbers,
-        queries: int,
-        text_size: Callable[[list[str]], Numbers],
-    ) -> None:
-        self._axis = axis
-        self._text_size = text_size
-        self._queries = queries
-        # One more than the units, so that what two queries retrieve never touches.
-        self._stride = axis.size + 1
-        self._query = query
-        self.evidence = axis.ranges(evidence.characters) + (query * self._stride)[:, None]
-        self._union = union_ranges(self.evidence)
-        self.relevant = self._per_query(self._union)
-        self._documents = evidence.documents
-
-    def count(self, pieces: SpanTable) -> Counted:
-        """Pieces in this unit; those that stand nowhere count the units of their own text."""
-        ranges = self._axis.ranges(pieces.characters)
-        sizes = np.bincount(pieces.owner, ranges[:, 1] - ranges[:, 0], minlength=pieces.count).astype(np.int64)
-        if pieces.texts:
-            sizes[list(pieces.texts)] = self._text_size(list(pieces.texts.values()))
-        return Counted(pieces, ranges, sizes)
-
-    def outcome(self, counted: Counted, query: Numbers, piece: Numbers, *, once: bool = False) -> Outcome:
-        """What comes of answering each query in `query` with the piece beside it.
-
-        Args:
-            counted: the pieces.
-            query: of each answer, shape (answers,).
-            piece: of each answer, shape (answers,).
-            once: count a unit that several pieces share once; text that stands nowhere counts each time.
-        """
-        answer, span = counted.pieces.spans_of(piece)
-        union = union_ranges(counted.ranges[span] + (query[answer] * self._stride)[:, None])
-        coverage = Coverage(union)
-        hit = np.bincount(self._union[:, 0] // self._stride, coverage.lengths(self._union), minlength=self._queries)
-        sizes = counted.sizes[piece].astype(np.float64)
-        if once:
-            sizes = np.where(np.isin(piece, list(counted.pieces.texts)), sizes, 0)
-        retrieved = np.bincount(query, sizes, minlength=self._queries) + (self._per_query(union) if once else 0)
-        lengths = (self.evidence[:, 1] - self.evidence[:, 0]).astype(np.float64)
-        shares = np.full(len(lengths), math.nan)
-        np.divide(coverage.lengths(self.evidence), lengths, out=shares, where=lengths > 0)
-        return Outcome(self.relevant, retrieved.astype(np.float64), hit.astype(np.float64), shares)
-
-    def ranking(self, counted: Counted, answers: RankedSpans, limit: Numbers) -> Ranking:
-        """What each answer brings, where `limit` is how many of each query's pieces are looked at."""
-        order, span = counted.pieces.spans_of(answers.piece)
-        spans = counted.ranges[span] + (answers.query[order] * self._stride)[:, None]
-        relevant, owner = _clipped(spans, self._union)
-        return Ranking(
-            answers.query,
-            answers.rank,
-            first_cover(relevant, order[owner], len(answers.piece)),
-            counted.sizes[answers.piece].astype(np.float64),
-            self.relevant,
-            ideal_gain(*self._by_document, limit),
-        )
-
-    @cached_property
-    def _by_document(self) -> tuple[Numbers, Scores]:
-        """Each query's relevant documents: the query, and how many relevant units the document holds."""
-        pairs, which = np.unique(np.column_stack((self._query, self._documents)), axis=0, return_inverse=True)
-        units = self.evidence - (self._query * self._stride)[:, None]
-        apart = union_ranges(units + (which.reshape(-1) * self._stride)[:, None])
-        amounts = np.bincount(apart[:, 0] // self._stride, apart[:, 1] - apart[:, 0], minlength=len(pairs))
-        return pairs[:, 0], amounts.astype(np.float64)
-
-    def found(self, outcome: Outcome) -> tuple[tuple[float, ...], ...]:
-        """The share found of each piece of evidence, by query."""
-        counts = np.bincount(self._query, minlength=self._queries)
-        ends = np.cumsum(counts)
-        shares = outcome.shares.tolist()
-        places = zip((ends - counts).tolist(), ends.tolist(), strict=True)
-        return tuple(tuple(shares[start:end]) for start, end in places)
-
-    def _per_query(self, union: Ranges) -> Scores:
-        lengths = union[:, 1] - union[:, 0]
-        return np.bincount(union[:, 0] // self._stride, lengths, minlength=self._queries).astype(np.float64)
 
 
 def _clipped(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:

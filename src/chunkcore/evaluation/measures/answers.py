@@ -1,29 +1,38 @@
-"""How much of a right answer's words an answer has: ROUGE-L, BLEU, METEOR, SQuAD's F1 and exact match.
+"""The measures of answers: words shared with a right answer, nearness by an embedding model, a judge's verdicts.
 
-Each takes the answer and one or more references, any of which is right, and gives 0 to 1. All but the last two come
-from the packages in which they are mostly published.
+`AnswerMeasure` computes from an `AnsweredQuestion` each. Measures of words take the answer and one or more references,
+any of which is right; all but SQuAD's two come from the packages in which they are mostly published.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import string
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import regex  # type: ignore[import-untyped]
 
-from chunkcore.answers.answering import quoted, schema_of
-from chunkcore.errors import MissingExtraError
+from chunkcore.concurrency import Progress
+from chunkcore.errors import MissingExtraError, NoAnswerError, OptionError
+from chunkcore.evaluation.measures.base import Measure, Unit, measures
 from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens
-from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import found_json, member, text_of, whole_number
+from chunkcore.models.late import get_token_embedder
+from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
+from chunkcore.models.llm.asking import ask_all, found_json, member, quoted, schema_of, text_of, whole_number
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 
 __all__ = [
+    "AnswerMeasure",
+    "AnswerModels",
+    "AnsweredQuestion",
     "BertScore",
     "answer_cosines",
     "answers_nothing",
@@ -39,6 +48,271 @@ __all__ = [
     "squad_normalised",
     "words",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """A question, what was answered, and what would have been right.
+
+    Attributes:
+        question: its text.
+        answer: what the system answered; "" where it gave no answer, or said that it has none.
+        passages: what it was shown.
+        references: right answers, any of which is right; none where they are not known.
+        failed: whether the system gave no answer at all.
+        choice: the number of the chosen option; None where there are no options.
+        correct: the number of the right option; None where there are no options, or it is not known.
+    """
+
+    question: str
+    answer: str
+    passages: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    failed: bool = False
+    choice: int | None = None
+    correct: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerModels:
+    """The models that measures of answers ask.
+
+    Attributes:
+        embedder: of texts.
+        bert_model: of tokens; by default the embedder.
+        judge: the language model that gives verdicts.
+        retries: how often the judge is told what was wrong with its verdict.
+        progress: called with a measure's kind, how many verdicts are there, and of how many.
+    """
+
+    embedder: Embedder | str = DEFAULT_MODEL
+    bert_model: Embedder | str | None = None
+    judge: LLM | str | None = None
+    retries: int = 2
+    progress: Progress | None = None
+
+    @cached_property
+    def texts(self) -> Embedder:
+        """The embedder, loaded."""
+        return get_embedder(self.embedder)
+
+    @cached_property
+    def tokens(self) -> TokenEmbedder:
+        """The model of tokens, loaded.
+
+        Raises:
+            OptionError: it gives no token vectors.
+        """
+        return get_token_embedder(self.embedder if self.bert_model is None else self.bert_model)
+
+    def verdicts(
+        self, kind: str, answers: Sequence[AnsweredQuestion], question: Callable[[AnsweredQuestion], Question[float]]
+    ) -> dict[int, float]:
+        """By number the judge's verdict on each answer that says something; NaN where it gave no valid one."""
+        assert self.judge is not None
+        judge = get_llm(self.judge)
+        judged = [number for number, each in enumerate(answers) if each.answer]
+
+        def verdict(number: int) -> float:
+            try:
+                return ask(judge, question(answers[number]), retries=self.retries)
+            except NoAnswerError:
+                return math.nan
+
+        found = {}
+        for number, value in zip(judged, ask_all(judge, verdict, judged), strict=True):
+            found[number] = value
+            if self.progress:
+                self.progress(kind, len(found), len(judged))
+        return found
+
+
+@dataclass(frozen=True)
+class AnswerMeasure(Measure):
+    """A measure of answers that were written from the best k pieces.
+
+    Attributes:
+        needs: what it cannot do without: "references", "choices", "tokens" (a model of tokens) or "judge".
+    """
+
+    unit: Unit = "answer"
+
+    units: ClassVar[tuple[Unit, ...]] = ("answer",)
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k == "min":
+            raise OptionError(f"{self.kind} needs k, a number of pieces or a budget of tokens, got k='min'")
+
+    def check(self) -> None:
+        """See that what it computes with is installed.
+
+        Raises:
+            MissingExtraError: a package is missing.
+        """
+
+    @abstractmethod
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        """The score of each answer; NaN where it is not defined."""
+
+
+class WordMeasure(AnswerMeasure):
+    """A measure of the words that an answer shares with its references. No answer scores 0."""
+
+    needs = frozenset({"references"})
+
+    @abstractmethod
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        """From 0 to 1."""
+
+    def check(self) -> None:
+        self.compare("word", ["word"])
+
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        return [self._value(each) for each in answers]
+
+    def _value(self, answered: AnsweredQuestion) -> float:
+        if not answered.references:
+            return math.nan
+        return 0.0 if answered.failed else self.compare(answered.answer, answered.references)
+
+
+@measures.register("ExactMatch")
+class ExactMatch(WordMeasure):
+    """The answer is a right one, but for case, punctuation and articles."""
+
+    formula = "1 where the answer is a reference after SQuAD's normalisation, else 0"
+    source = "the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018)"
+
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        return exact_match(answer, references)
+
+
+@measures.register("SquadF1")
+class SquadF1(WordMeasure):
+    """The words that the answer shares with a right one."""
+
+    formula = "F1 of the words shared with the best reference, after SQuAD's normalisation"
+    source = "the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018)"
+
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        return squad_f1(answer, references)
+
+
+@measures.register("RougeL")
+class RougeL(WordMeasure):
+    """The words that the answer shares with a right one, in its order."""
+
+    formula = "F1 of the longest common subsequence of words, the best over the references"
+    source = "Lin (2004), by rouge-score"
+
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        return rouge_l(answer, references)
+
+
+@measures.register("Bleu1")
+class Bleu1(WordMeasure):
+    """The share of the answer's words that a right one has; short answers are punished."""
+
+    formula = "sentence BLEU of single words"
+    source = "Papineni et al. (2002), by sacrebleu"
+
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        return bleu(answer, references, order=1)
+
+
+@measures.register("Bleu4")
+class Bleu4(WordMeasure):
+    """The share of the answer's runs of up to four words that a right one has; short answers are punished."""
+
+    formula = "sentence BLEU of runs of up to four words"
+    source = "Papineni et al. (2002), by sacrebleu"
+
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        return bleu(answer, references, order=4)
+
+
+@measures.register("Meteor")
+class Meteor(WordMeasure):
+    """The words that the answer shares with a right one, as they stand or by their stems."""
+
+    formula = "METEOR without synonyms, the best over the references"
+    source = "Banerjee and Lavie (2005), by nltk"
+
+    def compare(self, answer: str, references: Sequence[str]) -> float:
+        return meteor(answer, references)
+
+
+@measures.register("BertScore")
+class BertScoreF1(AnswerMeasure):
+    """How near each token of the answer is in meaning to one of a right answer, and the other way round."""
+
+    title = "BertScore"
+    formula = "F1 of each token's nearest cosine, the best over the references"
+    source = "Zhang et al. (2020), section 3"
+    needs = frozenset({"references", "tokens"})
+
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        pairs = [(i, each) for i, case in enumerate(answers) if not case.failed for each in case.references]
+        found = bert_scores(models.tokens, [answers[i].answer for i, _ in pairs], [each for _, each in pairs])
+        values = [0.0 if case.references else math.nan for case in answers]
+        for (i, _), score in zip(pairs, found, strict=True):
+            values[i] = max(values[i], score.f1)
+        return values
+
+
+@measures.register("Accuracy")
+class Accuracy(AnswerMeasure):
+    """The right one of several answers was chosen."""
+
+    formula = "1 where the right option was chosen, else 0"
+    needs = frozenset({"choices"})
+
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        return [
+            math.nan if each.correct is None else float(not each.failed and each.choice == each.correct)
+            for each in answers
+        ]
+
+
+@measures.register("AnswerCosine")
+class AnswerCosine(AnswerMeasure):
+    """How near the answer is in meaning to the question, right or wrong."""
+
+    formula = "cosine of the question's and the answer's vectors; 0 for an empty answer"
+    source = 'Qu et al. (2024), "Answer generation"'
+
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        return answer_cosines(models.texts, [each.question for each in answers], [each.answer for each in answers])
+
+
+@measures.register("Faithfulness")
+class Faithfulness(AnswerMeasure):
+    """The share of the answer's statements that the passages support, says a language model."""
+
+    formula = "supported statements / statements; undefined for an empty answer"
+    source = "Es et al., RAGAS (2024), section 3"
+    needs = frozenset({"judge"})
+
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        found = models.verdicts(
+            self.kind, answers, lambda each: faithfulness_question(each.question, each.answer, each.passages)
+        )
+        return [found.get(number, math.nan) for number in range(len(answers))]
+
+
+@measures.register("Relevancy")
+class Relevancy(AnswerMeasure):
+    """Whether the answer answers the question, true or not, says a language model."""
+
+    formula = "a judge's grade of 0, 1 or 2, halved; 0 for an empty answer"
+    needs = frozenset({"judge"})
+
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        found = models.verdicts(self.kind, answers, lambda each: relevancy_question(each.question, each.answer))
+        return [found.get(number, 0.0) for number in range(len(answers))]
+
 
 # No word list comes along for these: a character is a word, as in the usual scores of Chinese and Japanese.
 _UNSPACED = regex.compile(

@@ -1,0 +1,40 @@
+"""Measures: what they have in common (base), those of retrieval, those of answers."""
+
+from chunkcore.evaluation.measures import answers, retrieval  # noqa: F401  they register their measures
+from chunkcore.evaluation.measures.base import (
+    Counts,
+    Depth,
+    Measure,
+    Ranking,
+    RetrievalMeasure,
+    Scores,
+    Unit,
+    budget_of,
+    describe_depth,
+    divide,
+    get_measure,
+    known_measures,
+    measures,
+    measures_at,
+    parse_depth,
+    retrieval_measures,
+)
+
+__all__ = [
+    "Counts",
+    "Depth",
+    "Measure",
+    "Ranking",
+    "RetrievalMeasure",
+    "Scores",
+    "Unit",
+    "budget_of",
+    "describe_depth",
+    "divide",
+    "get_measure",
+    "known_measures",
+    "measures",
+    "measures_at",
+    "parse_depth",
+    "retrieval_measures",
+]

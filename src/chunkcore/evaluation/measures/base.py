@@ -1,0 +1,358 @@
+"""`Measure`: what is scored, as a value that has a name, describes itself and computes itself.
+
+A measure's class says what it means; its value says how deep it looks and what it counts: ``Recall@5``,
+``IoU@4096tok``, ``nDCG@10[document]``. `get_measure` reads such a name. A class of one's own is registered with
+``@measures.register("Name")``, or offered by a package as an entry point of the group ``chunkcore.measures``; scoring,
+tables, files, pages and help then know it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import OptionError
+from chunkcore.registry import Registry
+from chunkcore.spans import Numbers
+
+__all__ = [
+    "Counts",
+    "Depth",
+    "Measure",
+    "Ranking",
+    "RetrievalMeasure",
+    "Scores",
+    "Unit",
+    "budget_of",
+    "describe_depth",
+    "divide",
+    "get_measure",
+    "known_measures",
+    "measures",
+    "measures_at",
+    "parse_depth",
+    "retrieval_measures",
+]
+
+Depth = int | str
+Scores = NDArray[np.float64]
+Unit = Literal["token", "character", "sentence", "document", "part", "answer"]
+
+_COUNTED: tuple[Unit, ...] = ("token", "character", "sentence", "document", "part")
+_NAME = re.compile(r"(?P<kind>\w+)(?:@(?P<k>\w+))?(?:\[(?P<unit>\w+)\])?", re.ASCII)
+_BUDGET = re.compile(r"([1-9][0-9]{0,8})tok")
+_EXPECTED = 'a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'
+_ORDER = count()
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure, how much of the ranking it looks at, and what it counts.
+
+    A class describes itself in class attributes; `RetrievalMeasure` and `AnswerMeasure` say what it computes from.
+
+    Attributes:
+        k: the best k pieces; "min" for as many as the chunks that hold the query's evidence; "4096tok" for the best
+            pieces up to 4,096 retrieved tokens, the last one cut there; None for all that was retrieved.
+        unit: what is counted: tokens, characters, sentences, documents, or the parts of stitched documents; "answer"
+            for measures of answers.
+        kind: the registered name, such as "Recall".
+        title: the heading of its column; the class's name by default.
+        meaning: one line for readers of a report: the first of the class's docstring.
+        formula: how it is computed.
+        source: where it was published; "" for none.
+        highest: the highest score. Where it is 1, scores are shown in percent.
+        higher_is_better: False for errors.
+        usual: whether it is among the default measures.
+        depth: whether k must, may or must not be given.
+        units: the units that it can count; the first is the default.
+        of_pool: looks at every chunk that holds evidence, retrieved or not.
+
+    Raises:
+        OptionError: a k or a unit that does not go with the measure.
+
+    >>> recall = get_measure("Recall@5")
+    >>> recall.name, recall.kind, recall.k, recall.show(0.8125) + recall.suffix
+    ('Recall@5', 'Recall', 5, '81.2 %')
+    """
+
+    k: Depth | None = None
+    unit: Unit = "token"
+
+    kind: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    meaning: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    highest: ClassVar[float] = 1.0
+    higher_is_better: ClassVar[bool] = True
+    usual: ClassVar[bool] = False
+    depth: ClassVar[Literal["needed", "optional", "none"]] = "needed"
+    units: ClassVar[tuple[Unit, ...]] = _COUNTED
+    of_pool: ClassVar[bool] = False
+    order: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        cls.title = cls.__dict__.get("title", cls.__name__)
+        cls.meaning = cls.__dict__.get("meaning", (cls.__doc__ or "").partition("\n")[0])
+        cls.order = next(_ORDER)  # columns stand in the order in which the classes were defined
+
+    def __post_init__(self) -> None:
+        kind = self.kind or type(self).__name__
+        if self.unit not in get_args(Unit):
+            raise OptionError(f"unknown unit {self.unit!r} of {kind}: expected one of {', '.join(get_args(Unit))}")
+        if self.unit not in self.units:
+            raise OptionError(f"{kind} does not count {self.unit}s: expected one of {', '.join(self.units)}")
+        if self.depth == "none":
+            if self.k is not None:
+                raise OptionError(f"{kind} looks at no ranking and takes no k, got k={self.k!r}")
+        elif not (_is_depth(self.k) or (self.k is None and self.depth == "optional")):
+            raise OptionError(f"{kind} needs k, {_EXPECTED}, got k={self.k!r}")
+
+    @property
+    def name(self) -> str:
+        """The measure as `get_measure` reads it."""
+        depth = "" if self.k is None else f"@{self.k}"
+        return f"{self.kind}{depth}" + ("" if self.unit == self.units[0] else f"[{self.unit}]")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def needs_pool(self) -> bool:
+        """Whether it is undefined where the run does not say what could have been retrieved."""
+        return self.of_pool or self.k == "min"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether scores are from 0 to 1, and shown in percent."""
+        return self.highest == 1
+
+    @property
+    def suffix(self) -> str:
+        """What follows a shown score: " %" or nothing."""
+        return " %" if self.is_share else ""
+
+    @property
+    def points(self) -> str:
+        """What follows a shown difference: " points" or nothing."""
+        return " points" if self.is_share else ""
+
+    def show(self, value: float, *, signed: bool = False) -> str:
+        """A score, or with `signed` a difference of scores, as reports show it; a dash for NaN.
+
+        >>> get_measure("Recall@5").show(0.125), get_measure("DCG@5").show(0.125, signed=True)
+        ('12.5', '+0.125')
+        """
+        if not math.isfinite(value):
+            return "–"
+        scaled, digits = (100 * value, 1) if self.is_share else (value, 3)
+        if signed:
+            return f"{scaled:+.{digits}f}"
+        shown = f"{scaled:.{digits}f}"
+        return shown.removeprefix("-") if not float(shown) else shown
+
+
+measures: Registry[type[Measure]] = Registry("measure", "chunkcore.measures", base=Measure, attribute="kind")
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The pieces that were retrieved, by query and then by rank: arrays of one entry a piece.
+
+    Attributes:
+        query: the number of its query, int64.
+        rank: from 0, int64.
+        new: the relevant units in it that no better piece of its query held.
+        sizes: all of its units.
+        ideal: of each query, the highest discounted gain that any pieces could reach.
+    """
+
+    query: Numbers
+    rank: Numbers
+    new: Scores
+    sizes: Scores
+    ideal: Scores
+
+    def sum(self, values: Scores) -> Scores:
+        """Each query's sum of one value a piece, shape (queries,)."""
+        return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
+
+    def before(self, values: Scores) -> Scores:
+        """For each piece, the sum of the values of the better pieces of its query."""
+        return running(values, self.query)
+
+    @property
+    def share(self) -> Scores:
+        """The share of each piece that is new relevant text."""
+        return divide(self.new, self.sizes)
+
+    @property
+    def discount(self) -> Scores:
+        """1 / log2(rank + 2) of each piece: the gain at rank 0 counts whole."""
+        return discount(self.rank)
+
+
+class Counts(Protocol):
+    """What was retrieved for each query to the measure's depth, counted in its unit; float64, shape (queries,).
+
+    Attributes:
+        relevant: units of evidence.
+        retrieved: units retrieved, repeats included.
+        hit: units of evidence that were retrieved, each once.
+        ranking: the same piece by piece.
+    """
+
+    @property
+    def relevant(self) -> Scores: ...
+    @property
+    def retrieved(self) -> Scores: ...
+    @property
+    def hit(self) -> Scores: ...
+    @property
+    def ranking(self) -> Ranking: ...
+
+
+class RetrievalMeasure(Measure):
+    """A measure of what was retrieved."""
+
+    @abstractmethod
+    def compute(self, counts: Counts) -> Scores:
+        """The score of each query, shape (queries,). A query without a unit of evidence becomes NaN afterwards."""
+
+
+def running(values: NDArray[np.generic], group: Numbers) -> NDArray[np.generic]:
+    """The sum of the values before each one in its group; groups are ascending.
+
+    >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
+    [0, 5, 7, 0]
+    """
+    before = np.cumsum(values) - values
+    before -= before[np.searchsorted(group, group, side="left")]
+    return before
+
+
+def discount(rank: Numbers) -> Scores:
+    """1 / log2(rank + 2), the rank from 0."""
+    return np.asarray(1 / np.log2(rank + 2.0))
+
+
+def divide(above: Scores, below: Scores) -> Scores:
+    """The quotient, 0 where the denominator is 0."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
+
+
+def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | None = None) -> Measure:
+    """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` as it is.
+
+    Raises:
+        OptionError: no such measure, or a k or a unit that does not go with it.
+
+    >>> get_measure("IoU@10[character]")
+    IoU(k=10, unit='character')
+    >>> get_measure("Recall", 5) == get_measure("Recall@5")
+    True
+    """
+    if isinstance(measure, Measure):
+        return measure
+    found = _NAME.fullmatch(measure.strip()) if isinstance(measure, str) else None
+    if found is None:
+        raise OptionError(
+            f"{measure!r} is no measure: expected something like Recall@5, IoU@min or Recall@5[character]"
+        )
+    made = measures.get(found["kind"])
+    if found["k"] is not None:
+        k = _number_or_text(found["k"])
+    unit = found["unit"] or unit or made.units[0]  # type: ignore[assignment]
+    return made(k, unit)  # type: ignore[arg-type]
+
+
+def known_measures() -> list[type[Measure]]:
+    """Every measure's class, in the order of their columns."""
+    return sorted((each for _, each in measures.items()), key=lambda each: each.order)
+
+
+def retrieval_measures(wanted: Iterable[Measure | str]) -> list[RetrievalMeasure]:
+    """The measures, each once, which must be of what was retrieved.
+
+    Raises:
+        OptionError: one is none, or is of answers.
+    """
+    found = []
+    for measure in dict.fromkeys(map(get_measure, wanted)):
+        if not isinstance(measure, RetrievalMeasure):
+            raise OptionError(
+                f"{measure} is of answers, and only retrieval is scored here: see chunkcore answer --help, or "
+                "chunkcore.answers"
+            )
+        found.append(measure)
+    return found
+
+
+def measures_at(ks: Iterable[Depth] = (5, 10, "min"), units: Iterable[Unit] = ("token", "character")) -> list[Measure]:
+    """The usual measures at every k, then those without a k, for each unit.
+
+    >>> [str(measure) for measure in measures_at([5], ["token"])]
+    ['Recall@5', 'Precision@5', 'IoU@5', 'F1@5', 'PrecisionOmega']
+    """
+    depths = list(ks)
+    found = []
+    for unit in units:
+        usual = [each for each in known_measures() if each.usual and unit in each.units]
+        found += [each(k, unit) for k in depths for each in usual if each.depth != "none"]
+        found += [each(None, unit) for each in usual if each.depth == "none"]
+    return found
+
+
+def _is_depth(k: object) -> bool:
+    if type(k) is int:
+        return 1 <= k < 10**9
+    return k == "min" or budget_of(k) is not None
+
+
+def budget_of(k: object) -> int | None:
+    """The tokens of a depth that is a budget; None of any other.
+
+    >>> budget_of("4096tok"), budget_of(5), budget_of("min")
+    (4096, None, None)
+    """
+    found = _BUDGET.fullmatch(k) if isinstance(k, str) else None
+    return int(found[1]) if found else None
+
+
+def describe_depth(k: Depth) -> str:
+    """A depth in words.
+
+    >>> describe_depth(5), describe_depth("4096tok")
+    ('k = 5', '4,096 tokens')
+    """
+    budget = budget_of(k)
+    return f"k = {k}" if budget is None else f"{budget:,} tokens"
+
+
+def parse_depth(text: str) -> Depth:
+    """The depth that ``str(depth)`` wrote.
+
+    Raises:
+        OptionError: the text is none.
+
+    >>> parse_depth("5"), parse_depth("min"), parse_depth("4096tok")
+    (5, 'min', '4096tok')
+    """
+    k = _number_or_text(text)
+    if not _is_depth(k):
+        raise OptionError(f"expected {_EXPECTED}, got {text!r}")
+    return k
+
+
+def _number_or_text(text: str) -> Depth:
+    # Python refuses to read numbers of thousands of digits; such a text stays text, and is refused by name.
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
