@@ -134,7 +134,7 @@ def _report(
         share = np.clip(base + 0.02 * (pieces - 5), 0, 1)
         found[k] = tuple(tuple([float(s)] * len(q.evidence)) for s, q in zip(share, benchmark.queries, strict=True))
         for measure in measures_at([k]):
-            values = share if measure.name == "Recall" else share * 60 / tokens[k]
+            values = share if measure.kind == "Recall" else share * 60 / tokens[k]
             scores[measure] = np.full(count, 0.31) if measure.k is None else values
     run = _run(name, benchmark, *(cut or (max(5, size // 8), 4 * (index % 2), 10)), draw)
     lengths = draw.normal(size, size / 5, 400 - 40 * (index % 7)).clip(8, 1.5 * size).astype(np.int64)

@@ -29,7 +29,6 @@ from chunkcore import (
     DataError,
     Document,
     Evidence,
-    Measure,
     ModelError,
     NoAnswerError,
     OptionError,
@@ -309,7 +308,7 @@ def test_measures_of_answers_have_no_unit_and_no_minimum():
     assert get_measure("RougeL", 5) == get_measure("RougeL", 5, "answer")
     for wrong in [("RougeL", 5, "document"), ("Recall", 5, "answer"), ("RougeL", "min"), ("RougeL", None)]:
         with pytest.raises(OptionError):
-            Measure(*wrong)
+            get_measure(*wrong)
 
 
 def test_a_run_without_answers_is_not_scored_by_them():

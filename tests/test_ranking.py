@@ -16,8 +16,8 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.counting import first_cover
 from chunkcore.evaluation.measures import Measure, Unit, budget_of, get_measure
-from chunkcore.run import Retrieved, Run
 from chunkcore.evaluation.scoring import score
+from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import get_counter
 from tests.test_scoring import cases
 

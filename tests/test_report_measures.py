@@ -50,7 +50,7 @@ def column(shown: Study, k, unit: str, title: str) -> list[str]:
     return [row[place].text for row in table.rows]
 
 
-USUAL = [str(each) for each in measures_at([5, "20tok"], ["token"]) if each.name != "PrecisionOmega"]
+USUAL = [str(each) for each in measures_at([5, "20tok"], ["token"]) if each.kind != "PrecisionOmega"]
 ORDER = ["HitRate@5", "nDCG@5", "MRR", "DCG@5", "ChunkPrecision@5"]
 
 

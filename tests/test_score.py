@@ -152,7 +152,7 @@ def test_runs_of_whole_documents_need_no_chunks(given, tmp_path, capfd) -> None:
     run.write_text("brown Q0 dog.md 1 2 x\nbrown Q0 fox.txt 2 1 x\nnaps Q0 dog.md 1 2 x\nnaps Q0 fox.txt 2 1 x\n")
     found = scored(given, tmp_path / "out", "--run", str(run), "--measure", "MRR@10[document]")
     assert found["docs"].values("MRR@10[document]").tolist() == [1, 0, 0.5, 0]
-    assert "PrecisionOmega" not in {measure.name for measure in found["docs"].scores}
+    assert "PrecisionOmega" not in {measure.kind for measure in found["docs"].scores}
     assert "docs" in capfd.readouterr().out
 
 

@@ -15,8 +15,8 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.counting import Coverage, meeting_pairs
 from chunkcore.evaluation.measures import Measure, get_measure, measures_at
-from chunkcore.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer, score
+from chunkcore.run import Retrieved, Run
 from chunkcore.spans import union_ranges
 from chunkcore.tokens import get_counter
 from tests.strategies import hard_text

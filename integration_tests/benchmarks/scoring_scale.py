@@ -18,8 +18,8 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, get_measure, measures_at
-from chunkcore.run import Retrieved, Run
 from chunkcore.evaluation.scoring import Scorer
+from chunkcore.run import Retrieved, Run
 
 LENGTH, SIZE, STEP = 20_000, 400, 300
 ORDER = ("HitRate@5", "MRR@10", "MAP@100", "nDCG@10", "DCG@5", "ChunkPrecision@5")

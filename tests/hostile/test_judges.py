@@ -125,7 +125,7 @@ def test_an_order_reaches_the_verdict_on_no_other_question(answer: str) -> None:
     assert report.query_ids == ("q-evil", "q-good")
     for measure, scores in report.scores.items():
         assert np.isnan(scores[0]) or 0 <= scores[0] <= 1
-        assert scores[1] == pytest.approx({"SquadF1": 2 / 3, "Faithfulness": 0.5, "Relevancy": 0.5}[measure.name])
+        assert scores[1] == pytest.approx({"SquadF1": 2 / 3, "Faithfulness": 0.5, "Relevancy": 0.5}[measure.kind])
 
 
 # ---- generated questions, the filters that judge them, and what is told of them

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
-from chunkcore.run import MatchKind, Run
 from chunkcore.retrieval.base import SearchRecall
+from chunkcore.run import MatchKind, Run
 
 __all__ = ["ChunkStatistics", "Cost", "Report"]
 

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,13 +229,16 @@ class RetrievalMeasure(Measure):
         """The score of each query, shape (queries,). A query without a unit of evidence becomes NaN afterwards."""
 
 
-def running(values: NDArray[np.generic], group: Numbers) -> NDArray[np.generic]:
+_Number = TypeVar("_Number", np.int64, np.float64)
+
+
+def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
     """The sum of the values before each one in its group; groups are ascending.
 
     >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
     [0, 5, 7, 0]
     """
-    before = np.cumsum(values) - values
+    before: NDArray[_Number] = np.cumsum(values) - values
     before -= before[np.searchsorted(group, group, side="left")]
     return before
 
