@@ -44,7 +44,7 @@ def hits(found: int, asked: int, **more: int) -> Report:
 )
 def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> None:
     found = parse_requirement(written)
-    assert (found.measure, found.least) == (measure, least)
+    assert (found.measure, found.bound) == (measure, least)
     assert parse_requirement(str(found)) == found
 
 
@@ -52,7 +52,7 @@ def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> 
     ("written", "message"),
     [
         ("HitRate@5", "'HitRate@5' is no requirement: expected something like HitRate@5>=0.70"),
-        ("HitRate@5<=0.7", "is no requirement"),
+        ("HitRate@5<=0.7", "more is better: expected HitRate@5>=0.7"),
         ("HitRate@5>0.7", "is no requirement"),
         ("HitRate@5>=high", "is no requirement"),
         ("HitRate@5>=nan", "is no requirement"),

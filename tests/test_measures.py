@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -11,9 +14,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.measures import Measure, Unit, get_measure, known_measures, measures_at, parse_depth
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.measures import Measure, Unit, get_measure, known_measures, measures, measures_at, parse_depth
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.scoring import score
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.evaluation.statistics.gate import check_baseline, check_requirement, parse_requirement
+from chunkcore.report import read_reports, write_reports
+from chunkcore.report.study import Study
+from chunkcore.report.tables import score_table
+from chunkcore.run import Retrieved, Run
 
 
 @pytest.mark.parametrize(
@@ -161,3 +173,87 @@ def test_a_report_survives_json() -> None:
 def test_what_is_no_report_is_refused(broken: Any) -> None:
     with pytest.raises(DataError, match=r"no report that Report.to_dict wrote"):
         Report.from_dict(broken)
+
+
+PLUGIN = '''
+"""How many of the retrieved pieces a reader must read before the first piece with evidence."""
+import numpy as np
+
+from chunkcore.evaluation.measures import RetrievalMeasure, measures
+
+
+@measures.register("WastedPieces")
+class WastedPieces(RetrievalMeasure):
+    """The pieces before the first one with evidence."""
+
+    formula = "rank of the first piece that brings something, from 0; all pieces where none does"
+    title = "Wasted"
+    higher_is_better = False
+    highest = np.inf
+
+    def compute(self, counts):
+        ranking = counts.ranking
+        helps = ranking.new > 0
+        first = ranking.sum(np.ones_like(ranking.new))
+        np.minimum.at(first, ranking.query[helps], ranking.rank[helps])
+        return first
+'''
+
+
+@pytest.fixture
+def wasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package with a measure; this process forgets it afterwards."""
+    (tmp_path / "my_measures.py").write_text(PLUGIN, encoding="utf-8")
+    told = tmp_path / "my_measures-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: my-measures\nVersion: 1.0\n", encoding="utf-8")
+    (told / "entry_points.txt").write_text(
+        "[chunkcore.measures]\nWastedPieces = my_measures:WastedPieces\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(measures, "_known", dict(measures._known))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("my_measures", None)
+
+
+def test_a_measure_of_a_package_is_scored_and_shown_like_any_other(wasted: None, tmp_path: Path) -> None:
+    assert len(PLUGIN.strip().splitlines()) < 30
+    text = "The quick fox naps. The dog barks at it."
+    story = Document("fox.txt", text)
+    toy = Benchmark("toy", [story], [Query("q", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))])
+
+    def run(name: str, *starts: int) -> Run:
+        return Run(name, {"q": [Retrieved("fox.txt", (Span(start, start + 8),)) for start in starts]})
+
+    reports = [
+        score(each, toy, ["Recall@5", "WastedPieces@5"]) for each in (run("late", 30, 20, 4), run("early", 4, 20))
+    ]
+    assert [report.mean("WastedPieces@5") for report in reports] == [2, 0]
+    assert str(get_measure("WastedPieces@5[character]")) == "WastedPieces@5[character]"
+    with pytest.raises(OptionError, match="less is better: expected WastedPieces@5<=1"):
+        parse_requirement("WastedPieces@5>=1")
+    study = Study(compare(reports, "WastedPieces@5", resamples=100), toy)
+    assert [report.name for report in study.reports] == ["early", "late"]
+    assert any(column.title.startswith("Wasted") for column in score_table(study, 5, "token").columns)
+    page = write_reports(tmp_path / "report", study).html.read_text(encoding="utf-8")
+    assert "The pieces before the first one with evidence." in page
+    assert "WastedPieces@5" in (tmp_path / "report" / "scores.csv").read_text(encoding="utf-8")
+    again = read_reports(tmp_path / "report" / "report.json")
+    assert [report.mean("WastedPieces@5") for report in again] == [0, 2]
+
+
+def test_of_an_error_the_lower_mean_is_the_better_one(wasted: None) -> None:
+    ids, measure = tuple(map(str, range(20))), get_measure("WastedPieces@5")
+    few, many = (
+        Report(name, "toy", ids, ("",) * 20, {measure: np.full(20, value)})
+        for name, value in (("few", 1.0), ("many", 3.0))
+    )
+    found = compare([many, few], measure, resamples=200)
+    assert (found.best, found.tied) == ("few", ("few",))
+    assert "few is best: its WastedPieces@5 is 1.000" in found.verdict
+    assert "lower than that of the other strategy" in found.verdict
+    assert "It is 2.000 ahead of many" in found.verdict
+    assert check_requirement(many, "WastedPieces@5<=2").failed
+    assert not check_requirement(few, "WastedPieces@5<=2").failed
+    assert check_baseline(many, few, measure).failed
+    assert not check_baseline(few, many, measure).failed

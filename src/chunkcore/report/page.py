@@ -9,7 +9,7 @@ from typing import Any
 from chunkcore.document import Document
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.measures import Depth, Unit, budget_of
+from chunkcore.evaluation.measures import Depth, Unit, budget_of, known_measures
 from chunkcore.report import plots
 from chunkcore.report.rendering import (
     WIDTHS,
@@ -169,31 +169,10 @@ def html_report(study: Study) -> str:
     )
 
 
-MEANINGS: dict[str, str] = {
-    "HitRate": "The share of questions for which any evidence was retrieved.",
-    "MRR": "One over the rank of the first piece with evidence.",
-    "MAP": "The precision down to where each part of the evidence comes up, on average; what never does counts 0.",
-    "nDCG": "The evidence that each piece adds, worth less the further down, over the most that is possible.",
-    "DCG": "The share of each piece that is evidence, worth less the further down, summed: shown times 100.",
-    "ChunkPrecision": "The share of a piece that is evidence, the mean over the pieces.",
-    "ExactMatch": "The answer is a right one, but for case, punctuation and articles.",
-    "SquadF1": "The words that the answer shares with a right one.",
-    "RougeL": "The words that the answer shares with a right one, in its order.",
-    "Bleu1": "The share of the answer's words that a right one has; short answers are punished.",
-    "Bleu4": "The same of runs of up to four words.",
-    "Meteor": "The words that the answer shares with a right one, as they stand or by their stems.",
-    "BertScore": "How near each token of the answer is in meaning to one of a right answer, and the other way round.",
-    "Accuracy": "The right one of several answers was chosen.",
-    "AnswerCosine": "How near the answer is in meaning to the question, right or wrong.",
-    "Faithfulness": "The share of the answer's statements that the passages support, says a language model.",
-    "Relevancy": "Whether the answer answers the question, true or not, says a language model.",
-}
-
-
 def _meanings(study: Study) -> list[tuple[str, str]]:
     """What the measures and depths beside the usual ones mean."""
     used = {measure.kind for report in study.reports for measure in report.scores}
-    found: list[tuple[str, str]] = [(name, meaning) for name, meaning in MEANINGS.items() if name in used]
+    found = [(each.kind, each.meaning) for each in known_measures() if each.kind in used and not each.usual]
     budgets = [k for k in study.ks if budget_of(k) is not None]
     if budgets:
         means = "The best pieces until so many tokens are retrieved; the last one is cut there."

@@ -46,7 +46,8 @@ class Study:
     def reports(self) -> tuple[Report, ...]:
         """Best first by the verdict's measure; equal ones in the order in which they were given."""
         measure = self.comparison.measure
-        return tuple(sorted(self.comparison.reports, key=lambda report: -_finite(mean(report, measure))))
+        sign = 1 if measure.higher_is_better else -1
+        return tuple(sorted(self.comparison.reports, key=lambda report: -_finite(sign * mean(report, measure))))
 
     @cached_property
     def ks(self) -> tuple[Depth, ...]:

@@ -1,10 +1,9 @@
-"""A gate for continuous integration: it fails only where the questions support that quality is too low, or fell.
+"""Checks for continuous integration: they fail only where the questions support that quality is too low, or fell.
 
-A score moves with the choice of questions. A gate that fails whenever a mean is under a line fails by chance, and is
-soon switched off. So both checks look at the interval of the mean: a requirement has failed where all of the interval
-is below it, a strategy is worse than before where all of the interval of the change is below 0. Both need as many
-questions that tell the two apart as `compare` does (six at 95 %). A quality that did not change fails in about one
-check of 40, somewhat more with few questions (see `compare`), and each check is judged on its own.
+A check that fails whenever a mean is under a line fails by chance. These look at the interval of the mean: a
+requirement fails where the whole interval is below it, a baseline where the whole interval of the change is below 0.
+Both need as many questions that tell the two apart as `compare` does (six at 95 %). A quality that did not change fails
+in about one check of 40, somewhat more often with few questions; each check is judged on its own.
 """
 
 from __future__ import annotations
@@ -24,36 +23,36 @@ from chunkcore.evaluation.statistics.comparison import Difference, compare
 
 __all__ = ["Check", "Requirement", "check_baseline", "check_requirement", "parse_requirement"]
 
-_WRITTEN = re.compile(r"(?P<measure>[^<>=]+)>=(?P<least>[^<>=]+)")
+_WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The least that a measure's mean should be.
+    """The least that a measure's mean should be; the most, where less is better.
 
     Raises:
-        OptionError: it is no score that the measure can have.
+        OptionError: the measure cannot have such a score.
 
-    >>> str(Requirement(get_measure("HitRate", 5), 0.7))
+    >>> str(Requirement(get_measure("HitRate@5"), 0.7))
     'HitRate@5>=0.7'
     """
 
     measure: Measure
-    least: float
+    bound: float
 
     def __post_init__(self) -> None:
         most = 1 if self.measure.is_share else math.inf
-        if not (0 <= self.least <= most and math.isfinite(self.least)):
+        if not (0 <= self.bound <= most and math.isfinite(self.bound)):
             allowed = "a share from 0 to 1, such as 0.70" if self.measure.is_share else "a finite number from 0"
-            raise OptionError(f"{self.measure} is {allowed}, got {self.least:g}")
+            raise OptionError(f"{self.measure} is {allowed}, got {self.bound:g}")
 
     def __str__(self) -> str:
-        return f"{self.measure}>={self.least:g}"
+        return f"{self.measure}{_sign(self.measure)}{self.bound:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a check found, in one sentence, and whether it failed."""
+    """The result of a check in one sentence, and whether it failed."""
 
     sentence: str
     failed: bool
@@ -63,19 +62,23 @@ def parse_requirement(text: str) -> Requirement:
     """The requirement that a text such as "nDCG@10>=0.40" states.
 
     Raises:
-        OptionError: it states none.
+        OptionError: it states none, or requires at most of a measure of which more is better.
 
-    >>> parse_requirement("nDCG@10 >= 0.40").least
+    >>> parse_requirement("nDCG@10 >= 0.40").bound
     0.4
     """
     found = _WRITTEN.fullmatch(text)
     try:
-        least = float(found["least"]) if found else math.nan
+        bound = float(found["bound"]) if found else math.nan
     except ValueError:
-        least = math.nan
-    if found is None or math.isnan(least):
+        bound = math.nan
+    if found is None or math.isnan(bound):
         raise OptionError(f"{text!r} is no requirement: expected something like HitRate@5>=0.70")
-    return Requirement(get_measure(found["measure"]), least)
+    required = Requirement(get_measure(found["measure"]), bound)
+    if found["sign"] != _sign(required.measure):
+        better = "more" if required.measure.higher_is_better else "less"
+        raise OptionError(f"of {required.measure} {better} is better: expected {required}, got {text!r}")
+    return required
 
 
 def check_requirement(
@@ -86,7 +89,7 @@ def check_requirement(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Check:
-    """Whether the questions support that a measure's mean is below what is required.
+    """Whether the questions support that a measure's mean is worse than required.
 
     Args:
         report: of one system, scored by the measure.
@@ -104,24 +107,27 @@ def check_requirement(
     (True, False)
     """
     required = parse_requirement(requirement) if isinstance(requirement, str) else requirement
-    measure, least = required.measure, required.least
-    values = report.values(measure)
-    mean = report.mean(measure)
+    measure, bound = required.measure, required.bound
+    values, mean = report.values(measure), report.mean(measure)
     if math.isnan(mean):
         return Check(f"{report.name}: {required} was not checked, as {measure} is not defined here.", failed=False)
     # A system that scores the required mean on every question.
-    line = replace(report, name=f"{report.name} as required", scores={measure: np.full(len(values), least)})
+    line = replace(report, name=f"{report.name} as required", scores={measure: np.full(len(values), bound)})
     apart = compare([report, line], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
-    failed = apart.distinct and apart.high < 0
-    low, high = _written(measure, least + apart.low), _written(measure, least + apart.high)
+    more = measure.higher_is_better
+    interval = f"{_shown(measure, bound + apart.low)} to {_shown(measure, bound + apart.high)}"
     questions = f"{np.count_nonzero(~np.isnan(values)):,} questions"
-    about = f"{measure} is {_written(measure, mean)} ({100 * confidence:g} % interval {low} to {high}, {questions})"
-    if failed:
-        return Check(f"{report.name}: {about}, below the required {_written(measure, least)}: failed.", failed=True)
-    if mean < least:
-        end = f"under the required {_written(measure, least)}, {_doubt(apart)}"
-        return Check(f"{report.name}: {about}, {end}", failed=False)
-    return Check(f"{report.name}: {about}, as required ({_written(measure, least)} or more): passed.", failed=False)
+    about = f"{measure} is {_shown(measure, mean)} ({100 * confidence:g} % interval {interval}, {questions})"
+    limit = _shown(measure, bound)
+    if _is_worse(apart) and apart.distinct:
+        side = "below" if more else "above"
+        return Check(f"{report.name}: {about}, {side} the required {limit}: failed.", failed=True)
+    if mean < bound if more else mean > bound:
+        side = "under" if more else "over"
+        return Check(f"{report.name}: {about}, {side} the required {limit}, {_doubt(apart)}", failed=False)
+    return Check(
+        f"{report.name}: {about}, as required ({limit} or {'more' if more else 'less'}): passed.", failed=False
+    )
 
 
 def check_baseline(
@@ -133,15 +139,14 @@ def check_baseline(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Check:
-    """Whether the questions support that a measure's mean fell since an earlier report.
+    """Whether the questions support that a measure's mean got worse since an earlier report.
 
-    Only questions that both reports have are looked at, by their ids, each with itself. Where the documents have
-    changed, a `ChangedDocumentsWarning` says so.
+    Only questions that both reports have are compared, each with itself, by their ids.
 
     Args:
-        report: the system now.
-        earlier: the system before.
-        measure: both were scored by it.
+        report: as it is now.
+        earlier: as it was.
+        measure: both have it.
         resamples: of the questions.
         seed: equal seeds give equal intervals.
         confidence: of the interval.
@@ -150,7 +155,10 @@ def check_baseline(
         DataError: the reports have no question in common, or counted k = "min" by different rules.
         OptionError: one of them lacks the measure.
 
-    >>> ids, recall = tuple("12345678"), get_measure("Recall", 5)
+    Warns:
+        ChangedDocumentsWarning: the documents have changed.
+
+    >>> ids, recall = tuple("12345678"), get_measure("Recall@5")
     >>> before = Report("a", "toy", ids, ("",) * 8, {recall: np.ones(8)})
     >>> now = Report("a", "toy", ids, ("",) * 8, {recall: np.array([0.5] * 7 + [1.0])})
     >>> check_baseline(now, before, recall).failed, check_baseline(before, now, recall).failed
@@ -159,9 +167,10 @@ def check_baseline(
     known = set(earlier.query_ids)
     common = [each for each in report.query_ids if each in known]
     if not common:
+        one, other = (repr(next(iter(each.query_ids), "none")) for each in (report, earlier))
         raise DataError(
             f"{report.name!r} and the earlier {earlier.name!r} have no question in common "
-            f"({_example(report)} and {_example(earlier)} are among theirs): give a report on the same questions"
+            f"({one} and {other} are among theirs): give a report on the same questions"
         )
     warn_where_they_differ(
         (report.documents_digest, earlier.documents_digest),
@@ -176,15 +185,15 @@ def check_baseline(
     change = compare([now, before], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
     if math.isnan(change.mean):
         return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
-    failed = change.distinct and change.high < 0
-    was, is_ = _written(measure, before.mean(measure)), _written(measure, now.mean(measure))
-    interval = f"{_signed(measure, change.low)} to {_signed(measure, change.high)}"
+    was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
+    interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
     where = f"on {_questions(report, earlier, common)} ({100 * confidence:g} % interval of the change {interval})"
-    if failed:
-        return Check(f"{report.name}: {measure} fell from {was} to {is_} {where}: failed.", failed=True)
-    if change.mean < 0:
+    if _is_worse(change) and change.distinct:
+        moved = "fell" if measure.higher_is_better else "rose"
+        return Check(f"{report.name}: {measure} {moved} from {was} to {is_} {where}: failed.", failed=True)
+    if change.mean < 0 if measure.higher_is_better else change.mean > 0:
         return Check(f"{report.name}: {measure} went from {was} to {is_} {where}, {_doubt(change)}", failed=False)
-    moved = f"rose from {was} to {is_}" if change.mean > 0 else f"stayed at {is_}"
+    moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
     return Check(f"{report.name}: {measure} {moved} {where}: passed.", failed=False)
 
 
@@ -204,27 +213,26 @@ def _values(report: Report, ids: Sequence[str], measure: Measure) -> Scores:
     return report.values(measure)[[place[query] for query in ids]]
 
 
-def _example(report: Report) -> str:
-    return repr(next(iter(report.query_ids), "none"))
-
-
 def _questions(report: Report, earlier: Report, common: Sequence[str]) -> str:
     apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
     others = ", ".join(f"{count:,} {what}" for count, what in apart if count)
-    if not others:
-        return f"{len(common):,} questions"
-    return f"{len(common):,} common questions, {others}"
+    return f"{len(common):,} common questions, {others}" if others else f"{len(common):,} questions"
 
 
-def _doubt(below: Difference) -> str:
-    if below.high < 0:
+def _is_worse(change: Difference) -> bool:
+    """Whether the whole interval is on the bad side."""
+    return change.high < 0 if change.measure.higher_is_better else change.low > 0
+
+
+def _doubt(change: Difference) -> str:
+    if _is_worse(change):
         return "but too few questions differ to tell: passed."
     return "which chance may explain: passed."
 
 
-def _written(measure: Measure, value: float) -> str:
-    return f"{100 * value:.1f} %" if measure.is_share else f"{value:.3f}"
+def _sign(measure: Measure) -> str:
+    return ">=" if measure.higher_is_better else "<="
 
 
-def _signed(measure: Measure, value: float) -> str:
-    return f"{100 * value:+.1f}" if measure.is_share else f"{value:+.3f}"
+def _shown(measure: Measure, value: float) -> str:
+    return measure.show(value) + measure.suffix
