@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, Identity, identify, reply_of, secrets_of, without_secrets
+from chunkadapters.models import (
+    BridgedEmbedder,
+    BridgedLLM,
+    Identity,
+    identify,
+    reply_of,
+    secrets_within,
+    without_secrets,
+)
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder
@@ -83,7 +91,7 @@ def test_keys_are_no_part_of_the_identity_and_are_cleaned_from_messages(held):
     assert mark(**(without | held)) == mark(**without)
     model = Model(**(without | held))
     assert KEY not in repr(identify("toy", model, ()))
-    assert KEY not in without_secrets(f"401: {KEY} is wrong", secrets_of(model))
+    assert KEY not in without_secrets(f"401: {KEY} is wrong", secrets_within(model))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters.places import Hit, Merging, merged_id, merged_metadata
+from chunkadapters.hits import Hit, Merging, merged_id, merged_metadata
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.spans import length, union
@@ -19,12 +19,12 @@ TEXT = "The tea is hot. The sea is deep. The fee is low."
 
 def at(*places: tuple[int, int], document: str = "d", text: str = TEXT, gap: str = " / ", derived: bool = False) -> Hit:
     spans = tuple(Span(start, end) for start, end in places)
-    return Hit(document, spans, gap.join(span.slice(text) for span in spans), derived)
+    return Hit(gap.join(span.slice(text) for span in spans), spans=spans, derived=derived, document=document)
 
 
 def said(hits: list[Hit], **options):
     """Each result's members, places and text."""
-    found = Merging(**options).unite(hits)
+    found = Merging(**options).merge(hits)
     return [(each.members, [(span.start, span.end) for span in each.spans], each.text) for each in found]
 
 
@@ -53,7 +53,7 @@ def test_the_order_is_that_of_the_best_hit_of_each():
 
 
 def test_the_order_is_that_of_the_hits_whatever_documents_they_are_of_and_whether_they_have_a_place():
-    hits = [at((0, 5)), Hit("", (), "no place"), at((0, 5), document="e"), at((20, 25))]
+    hits = [at((0, 5)), Hit("no place"), at((0, 5), document="e"), at((20, 25))]
     assert [members for members, *_ in said(hits)] == [(0,), (1,), (2,), (3,)]
 
 
@@ -77,20 +77,20 @@ def test_one_hit_can_join_two_others():
 @pytest.mark.parametrize(
     "odd",
     [
-        Hit("", (Span(0, 9),), TEXT[:9]),  # of no document
-        Hit("d", (), TEXT[:9]),  # of no place
-        Hit("d", (Span(0, 9),), TEXT[:9] + "!"),  # altered
-        Hit("d", (Span(0, 9),), "A summary", derived=True),
+        Hit(TEXT[:9], spans=(Span(0, 9),)),  # of no document
+        Hit(TEXT[:9], document="d"),  # of no place
+        Hit(TEXT[:9] + "!", spans=(Span(0, 9),), document="d"),  # altered
+        Hit("A summary", spans=(Span(0, 9),), derived=True, document="d"),
     ],
 )
 def test_a_hit_without_a_place_stays_as_it_is_and_is_said_once(odd):
-    found = Merging().unite([odd, at((4, 12)), odd])
+    found = Merging().merge([odd, at((4, 12)), odd])
     assert [(each.members, each.text) for each in found] == [((0,), odd.text), ((1,), TEXT[4:12])]
 
 
 def test_two_texts_that_a_model_wrote_of_one_passage_both_stay():
-    hits = [Hit("d", (Span(0, 9),), text, derived=True) for text in ("Tea is hot", "Tea is a drink")]
-    assert len(Merging().unite(hits)) == 2
+    hits = [Hit(text, spans=(Span(0, 9),), derived=True, document="d") for text in ("Tea is hot", "Tea is a drink")]
+    assert len(Merging().merge(hits)) == 2
 
 
 def test_another_version_of_the_document_is_not_mixed_in():
@@ -101,7 +101,7 @@ def test_another_version_of_the_document_is_not_mixed_in():
 
 
 def test_the_first_is_the_one_that_begins_first():
-    assert [each.first for each in Merging().unite([at((8, 20)), at((0, 10)), at((0, 4))])] == [1]
+    assert [each.first for each in Merging().merge([at((8, 20)), at((0, 10)), at((0, 4))])] == [1]
 
 
 @pytest.mark.parametrize("options", [{"max_gap": -1}, {"max_gap": 1.5}, {"max_gap": True}, {"separator": None}])
@@ -132,7 +132,7 @@ def retrieved(draw):
 @given(retrieved(), st.integers(0, 5))
 def test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains(case, max_gap):
     text, hits = case
-    found = Merging(max_gap=max_gap, separator="|").unite(hits)
+    found = Merging(max_gap=max_gap, separator="|").merge(hits)
     assert union(*(each.spans for each in found)) == union(*(hit.spans for hit in hits))
     assert sum(length(each.spans) for each in found) == length(union(*(each.spans for each in found)))
     assert sorted(place for each in found for place in each.members) == list(range(len(hits)))
@@ -148,6 +148,6 @@ def test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains(case, max_ga
 @given(retrieved())
 def test_what_was_united_once_stays_as_it_is(case):
     _, hits = case
-    once = Merging().unite(hits)
-    again = Merging().unite([Hit("d", each.spans, each.text) for each in once])
+    once = Merging().merge(hits)
+    again = Merging().merge([Hit(each.text, spans=each.spans, document="d") for each in once])
     assert [(each.spans, each.text) for each in again] == [(each.spans, each.text) for each in once]

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from chunkadapters.hits import Hit
 from chunkadapters.models import secrets_within
-from chunkadapters.retrieval import Piece, RetrieverHooks, System
+from chunkadapters.retrieval import RetrieverHooks, System
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
@@ -36,18 +37,18 @@ class Toy:
         self.fails = set(fails)
         self.asked: list[str] = []
 
-    def ask(self, question: str) -> list[Piece]:
+    def ask(self, question: str) -> list[Hit]:
         self.asked.append(question)
         if question in self.fails:
             raise ConnectionError("nobody there")
-        return [Piece(TEXT[:11], 0.5, ("d",), (Span(0, 11),)), Piece(question)]
+        return [Hit(TEXT[:11], 0.5, ("d",), (Span(0, 11),)), Hit(question)]
 
-    async def aask(self, question: str) -> list[Piece]:
+    async def aask(self, question: str) -> list[Hit]:
         await asyncio.sleep(0)
         return self.ask(question)
 
 
-HOOKS: RetrieverHooks[Toy, Piece] = RetrieverHooks(lambda toy: System("toy", toy.ask, toy.aask), list)
+HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(lambda toy: System("toy", toy.ask, toy.aask), list)
 
 
 def run(toy: Toy, way: str = "run", **options):
@@ -237,12 +238,12 @@ class Keyed:
     def __init__(self, api_key: str) -> None:
         self.client = Client(api_key)
 
-    def ask(self, question: str) -> list[Piece]:
+    def ask(self, question: str) -> list[Hit]:
         if question == "tea":
             return []
         raise PermissionError(f"{self.client.api_key} is wrong; so are sk-abcdefgh1234 and http://me:pass@host/a")
 
-    async def aask(self, question: str) -> list[Piece]:
+    async def aask(self, question: str) -> list[Hit]:
         return self.ask(question)
 
 
@@ -253,7 +254,7 @@ class Client:
 
 @both
 def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
-    hooks: RetrieverHooks[Keyed, Piece] = RetrieverHooks(
+    hooks: RetrieverHooks[Keyed, Hit] = RetrieverHooks(
         lambda keyed: System("keyed", keyed.ask, keyed.aask, secrets=lambda: secrets_within(keyed)), list
     )
     keyed = Keyed("hunter2hunter2")
@@ -269,7 +270,7 @@ def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
 
 
 def test_other_settings_are_another_system(tmp_path):
-    hooks: RetrieverHooks[Toy, Piece] = RetrieverHooks(
+    hooks: RetrieverHooks[Toy, Hit] = RetrieverHooks(
         lambda toy, *, k: System("toy", toy.ask, toy.aask, settings=lambda: str(k)), list
     )
     file, toy = tmp_path / "answers", Toy()

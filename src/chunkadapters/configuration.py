@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import sized_options
@@ -17,7 +17,7 @@ from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.registry import split_spec
 
-__all__ = ["DEFAULT_STRATEGY", "TruncationWarning", "build", "is_bridged", "one_strategy", "watched", "workers_for"]
+__all__ = ["DEFAULT_STRATEGY", "OneStrategy", "TruncationWarning", "build", "is_bridged", "watched", "workers_for"]
 
 DEFAULT_STRATEGY = "recursive"
 
@@ -82,19 +82,19 @@ def build(
     return get_chunker(name, **options)
 
 
-def one_strategy(splitter: Any, own: str, strategy: object = None, options: Mapping[str, Any] | None = None) -> str:
-    """The strategy of a class that is one strategy, whose written form names it all the same.
+class OneStrategy:
+    """Put before a framework's splitter class: makes it a class of one strategy, which needs no naming."""
 
-    Raises:
-        OptionError: another strategy, or a chunker, was given.
-    """
-    given = (options or {}).get("chunker", strategy)
-    if given not in (None, own):
-        raise OptionError(
-            f"{type(splitter).__name__} is the strategy {own!r}, and {given!r} was given: leave it out, or take the "
-            "class that any strategy can be given to"
-        )
-    return own
+    _own: ClassVar[str]
+
+    def __init__(self, *, strategy: str | None = None, **more: Any) -> None:
+        given = more.get("chunker", strategy)
+        if given not in (None, self._own):
+            raise OptionError(
+                f"{type(self).__name__} is the strategy {self._own!r}, and {given!r} was given: leave it out, or take "
+                "the class that takes any strategy"
+            )
+        super().__init__(strategy=self._own, **more)  # type: ignore[call-arg]  # the framework's class
 
 
 def _register_exact(name: str) -> None:

@@ -7,9 +7,21 @@ report = evaluate_retriever(pipeline, benchmark)
 
 from __future__ import annotations
 
-from chunkadapters._haystack.models import as_embedder, as_llm
-from chunkadapters._haystack.retrieval import aevaluate_retriever, arun_retriever, evaluate_retriever, run_retriever
 from chunkcore.errors import MissingExtraError
+
+try:
+    import haystack  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error
+
+from chunkadapters._haystack import (
+    aevaluate_retriever,
+    arun_retriever,
+    as_embedder,
+    as_llm,
+    evaluate_retriever,
+    run_retriever,
+)
 from haystack_integrations.components.embedders.chunkadapters import (
     ChunkcoreDocumentEmbedder,
     ChunkcoreLateEmbedder,
@@ -49,8 +61,3 @@ __all__ = [
     "evaluate_retriever",
     "run_retriever",
 ]
-
-try:
-    import haystack  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error

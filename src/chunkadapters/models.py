@@ -1,21 +1,17 @@
-"""What tells one of a framework's models from another, and what of it must be told to nobody.
-
-Caches and chunks' ids are keyed by a model's fingerprint. It is made from the settings that the object holds; keys,
-tokens and passwords are no part of it, so that it neither gives them away nor changes with them.
-"""
+"""A framework's models as chunkcore's: identity and secrets, `BridgedEmbedder` and `BridgedLLM`."""
 
 from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
@@ -28,7 +24,6 @@ from chunkcore.models.llm.base import Message, MeteredLLM, Reply
 __all__ = [
     "BridgedEmbedder",
     "BridgedLLM",
-    "Identity",
     "at_once",
     "digest_of",
     "finished",
@@ -36,18 +31,19 @@ __all__ = [
     "json_text",
     "plain",
     "reply_of",
-    "secrets_of",
     "secrets_within",
     "settings_of",
     "titled",
     "without_secrets",
 ]
 
+# ---- One implementation for synchronous and asynchronous calls
+
 T = TypeVar("T")
 
 
 def at_once(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
-    """A function as one to be awaited, which waits for nothing else."""
+    """A function as an asynchronous one, which never waits."""
 
     async def call(*arguments: Any) -> T:
         return function(*arguments)
@@ -56,9 +52,7 @@ def at_once(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
 
 
 def finished(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine comes to that awaits only functions `at_once`.
-
-    No event loop is needed, so that one may be running already.
+    """The result of a coroutine that awaits only functions `at_once`. Needs no event loop.
 
     >>> async def double(ask):
     ...     return 2 * await ask()
@@ -74,11 +68,13 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("something was awaited that was not done at once")
 
 
+# ---- Identity and secrets: caches and ids are keyed by a model's settings, without its keys and passwords
+
 _SECRET = re.compile(
     r"key$|secret|passw|credential|(^|_)(token|auth|sas)(_|$)|authori[sz]ation|bearer|cookie|header|connection_string",
     re.IGNORECASE,
 )
-# What changes how a model is asked, and not what it answers.
+# Settings that do not change the answers.
 _IRRELEVANT = re.compile(
     r"callback|verbose|cache|limiter|timeout|retr(y|ies)|num_workers|batch_size|^chunk_size$|progress|^metadata$|^tags$|"
     r"concurrency|client|^tiktoken_|custom_get_token_ids|disable_streaming|^streaming|^profile$|^_?warm",
@@ -95,14 +91,14 @@ _NAMING = (
     "engine",
     "name",
 )
-_NAMELESS = ("", "unknown", "None")  # what models have for a name that have none
-# What keys look like, wherever they came from.
+_NAMELESS = ("", "unknown", "None")  # what models without a name have
+# What keys look like.
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|hf|gsk|ghp|pplx|xai|nvapi)[-_][\w*-]{8,}|\bAIza[\w-]{20,}|\bBearer\s+\S{6,}|(?<=://)[^/\s@]+(?=@)|"
     r"(?<=api_key=)[^\s&\"']{6,}|(?<=api-key=)[^\s&\"']{6,}|(?<=password=)[^\s&\"']{6,}"
 )
-_MOST_OBJECTS = 1000  # that are looked into for secrets
-_SHORTEST_SECRET = 6  # characters; fewer are in many messages by chance
+_MOST_OBJECTS = 1000  # looked into for secrets
+_SHORTEST_SECRET = 6  # characters; shorter ones are in many messages by chance
 _LONGEST_LABEL = 100
 _DEPTH = 3
 _HIDDEN = "[secret]"
@@ -113,7 +109,7 @@ class Identity:
     """A model's name and what its answers depend on.
 
     Attributes:
-        name: of the framework, the class and, where it tells one, the model.
+        name: of the framework, the class and, if known, the model.
         fingerprint: of the class and all settings but secrets.
     """
 
@@ -124,25 +120,24 @@ class Identity:
 def identify(
     framework: str, model: Any, kinds: tuple[type, ...], name: str | None = None, fingerprint: str | None = None
 ) -> Identity:
-    """The model's identity; what was given goes before what the object says.
+    """The model's identity.
 
     Args:
-        framework: its name, as the names begin.
+        framework: begins the name.
         model: the framework's object.
-        kinds: the framework's classes of models: those that this one wraps are looked into.
-        name: given by the user.
-        fingerprint: given by the user.
+        kinds: the framework's model classes: wrapped models of these are looked into.
+        name: replaces the model's own name.
+        fingerprint: replaces the fingerprint of its settings.
 
     Raises:
-        OptionError: the object holds another one that decides what it answers, and names no model, so that two
-            different ones could not be told apart; or what was given is empty.
+        OptionError: the object names no model and holds one whose settings are unknown, so that two different models
+            could get the same fingerprint; or `name` or `fingerprint` is empty.
     """
     for option, value in (("name", name), ("fingerprint", fingerprint)):
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise OptionError(f"{option} is a text that is not empty, got {value!r}")
     cls = type(model)
     label = _label(model, kinds)
-    told = name or ":".join(filter(None, (framework, cls.__name__, label)))
     if fingerprint is None:
         if not label and (hidden := _opaque(model, kinds)):
             raise OptionError(
@@ -150,31 +145,31 @@ def identify(
                 'answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
         fingerprint = digest_of(_described(model, kinds, _DEPTH))
-    return Identity(told, f"{framework}:{fingerprint}")
+    return Identity(name or ":".join(filter(None, (framework, cls.__name__, label))), f"{framework}:{fingerprint}")
 
 
 def digest_of(described: Any) -> str:
-    """A short mark of what JSON knows."""
+    """A digest of plain JSON values."""
     data = json.dumps(described, sort_keys=True, ensure_ascii=True)
     return blake2b(data.encode("ascii"), digest_size=16).hexdigest()
 
 
 def _state(model: Any) -> dict[str, Any]:
-    """What the object holds, by name: of a pydantic model its fields and private attributes."""
+    """The object's attributes by name, with a pydantic model's private ones."""
     held = dict(getattr(model, "__dict__", {}))
     private = getattr(model, "__pydantic_private__", None)
     return held | private if isinstance(private, dict) else held
 
 
 def settings_of(model: Any) -> Iterator[tuple[str, Any]]:
-    """What of it can decide the answers: not secrets, and not how it is asked."""
+    """The settings that can decide a model's answers: no secrets, no time-outs and the like."""
     for key, value in _state(model).items():
         if value is not None and not key.startswith("__") and not _SECRET.search(key) and not _IRRELEVANT.search(key):
             yield key, value
 
 
 def _described(model: Any, kinds: tuple[type, ...], depth: int) -> Any:
-    """The class and its plain settings, and those of the models that it wraps, as JSON knows them."""
+    """The class and its settings, with those of wrapped models, as JSON values."""
     cls = type(model)
     found = {}
     for key, value in settings_of(model):
@@ -186,7 +181,7 @@ def _described(model: Any, kinds: tuple[type, ...], depth: int) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON knows it, without what must not be told; None where it is none of that."""
+    """The value as JSON values without secrets; None for an object that cannot be expressed so."""
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, str):
@@ -210,7 +205,7 @@ def plain(value: Any) -> Any:
 
 
 def _without_user(text: str) -> str:
-    """An address without the name and password that it may hold, and without its query, which may hold a key."""
+    """An address without user, password and query, which may hold keys."""
     if "://" not in text:
         return text
     try:
@@ -222,7 +217,7 @@ def _without_user(text: str) -> str:
 
 
 def _label(model: Any, kinds: tuple[type, ...]) -> str:
-    """What the model is called, by itself or by one that it wraps."""
+    """The model's name, or that of a model it wraps."""
     state = _state(model)
     for key in _NAMING:
         value = state.get(key)
@@ -232,7 +227,7 @@ def _label(model: Any, kinds: tuple[type, ...]) -> str:
 
 
 def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
-    """The class of an object among its settings whose own settings are not known; "" where there is none."""
+    """The class of a setting that is an object with unknown settings; "" if there is none."""
     for _, value in settings_of(model):
         if isinstance(value, kinds) and depth:
             if hidden := _opaque(value, kinds, depth - 1):
@@ -242,19 +237,11 @@ def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
     return ""
 
 
-def secrets_of(model: Any, depth: int = _DEPTH) -> tuple[str, ...]:
-    """Every secret that the object holds, for errors to be cleaned of; the longest first."""
-    found: set[str] = set()
-    for key, value in _state(model).items():
-        _collect(key, value, found, depth)
-    return tuple(sorted(found, key=lambda each: (-len(each), each)))
-
-
 def secrets_within(*roots: Any) -> tuple[str, ...]:
-    """Every secret of objects and of what they hold, for errors to be cleaned of; the longest first."""
+    """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
     found: set[str] = set()
     ahead = list(roots)
-    seen: dict[int, Any] = {}  # holds them, so that no other object gets the id of one meanwhile
+    seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
         each = ahead.pop(0)
         if id(each) in seen:
@@ -265,7 +252,8 @@ def secrets_within(*roots: Any) -> tuple[str, ...]:
         elif isinstance(each, list | tuple):
             ahead += each
         elif hasattr(each, "__dict__") and not isinstance(each, type | ModuleType):
-            found.update(secrets_of(each))
+            for key, value in _state(each).items():
+                _collect(key, value, found, _DEPTH)
             ahead += _state(each).values()
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
@@ -275,7 +263,7 @@ def _collect(key: str, value: Any, found: set[str], depth: int) -> None:
         held = urlsplit(value).password if "://" in value and "@" in value else value if _SECRET.search(key) else None
     elif callable(reveal := getattr(value, "get_secret_value", None)):  # pydantic's
         held = reveal()
-    elif callable(getattr(value, "resolve_value", None)):  # Haystack's, which may stand in an environment variable
+    elif callable(getattr(value, "resolve_value", None)):  # Haystack's, perhaps of an environment variable
         try:
             held = value.resolve_value()
         except ValueError:
@@ -291,7 +279,7 @@ def _collect(key: str, value: Any, found: set[str], depth: int) -> None:
 
 
 def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 300) -> str:
-    r"""A message in one short line, without any of the secrets.
+    r"""A message on one short line, without the secrets.
 
     >>> without_secrets("Wrong key\n sk-12345!", ("sk-12345",))
     'Wrong key [secret]!'
@@ -302,21 +290,26 @@ def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 30
     return _KEY.sub(_HIDDEN, text)[:longest]
 
 
-class BridgedEmbedder(ABC):
-    """A framework's embedding model, asked by that framework's own methods.
+# ---- Embedders
 
-    Documents go to the model in one call, so that it batches them as it was configured to; questions one by one, as
-    the frameworks ask them. Unpaired surrogates, which no service can read, become U+FFFD. What comes back is checked.
+
+class BridgedEmbedder:
+    """A framework's embedding model, called by that framework's own methods.
+
+    Documents go to the model in one call, which it batches as it was configured; questions go one by one. Unpaired
+    surrogates, which no service can read, become U+FFFD. Answers are checked.
 
     Attributes:
         model: the framework's object.
         name: of the framework, the class and the model.
         fingerprint: of the class and its settings, without keys and passwords.
-        max_tokens: how many of its tokens it reads of a text; None where it was not said.
-        symmetric: whether questions are embedded as documents are.
+        max_tokens: its token limit for a text; None if not stated.
+        symmetric: whether questions are embedded like documents.
+        methods: the model's methods for texts and for one question, and their asynchronous forms.
     """
 
     symmetric = False
+    methods: ClassVar[tuple[str, str, str, str]]
 
     def __init__(self, model: Any, identity: Identity, max_tokens: int | None) -> None:
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
@@ -330,7 +323,7 @@ class BridgedEmbedder(ABC):
         """One row a text: float32, shape (len(texts), dimensions).
 
         Raises:
-            ModelError: the model failed, or answered with something that is no vector a text.
+            ModelError: the model failed, or did not answer with one vector a text.
         """
         return finished(self._embed(texts, at_once(self._documents)))
 
@@ -338,7 +331,7 @@ class BridgedEmbedder(ABC):
         """One row a question: float32, shape (len(texts), dimensions).
 
         Raises:
-            ModelError: the model failed, or answered with something that is no vector a question.
+            ModelError: the model failed, or did not answer with one vector a question.
         """
         return finished(self._embed(texts, at_once(self._queries)))
 
@@ -350,21 +343,19 @@ class BridgedEmbedder(ABC):
         """`embed_queries` by the model's asynchronous method."""
         return await self._embed(texts, self._aqueries)
 
-    @abstractmethod
     def _documents(self, texts: list[str]) -> Any:
-        """What the model answers for the texts: a vector each."""
+        return getattr(self.model, self.methods[0])(texts)
 
-    @abstractmethod
     def _queries(self, texts: list[str]) -> Any:
-        """What it answers for questions."""
+        ask = getattr(self.model, self.methods[1])
+        return [ask(text) for text in texts]
 
-    @abstractmethod
     async def _adocuments(self, texts: list[str]) -> Any:
-        """`_documents`, asynchronously."""
+        return await getattr(self.model, self.methods[2])(texts)
 
-    @abstractmethod
     async def _aqueries(self, texts: list[str]) -> Any:
-        """`_queries`, asynchronously."""
+        ask = getattr(self.model, self.methods[3])
+        return [await ask(text) for text in texts]
 
     async def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Any]]) -> Vectors:
         if not texts:
@@ -374,8 +365,8 @@ class BridgedEmbedder(ABC):
         except ChunkcoreError:
             raise
         except Exception as error:  # noqa: BLE001  # a model may raise anything
-            # The chain of causes is left out: a service's message may repeat the key.
-            told = without_secrets(error, secrets_of(self.model))
+            # Without the chain of causes: a service's message may repeat the key.
+            told = without_secrets(error, secrets_within(self.model))
             raise ModelError(
                 f"the model {self.name!r} failed on {len(texts)} texts: {type(error).__name__}: {told}"
             ) from None
@@ -402,18 +393,20 @@ class BridgedEmbedder(ABC):
 
 
 def _floats(answer: Any) -> Any:
-    """Whole numbers that a model has where its vectors are 0 and 1 are numbers like others."""
+    """Vectors with whole numbers as floats."""
     if isinstance(answer, list) and answer and all(isinstance(row, list | tuple) for row in answer):
         return [[float(each) if type(each) is int else each for each in row] for row in answer]
     return answer
 
 
-_SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # what endpoints answer that know no structured output
+# ---- Language models
+
+_SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the answers of endpoints without structured output
 _BUSY = (408, 409, 429)
-# What frameworks raise over an answer that they cannot read.
+# What frameworks raise for an unreadable answer.
 _UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 
-# The names that the frameworks and, through them, the services have for the same counts.
+# The services' names for the same counts.
 _USAGE = ("usage", "usage_metadata", "token_usage")
 _INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count", "outputTokens")
@@ -435,11 +428,10 @@ _Ask = Callable[[Sequence[Message], Mapping[str, Any] | None], Awaitable[Reply]]
 
 
 class BridgedLLM(MeteredLLM):
-    """A framework's language model, asked by that framework's own methods.
+    """A framework's language model, called by that framework's own methods.
 
-    A JSON schema is passed on where the framework has a way to hold the model to it; a model that refuses it is asked
-    without from then on. Tokens are counted as the framework tells them. The model's own settings (temperature,
-    retries, time-outs) stay what they are.
+    A JSON schema is passed on if the framework has a way to; a model that refuses it is asked without from then on.
+    Token counts are the framework's. The model's own settings (temperature, retries, time-outs) stay.
 
     Attributes:
         model: the framework's object.
@@ -459,7 +451,7 @@ class BridgedLLM(MeteredLLM):
         self.model, self._takes_schema = state["model"], state["_takes_schema"]
 
     async def acomplete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
-        """`complete` by the model's asynchronous method; how many are under way is up to whoever awaits them.
+        """`complete` by the model's asynchronous method; the caller limits the concurrency.
 
         Raises:
             NoAnswerError: this question cannot be answered.
@@ -484,30 +476,30 @@ class BridgedLLM(MeteredLLM):
             raise self._failed(error) from None
 
     async def _held(self, messages: Sequence[Message], schema: Mapping[str, Any], ask: _Ask) -> Reply:
-        """The answer of a model that is held to the schema; one that refuses it is asked without."""
+        """Ask with the schema; a model that refuses it is asked without."""
         try:
             return await ask(messages, schema)
         except Exception as error:
             if not _refuses_schema(error):
                 raise
         reply = await ask(messages, None)
-        self._takes_schema = False  # it answers without: the schema was what it refused
+        self._takes_schema = False  # it answers without one
         return reply
 
     @abstractmethod
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        """The answer. `NotImplementedError` where the model cannot be held to a schema."""
+        """Ask the model. `NotImplementedError` if it takes no schema."""
 
     @abstractmethod
     async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         """`_ask`, asynchronously."""
 
     def _failed(self, error: Exception) -> Exception:
-        """The error as one of our tree. The chain of causes is left out: a service's message may repeat the key."""
+        """The error as one of chunkcore's, without secrets."""
         if isinstance(error, ChunkcoreError | BadAnswerError):
             return error
         told = f"the model {self.name!r} failed: {type(error).__name__}: " + without_secrets(
-            error, secrets_of(self.model)
+            error, secrets_within(self.model)
         )
         status, code = _status(error), str(getattr(error, "code", ""))
         if _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter":
@@ -525,7 +517,7 @@ def _refuses_schema(error: Exception) -> bool:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status that an exception of any client tells of."""
+    """The HTTP status of an exception of any client."""
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "http_status", "code"):
             value = getattr(holder, name, None)
@@ -535,29 +527,29 @@ def _status(error: Exception) -> int | None:
 
 
 def _is_a(error: Exception, *words: str) -> bool:
-    """Whether the error's class, or one that it derives from, has such a name: each client has classes of its own."""
+    """Whether the error's class or a base class has such a name: each client has classes of its own."""
     names = [cls.__name__.lower() for cls in type(error).__mro__]
     return any(word in name for name in names for word in words)
 
 
 def titled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with the title and description that the frameworks make a function's name and purpose of."""
+    """The schema with a title and a description, which frameworks use as a function's name and purpose."""
     return {"title": "answer", "description": "The answer, as it was asked for.", **schema}
 
 
 def json_text(value: Any) -> str:
-    """A structured answer as the text that it stands for."""
+    """A structured answer as text."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def reply_of(text: object, *told: Any) -> Reply:
-    """A reply from an answer's text and whatever the framework tells about it: mappings and objects.
+    """A reply from an answer's text and the framework's mappings and objects about it.
 
     >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
     Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2, cached_tokens=0)
 
     Raises:
-        BadAnswerError: the text is none.
+        BadAnswerError: `text` is no text.
     """
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")

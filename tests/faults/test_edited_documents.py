@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import chunkcore.models
-from chunkadapters.retrieval import Piece, RetrieverHooks, System
+from chunkadapters.hits import Hit
+from chunkadapters.retrieval import RetrieverHooks, System
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
@@ -147,15 +148,15 @@ def test_the_commands_tell_of_an_edit_after_the_baseline_and_after_the_run(files
 # ---- retrievers of frameworks, whose index is older than the documents
 
 
-def answering(*pieces: Piece) -> System:
-    async def ask(question: str) -> list[Piece]:
+def answering(*pieces: Hit) -> System:
+    async def ask(question: str) -> list[Hit]:
         return list(pieces)
 
     return System("toy", lambda question: list(pieces), ask)
 
 
-HOOKS: RetrieverHooks[System, Piece] = RetrieverHooks(lambda system: system, list)
-SEA = Piece(TEXT[12:28], 0.5, ("d",), (Span(12, 28),))
+HOOKS: RetrieverHooks[System, Hit] = RetrieverHooks(lambda system: system, list)
+SEA = Hit(TEXT[12:28], 0.5, ("d",), (Span(12, 28),))
 
 
 def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found() -> None:
@@ -163,7 +164,7 @@ def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found
         warnings.simplefilter("error")
         HOOKS.run_retriever(answering(SEA), benchmark(LONGER))
     with pytest.warns(UserWarning, match="1 of 2 answers state a place where another text stands.*changed since"):
-        run = HOOKS.run_retriever(answering(SEA, Piece(MOVED[:17], 0.4, ("d",), (Span(0, 17),))), benchmark(MOVED))
+        run = HOOKS.run_retriever(answering(SEA, Hit(MOVED[:17], 0.4, ("d",), (Span(0, 17),))), benchmark(MOVED))
     (found, _) = run.results["q"]
     assert (found.spans, found.how) == ((Span(18, 34),), "exact")
 
@@ -171,5 +172,5 @@ def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found
 def test_the_pool_is_not_counted_among_the_answers() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        good = Piece(MOVED[18:34], 0.5, ("d",), (Span(18, 34),))
+        good = Hit(MOVED[18:34], 0.5, ("d",), (Span(18, 34),))
         HOOKS.run_retriever(answering(good), benchmark(MOVED), pool=[SEA, good])

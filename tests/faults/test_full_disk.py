@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import chunkcore.models
-from chunkadapters.retrieval import KeptAnswers
+from chunkadapters.retrieval import AnswersFile
 from chunkcore.cli import main
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
@@ -162,13 +162,13 @@ def test_a_study_keeps_every_trial_up_to_the_one_that_had_no_room(disk: Disk) ->
 
 def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(disk: Disk) -> None:
     path = disk.path / "kept.jsonl"
-    with KeptAnswers(path, "system") as kept:
+    with AnswersFile(path, "system") as kept:
         added = filled(disk, lambda number: kept.keep(f"{number}?" + " " * 200, []))
-    with KeptAnswers(path, "system") as again:
+    with AnswersFile(path, "system") as again:
         assert [again.fetch(f"{number}?" + " " * 200) for number in range(added + 1)] == [[]] * added + [None]
 
 
-@pytest.mark.parametrize("begin", [Journal, lambda path: StudyFile(path, {}), lambda path: KeptAnswers(path, "s")])
+@pytest.mark.parametrize("begin", [Journal, lambda path: StudyFile(path, {}), lambda path: AnswersFile(path, "s")])
 def test_none_of_them_is_begun_by_halves(disk: Disk, begin) -> None:
     path = disk.path / "kept.jsonl"
     disk.fill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
-from chunkadapters.places import Hit
+from chunkadapters.hits import Hit
 from chunkcore import Document, Span
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark

@@ -130,19 +130,7 @@ def as_model(value: Any) -> Any:
 
 
 class _Embedder(BridgedEmbedder):
-    model: Embeddings
-
-    def _documents(self, texts: list[str]) -> Any:
-        return self.model.embed_documents(texts)
-
-    def _queries(self, texts: list[str]) -> Any:
-        return [self.model.embed_query(text) for text in texts]
-
-    async def _adocuments(self, texts: list[str]) -> Any:
-        return await self.model.aembed_documents(texts)
-
-    async def _aqueries(self, texts: list[str]) -> Any:
-        return [await self.model.aembed_query(text) for text in texts]
+    methods = ("embed_documents", "embed_query", "aembed_documents", "aembed_query")
 
 
 class _LLM(BridgedLLM):

@@ -1,4 +1,4 @@
-"""Scores for any LangChain retriever, or runnable from a question to documents, as it is deployed."""
+"""Scores for any LangChain retriever, and what its hits can become: merged, embedded late, cut into segments."""
 
 from __future__ import annotations
 
@@ -15,34 +15,22 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr
 
-from chunkadapters.langchain.splitter import place_of, source_of
-from chunkadapters.models import secrets_within
-from chunkadapters.places import (
-    DERIVED,
+from chunkadapters.hits import (
     GAP,
-    SEGMENTS,
     SEPARATOR,
-    SPANS,
     Hit,
+    MergedHit,
     Merging,
-    United,
-    decode_segments,
     late_vectors,
     merged_id,
     merged_metadata,
-    segment_texts,
-    unused_id,
-)
-from chunkadapters.retrieval import (
-    Piece,
-    QuestionScorer,
-    RetrieverHooks,
-    System,
-    measures_of,
     names,
-    settings_mark,
-    stated_spans,
+    segments_of,
 )
+from chunkadapters.langchain.splitter import KEYS, UNKNOWN, source_of
+from chunkadapters.models import secrets_within
+from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
+from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, measures_of, settings_mark
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Measure
@@ -55,44 +43,38 @@ __all__ = [
     "arun_retriever",
     "embed_late",
     "evaluate_retriever",
-    "hit_of",
     "langsmith_evaluator",
     "merge_overlaps",
-    "part_of",
-    "piece_of",
     "run_retriever",
     "segment_documents",
 ]
 
-# Loaders make a document of each of these, and offsets are into that.
+# Loaders make a document of each of these, and offsets refer to that.
 _PARTS = ("page", "page_number", "row", "sheet", "seq_num")
 
 
-def piece_of(document: Any) -> Piece:
-    """What a document says of itself. Raises `DataError` where it is none."""
+def _hit(document: Any) -> Hit:
     if not isinstance(document, Document):
         raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
-    known = document.metadata
+    known, text = document.metadata, document.page_content
     score = known.get("score", known.get("relevance_score"))
-    return Piece(
-        text=document.page_content,
+    source = known.get("source_id") or known.get("source")
+    return Hit(
+        text=text,
         score=float(score) if isinstance(score, int | float) else 0.0,
         document_ids=names(known.get("source_id"), document.id, known.get("source")),
+        spans=KEYS.spans_of(known, text),
         derived=known.get(DERIVED) is True,
-        spans=stated_spans(known.get(SPANS), known.get("start_index"), known.get("end_index"), document.page_content),
+        document=_part(str(source), known) if source else "",
     )
 
 
-def hit_of(document: Document) -> Hit:
-    """A document with the source, or the part of one, that its place is in. Raises `DataError` where it is none."""
-    piece, known = piece_of(document), document.metadata
-    source = known.get("source_id") or known.get("source")
-    return Hit(part_of(str(source), known) if source else "", piece.spans, piece.text, piece.derived)
-
-
-def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
-    """What tells a source's part, such as a page, from the others: places are in that."""
+def _part(source: str, metadata: Mapping[Any, Any]) -> str:
+    """The name of a source's part, such as a page: places refer to that."""
     return "#".join([source, *(f"{key}={metadata[key]}" for key in _PARTS if key in metadata)])
+
+
+# ---- Scores
 
 
 def _system(retriever: Runnable[str, list[Document]]) -> System:
@@ -116,15 +98,15 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, Runnable | Embeddings)
 
 
-def _pieces(answer: Any) -> list[Piece]:
+def _hits(answer: Any) -> list[Hit]:
     if isinstance(answer, list | tuple):
-        return [piece_of(each) for each in answer]
+        return list(map(_hit, answer))
     keys = isinstance(answer, dict) and ", ".join(map(str, answer))
     hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
     raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")
 
 
-_hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(_system, _pieces)
+_hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(_system, _hits)
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever
@@ -142,19 +124,18 @@ def langsmith_evaluator(
     documents_key: str = "documents",
     counter: str = "cl100k_base",
 ) -> Evaluator:
-    """A function that scores what an application retrieved, for ``client.evaluate(app, evaluators=[...])``.
+    """A function that scores an application's retrieval, for ``client.evaluate(app, evaluators=[...])``.
 
     Args:
-        benchmark: documents, questions and the spans that answer them; the examples' questions are its own. Or the
-            name of a collection that ships with chunkcore.
-        measures: what is told, a result each.
-        question_key: where an example's inputs have the question, its text or its id.
-        documents_key: where the application's outputs have the retrieved documents.
+        benchmark: with the examples' questions; or the name of a collection that ships with chunkcore.
+        measures: one result each.
+        question_key: the key of an example's inputs that holds the question, as text or id.
+        documents_key: the key of the application's outputs that holds the retrieved documents.
         counter: whose tokens are counted.
 
     Returns:
         From inputs and outputs to ``{"results": [{"key": "Recall@5", "score": 0.8}, ...]}``. It raises `DataError`
-        where the question is none of the benchmark's, or the outputs have no documents; LangSmith shows that.
+        for a question that the benchmark does not have, and for outputs without documents; LangSmith shows that.
 
     Raises:
         OptionError: an unknown collection, measure or counter.
@@ -170,7 +151,7 @@ def langsmith_evaluator(
                 f"expected a question's text and a list of documents, got {type(question).__name__} and "
                 f"{type(documents).__name__}"
             )
-        values = scorer.scores(question, [piece_of(each) for each in documents], wanted)
+        values = scorer.scores(question, list(map(_hit, documents)), wanted)
         return {"results": [{"key": str(key), "score": value} for key, value in zip(wanted, values, strict=True)]}
 
     return score_spans
@@ -183,22 +164,24 @@ def _held(mapping: Any, key: str, what: str) -> Any:
     return mapping[key]
 
 
+# ---- Hits that overlap
+
+
 class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
-    """Unites hits of one source that overlap or are adjacent, so that no token goes to the model twice.
+    """Merges hits of one source that overlap or touch, so that no token goes to the model twice.
 
     A document compressor, for ``ContextualCompressionRetriever(base_compressor=MergeOverlaps(), ...)``, and a document
     transformer, for ``DocumentCompressorPipeline`` and ``retriever | MergeOverlaps().transform_documents``.
 
-    The result is in the order of the best hit of each. A united document has the text of its source at ``start_index``,
-    ``end_index`` and, where that is several places, ``spans``; the other metadata of the hit that begins first, but
-    the score of the best one; and ``merged_ids``, the ids of the hits, the best first. A hit stays as it is where it
-    does not say where it stands (``source_id`` or ``source``, and ``start_index``), or where its text is not what
-    stands there.
+    The results are in the order of each one's best hit. A merged document has the source's text at ``start_index``,
+    ``end_index`` and (of several places) ``spans``; the score of its best hit; the other metadata of the hit that
+    begins first; and ``merged_ids``, the hits' ids, best first. A hit stays as it is if it does not state its place
+    (``source_id`` or ``source``, and ``start_index``), or has another text than the source there.
 
     Args:
-        max_gap: hits with so many characters between them are adjacent; set is what a paragraph break may have. What
-            stands there is not known: the texts are joined by the separator, and the document is of several spans.
-        separator: what joins texts between which something stands.
+        max_gap: hits with at most this many characters between them are merged, too; by default what a paragraph break
+            may have. The text of the gap is not known: the result has several spans.
+        separator: joins texts across a gap.
 
     Raises:
         pydantic.ValidationError: (a ValueError) an option is out of range.
@@ -221,43 +204,45 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """The hits, united. The query plays no part."""
+        """The merged hits. The query is not used."""
         return self.transform_documents(documents)
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """`compress_documents`, which waits for nothing."""
+        """`compress_documents`."""
         return self.transform_documents(documents)
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        """The hits, united.
+        """The merged hits.
 
         Raises:
-            DataError: something else than documents is among them.
+            DataError: something else than a document is among them.
         """
-        united = self._merging.unite([hit_of(each) for each in documents])
-        return [_document(each, documents) for each in united]
+        return [_merged(each, documents) for each in self._merging.merge(list(map(_hit, documents)))]
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        """`transform_documents`, which waits for nothing."""
+        """`transform_documents`."""
         return self.transform_documents(documents)
 
 
 def merge_overlaps(documents: Sequence[Document], *, max_gap: int = GAP, separator: str = SEPARATOR) -> list[Document]:
-    """The hits, united: `MergeOverlaps` at once."""
+    """`MergeOverlaps` as a function."""
     return MergeOverlaps(max_gap=max_gap, separator=separator).transform_documents(documents)
 
 
-def _document(united: United, hits: Sequence[Document]) -> Document:
-    if len(united.members) == 1:
-        return hits[united.first]
-    members = [hits[place] for place in united.members]
-    metadata = merged_metadata(hits[united.first].metadata, [each.id for each in members if each.id])
+def _merged(merged: MergedHit, hits: Sequence[Document]) -> Document:
+    if len(merged.members) == 1:
+        return hits[merged.first]
+    members = [hits[rank] for rank in merged.members]
+    metadata = merged_metadata(hits[merged.first].metadata, [each.id for each in members if each.id])
     metadata |= {key: value for key, value in members[0].metadata.items() if key in ("score", "relevance_score")}
-    metadata |= place_of(united.spans)
+    metadata |= KEYS.write(merged.spans)
     ids = [each.id or f"{each.metadata.get('start_index')}:{each.page_content}" for each in members]
-    return Document(page_content=united.text, metadata=metadata, id=merged_id(ids))
+    return Document(page_content=merged.text, metadata=metadata, id=merged_id(ids))
+
+
+# ---- Late vectors and segments
 
 
 def embed_late(
@@ -265,35 +250,35 @@ def embed_late(
 ) -> list[tuple[Document, list[float]]]:
     """Each chunk with its vector in the context of its whole document (late chunking; see `LateEmbedder`).
 
-    Questions are embedded as ever: give the store ``ChunkcoreEmbeddings(model)`` for them.
+    Give the store ``ChunkcoreEmbeddings(model)`` for the questions.
 
     Args:
         chunks: as `ChunkcoreTextSplitter.split_documents` makes them.
-        documents: those that they were cut from.
-        model: with token vectors.
+        documents: the documents they were cut from.
+        model: a model with token vectors.
 
     Raises:
-        DataError: a chunk does not stand where it says in one of the documents; or two documents cannot be told apart.
+        DataError: a chunk is not at its stated place in one of the documents; or two documents have the same name.
         OptionError: the model gives no token vectors.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed, or gave a wrong answer, twice.
     """
     texts: dict[str, str] = {}
     for each in documents:
         source, _ = source_of(each.id, each.page_content, each.metadata)
-        key = part_of(source, each.metadata)
+        key = _part(source, each.metadata)
         if texts.setdefault(key, each.page_content) != each.page_content:
             raise DataError(f"two documents are called {key!r}: give each an id or a metadata source of its own")
-    vectors = late_vectors([hit_of(each) for each in chunks], texts, model)
+    vectors = late_vectors(list(map(_hit, chunks)), texts, model)
     return list(zip(chunks, vectors, strict=True))
 
 
 def add_embedded(store: VectorStore, embedded: Sequence[tuple[Document, list[float]]], **more: Any) -> list[str]:
-    """Add chunks with the vectors that they have to a store that takes vectors: FAISS, PGVector, OpenSearch and others.
+    """Add chunks and their vectors to a store with ``add_embeddings``: FAISS, PGVector, OpenSearch and others.
 
     Args:
-        store: which has an ``add_embeddings``.
-        embedded: what `embed_late` gives.
-        more: handed on to ``add_embeddings``.
+        store: the store.
+        embedded: the result of `embed_late`.
+        more: other arguments of ``add_embeddings``.
 
     Returns:
         The ids.
@@ -318,16 +303,16 @@ def add_embedded(store: VectorStore, embedded: Sequence[tuple[Document, list[flo
 
 
 def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> list[Document]:
-    """The segments of chunks that have some (``hierarchical``), and the other chunks as they are, as small documents.
+    """Small documents to search with: the segments of chunks that have some (``hierarchical``), else the chunks.
 
     For LangChain's ``MultiVectorRetriever``: these go to its vector store, the chunks to its docstore by their ids
     (``docstore.mset([(each.id, each) for each in chunks])``). A small document has the chunk's metadata, its own place,
-    and the chunk's id under `id_key`. For chunks that are cut again by size, LangChain's ``ParentDocumentRetriever``
-    takes `ChunkcoreTextSplitter` as ``parent_splitter`` and as ``child_splitter``.
+    and the chunk's id under `id_key`. To cut chunks again by size, use LangChain's ``ParentDocumentRetriever`` with
+    `ChunkcoreTextSplitter` as ``parent_splitter`` and ``child_splitter``.
 
     Args:
         chunks: as `ChunkcoreTextSplitter` makes them.
-        id_key: the retriever's own.
+        id_key: the retriever's.
 
     Raises:
         DataError: a chunk has no id.
@@ -337,10 +322,9 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
     for chunk in chunks:
         if not chunk.id:
             raise DataError("a chunk has no id for its segments to refer to: cut it with ChunkcoreTextSplitter")
-        segments = decode_segments(chunk.metadata.get(SEGMENTS))
         known = {key: value for key, value in chunk.metadata.items() if key not in (SEGMENTS, SPANS)}
-        for spans, text in segment_texts(hit_of(chunk), segments):
-            metadata = copy.deepcopy(known) | place_of(spans) | {id_key: chunk.id}
+        for spans, text in segments_of(_hit(chunk), chunk.metadata):
+            metadata = copy.deepcopy(known) | (KEYS.write(spans) or UNKNOWN) | {id_key: chunk.id}
             name = unused_id(merged_id([chunk.id, str(spans)]), taken)
             found.append(Document(page_content=text, metadata=metadata, id=name))
     return found

@@ -6,45 +6,35 @@ import copy
 import json
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import TextSplitter
 
-from chunkadapters.configuration import build, one_strategy, watched, workers_for
+from chunkadapters.configuration import OneStrategy, build, watched, workers_for
 from chunkadapters.langchain.models import as_model
-from chunkadapters.places import (
-    DERIVED,
-    SEGMENTS,
-    SPANS,
-    Origin,
-    decode_spans,
-    digest,
-    encode_spans,
-    inherited,
-    told,
-    unused_id,
-)
+from chunkadapters.places import SEGMENTS, SPANS, Origin, PlaceKeys, chunk_metadata, digest, inherited, unused_id
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document as CoreDocument
-from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 from chunkcore.tokens import HuggingFaceCounter
 
 __all__ = [
+    "KEYS",
+    "UNKNOWN",
     "ChunkcoreTextSplitter",
     "ClusterSemanticTextSplitter",
     "LumberTextSplitter",
     "RecursiveTextSplitter",
     "SemanticTextSplitter",
     "content_key",
-    "place_of",
     "source_of",
 ]
 
+KEYS = PlaceKeys("start_index", "end_index")
+UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
 
@@ -52,34 +42,31 @@ _IMMUTABLE = (str, int, float, bool, type(None))
 class ChunkcoreTextSplitter(TextSplitter):
     """A LangChain text splitter around any chunkcore chunker.
 
-    Every chunk is a `Document` with a deep copy of the metadata of the document that it comes from, and
+    Every chunk is a `Document` with a deep copy of its document's metadata, an ``id`` of 32 hexadecimal digits that is
+    the same in every run, and this metadata:
 
-    - ``start_index``, ``end_index``: its place in the source, in code points, half-open; always there,
-      whatever ``add_start_index`` says. Of a chunk of several spans, the first start and the last end.
-    - ``spans``: only on a chunk of several spans, as ``"0-12,40-55"``.
-    - ``source_id``: the incoming document's ``id``, else its metadata's ``source``, else a hash of its text.
-    - what the strategy tells: ``headings`` (as ``"Tea > Green tea"``), ``language``, ``fallback`` and the like;
-      ``context``, where one was written about the chunk; ``segments`` (``"0-12;12-30"``), where parts are searched
-      on their own. Where the document itself has metadata of such a name, they stay, and the chunk's begins
-      with ``chunk_``.
-    - ``derived``: true, only where a model wrote the text; its place is then the passage that it was written from.
-    - the document's ``id``: 32 hexadecimal digits, the same in every run. Documents without an ``id`` are
-      told apart by their text, so that the pages of one ``source`` do not overwrite each other.
+    - ``start_index``, ``end_index``: its place in the source in code points, half-open, whatever `add_start_index`
+      says; of several spans, the first start and the last end.
+    - ``spans``: ``"0-12,40-55"``, only on a chunk of several spans.
+    - ``source_id``: the document's ``id``, else its metadata's ``source``, else a hash of its text.
+    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, which was
+      written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
+      has such a key, it stays, and the chunk's key begins with ``chunk_``.
+    - ``derived``: true if a model wrote the text; the place is then the passage it was written from.
 
-    A document whose metadata has a whole-number ``start_index`` is taken for a piece that another splitter
-    cut: offsets are added up and refer to the original, and ``source_id`` is handed down. Where
-    the piece's place is not known (LangChain's ``-1``, or a text that was altered since), neither is that of
-    its chunks: both indices are -1.
+    A document whose metadata has a whole-number ``start_index`` is a piece that another splitter cut: offsets are
+    added up and refer to the original, and ``source_id`` is handed down. If the piece's own place is unknown
+    (LangChain's -1, or an altered text), both indices are -1.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
-        strategy: instead of it, a strategy's name.
-        add_start_index: accepted so that code that sets it keeps working; the offsets are always there.
-        fit_to: the model that is to embed the chunks, as LangChain's embeddings, a chunkcore embedder or its name: a
-            size that is left out is 60 % of what it reads, in its own tokens, and a `TruncationWarning` tells how many
-            chunks, and how many of its tokens, it would cut off.
-        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well. Where a strategy
-            takes a model, LangChain's embeddings and chat models are welcome: ``embedder=OpenAIEmbeddings()``.
+        strategy: a strategy's name, instead of `chunker`.
+        add_start_index: accepted for LangChain's sake; offsets are always written.
+        fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). A size
+            that is left out becomes 60 % of its token limit, in its own tokens; a `TruncationWarning` says how many
+            chunks and tokens it would cut off.
+        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` work too. LangChain's embeddings and chat
+            models are accepted where a strategy takes a model: ``embedder=OpenAIEmbeddings()``.
 
     Raises:
         ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.
@@ -100,7 +87,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     ) -> None:
         self._fit_to = None if fit_to is None else get_embedder(as_model(fit_to))
         self._chunker = build(chunker, strategy, options, self._fit_to, as_model)
-        # What LangChain's own code may read; the chunker is what cuts.
+        # For LangChain's own code; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size", "max_size") or 4000,
             chunk_overlap=_whole(self._chunker, "overlap"),
@@ -110,7 +97,7 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     @property
     def chunker(self) -> Chunker:
-        """What cuts."""
+        """The chunker that cuts."""
         return self._chunker
 
     def __repr__(self) -> str:
@@ -125,10 +112,10 @@ class ChunkcoreTextSplitter(TextSplitter):
         disallowed_special: Any = "all",
         **options: Any,
     ) -> ChunkcoreTextSplitter:
-        """A splitter whose sizes are in the tokens of a tiktoken encoding.
+        """A splitter with sizes in the tokens of a tiktoken encoding.
 
-        Two things differ from LangChain on purpose: the default is ``cl100k_base``, not ``gpt2``, and text
-        that looks like a special token is text, so `disallowed_special` has nothing to refuse.
+        Unlike LangChain's, the default is ``cl100k_base``, not ``gpt2``, and text that looks like a special token is
+        text, so `disallowed_special` has no effect.
 
         Raises:
             ValueError: an unknown encoding or model, or `allowed_special` names a token.
@@ -142,7 +129,7 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     @classmethod
     def from_huggingface_tokenizer(cls, tokenizer: Any, **options: Any) -> ChunkcoreTextSplitter:
-        """A splitter whose sizes are in the tokens of a Hugging Face tokenizer (a fast one).
+        """A splitter with sizes in the tokens of a fast Hugging Face tokenizer.
 
         Raises:
             ValueError: it is no tokenizer, or a slow one.
@@ -173,22 +160,21 @@ class ChunkcoreTextSplitter(TextSplitter):
     def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
         """The chunks of (id, text, metadata) triples."""
         rows = [(source_of(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
-        # Strategies may read metadata: of which format or language a text is.
+        # Documents without an id are told apart by their text: the pages of one source share its name.
         documents = [
-            CoreDocument(_identity(own_id, text, source_id), text, metadata)
+            CoreDocument(own_id or f"{source_id}#{digest(text)}", text, metadata)
             for (source_id, _), own_id, text, metadata in rows
         ]
         chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
-        watching = watched(chunked, self._fit_to)
         made: list[Document] = []
         taken: set[str] = set()
-        for ((source_id, origin), _, _, metadata), chunks in zip(rows, watching, strict=True):
-            given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
+        for ((source_id, origin), _, _, metadata), chunks in zip(rows, watched(chunked, self._fit_to), strict=True):
+            given = inherited(metadata, (SPANS, SEGMENTS) if _is_chunk(metadata) else ())
             shallow = all(type(value) in _IMMUTABLE for value in given.values())
             for chunk in chunks:
                 own = given.copy() if shallow else copy.deepcopy(given)
-                own |= told(chunk, given, origin)
-                own |= place_of(origin.place(chunk.spans))
+                own |= chunk_metadata(chunk, given, origin)
+                own |= KEYS.write(origin.place(chunk.spans)) or UNKNOWN
                 own["source_id"] = source_id
                 made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
@@ -201,16 +187,6 @@ def _listed(values: Any, what: str) -> list[Any]:
         raise DataError(f"expected a list of {what}, got {type(values).__name__}") from None
 
 
-def place_of(spans: tuple[Span, ...]) -> dict[str, Any]:
-    """Where a chunk stands, as metadata."""
-    if not spans:
-        return {"start_index": -1, "end_index": -1}
-    if len(spans) == 1:
-        return {"start_index": spans[0].start, "end_index": spans[0].end}
-    start, end = min(span.start for span in spans), max(span.end for span in spans)
-    return {"start_index": start, "end_index": end, SPANS: encode_spans(spans)}
-
-
 def _is_chunk(metadata: dict[Any, Any]) -> bool:
     """Whether the document is a piece that a splitter cut."""
     return type(metadata.get("start_index")) is int
@@ -219,24 +195,14 @@ def _is_chunk(metadata: dict[Any, Any]) -> bool:
 def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and where `text` stands in it."""
     chained = _is_chunk(metadata)
-    start, end = metadata.get("start_index"), metadata.get("end_index")
     named = metadata.get("source_id") if chained else None
     source = metadata.get("source")
     source_id = str(named or own_id or (source if isinstance(source, str) else "") or digest(text))
-    if not chained:
-        return source_id, Origin.at(0)
-    spans = decode_spans(metadata.get(SPANS))
-    derived = metadata.get(DERIVED) is True
-    return source_id, Origin.stated(len(text), start, end if isinstance(end, int) else None, spans, derived=derived)
-
-
-def _identity(own_id: str | None, text: str, source_id: str) -> str:
-    """What the ids of the chunks are made from."""
-    return own_id or f"{source_id}#{digest(text)}"
+    return source_id, KEYS.origin(metadata, len(text)) if chained else Origin.at(0)
 
 
 def _whole(chunker: Chunker, *names: str) -> int:
-    """The first of the options that is a whole number; 0 where there is none."""
+    """The first of the options that is a whole number; 0 if none is."""
     values = (getattr(chunker, name, None) for name in names)
     return next((value for value in values if isinstance(value, int)), 0)
 
@@ -253,7 +219,7 @@ def _encoding_of(model_name: str) -> str:
 
 
 class _TokenizerCounter(HuggingFaceCounter):
-    """Counts with the very tokenizer that was handed in, whatever it was changed to since it was loaded."""
+    """Counts with the given tokenizer, including changes made to it after it was loaded."""
 
     def __init__(self, tokenizer: Any) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -275,74 +241,50 @@ class _TokenizerCounter(HuggingFaceCounter):
         return self._tokenizer
 
 
-class _Named(ChunkcoreTextSplitter):
-    """One strategy, which needs no naming."""
-
-    _own: ClassVar[str]
-
-    def __init__(self, *, strategy: str | None = None, **more: Any) -> None:
-        super().__init__(strategy=one_strategy(self, self._own, strategy, more), **more)
-
-
-class RecursiveTextSplitter(_Named):
-    """The strategy ``recursive``: separators from large to small; `ChunkcoreTextSplitter` tells the rest.
+class RecursiveTextSplitter(OneStrategy, ChunkcoreTextSplitter):
+    """`ChunkcoreTextSplitter` with the strategy ``recursive``: separators from large to small.
 
     >>> splitter = RecursiveTextSplitter(chunk_size=9, chunk_overlap=0, counter="characters")
     >>> splitter.split_text("one two. one two.")
     ['one two.', 'one two.']
     """
 
-    _own = "recursive"
+    _own: ClassVar[str] = "recursive"
 
 
-class SemanticTextSplitter(_Named):
-    """The strategy ``breakpoint``, known as SemanticChunker: cuts where neighbouring sentences differ most.
+class SemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
+    """`ChunkcoreTextSplitter` with ``breakpoint`` (SemanticChunker): cuts where neighbouring sentences differ most."""
 
-    >>> SemanticTextSplitter(max_size=200, embedder="all-MiniLM-L6-v2").chunker.name
-    'breakpoint'
-    """
-
-    _own = "breakpoint"
+    _own: ClassVar[str] = "breakpoint"
 
 
-class ClusterSemanticTextSplitter(_Named):
-    """The strategy ``cluster_semantic`` of the Chroma report: chunks of the most similarity inside, up to `max_size`.
+class ClusterSemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
+    """`ChunkcoreTextSplitter` with ``cluster_semantic``: the most similarity inside chunks of up to `max_size`."""
 
-    >>> ClusterSemanticTextSplitter(max_size=200, embedder="all-MiniLM-L6-v2").chunker.max_size
-    200
-    """
-
-    _own = "cluster_semantic"
+    _own: ClassVar[str] = "cluster_semantic"
 
 
-class LumberTextSplitter(_Named):
-    """The strategy ``lumber``, known as LumberChunker: a language model says where the content changes.
+class LumberTextSplitter(OneStrategy, ChunkcoreTextSplitter):
+    """`ChunkcoreTextSplitter` with ``lumber`` (LumberChunker): a language model says where the content changes."""
 
-    >>> LumberTextSplitter(llm="openai:qwen3:8b@http://localhost:11434/v1").chunker.name
-    'lumber'
-    """
-
-    _own = "lumber"
-
-
-_PLACES = ("start_index", "end_index", SPANS, SEGMENTS)
+    _own: ClassVar[str] = "lumber"
 
 
 def content_key(document: Document) -> str:
-    """A key of a chunk's source, text and metadata, but not of where it stands.
+    """A key of a chunk's source, text and metadata, without its place.
 
     For ``index(..., cleanup="incremental", source_id_key="source_id", key_encoder=content_key)``: after an edit only
-    the chunks with another text are embedded and written, and the old ones deleted. Chunks that have only moved are
-    left alone, and say in the store where they stood before; `evaluate_retriever` then finds them by their text. Of
-    passages that a source repeats word for word, the first is indexed.
+    chunks with new text are embedded and written, and the old ones deleted. Chunks that only moved stay as they are,
+    with their old place in the store; `evaluate_retriever` finds them by their text. Of passages that a source repeats
+    word for word, the first is indexed.
 
-    Any of LangChain's own encoders (``key_encoder="sha256"``) also sees where a chunk stands: what has moved is
-    written again, and says where it stands now. `ChunkcoreEmbeddings` over a cache then embeds only what is new.
+    LangChain's own encoders (``key_encoder="sha256"``) include the place: what moved is written again.
+    `ChunkcoreEmbeddings` over a cache then embeds only new texts.
 
     >>> moved = [Document(page_content="tea", metadata={"source_id": "a", "start_index": i}) for i in (0, 9)]
     >>> content_key(moved[0]) == content_key(moved[1])
     True
     """
-    kept = {str(key): value for key, value in document.metadata.items() if key not in _PLACES}
-    data = json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr)
-    return blake2b(data.encode("ascii"), digest_size=16).hexdigest()
+    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS)
+    kept = {str(key): value for key, value in document.metadata.items() if key not in places}
+    return digest(json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr))

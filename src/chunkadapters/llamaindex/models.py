@@ -151,19 +151,12 @@ def as_model(value: Any) -> Any:
 
 
 class _Embedder(BridgedEmbedder):
-    model: BaseEmbedding
-
-    def _documents(self, texts: list[str]) -> Any:
-        return self.model.get_text_embedding_batch(texts)
-
-    def _queries(self, texts: list[str]) -> Any:
-        return [self.model.get_query_embedding(text) for text in texts]
-
-    async def _adocuments(self, texts: list[str]) -> Any:
-        return await self.model.aget_text_embedding_batch(texts)
-
-    async def _aqueries(self, texts: list[str]) -> Any:
-        return [await self.model.aget_query_embedding(text) for text in texts]
+    methods = (
+        "get_text_embedding_batch",
+        "get_query_embedding",
+        "aget_text_embedding_batch",
+        "aget_query_embedding",
+    )
 
 
 class _LLM(BridgedLLM):

@@ -1,4 +1,4 @@
-"""Scores for any LlamaIndex retriever or query engine, as it is deployed."""
+"""Scores for any LlamaIndex retriever, and what its hits can become: merged, embedded late, cut into segments."""
 
 from __future__ import annotations
 
@@ -27,26 +27,23 @@ from llama_index.core.schema import (
 )
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-from chunkadapters.models import secrets_within
-from chunkadapters.places import (
-    DERIVED,
+from chunkadapters.hits import (
     GAP,
     MERGED_IDS,
-    SEGMENTS,
     SEPARATOR,
-    SPANS,
     Hit,
+    MergedHit,
     Merging,
-    United,
-    decode_segments,
-    encode_spans,
     late_vectors,
     merged_id,
     merged_metadata,
-    segment_texts,
-    unused_id,
+    names,
+    segments_of,
 )
-from chunkadapters.retrieval import Piece, QuestionScorer, RetrieverHooks, System, names, settings_mark, stated_spans
+from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
+from chunkadapters.models import secrets_within
+from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
+from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, settings_mark
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
@@ -62,53 +59,53 @@ __all__ = [
     "arun_retriever",
     "embed_late",
     "evaluate_retriever",
-    "hit_of",
     "merge_overlaps",
-    "piece_of",
     "run_retriever",
     "segment_nodes",
 ]
 
 
-def piece_of(found: Any) -> Piece:
-    """What a node, with a score or without, says of itself. Raises `DataError` where it is none."""
+def _hit(found: Any) -> Hit:
     node = found.node if isinstance(found, NodeWithScore) else found
     if not isinstance(node, BaseNode):
         raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
-    text = node.get_content(metadata_mode=MetadataMode.NONE)
-    known = node.metadata
-    return Piece(
+    text, known = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
+    document = node.ref_doc_id or known.get("source_id")
+    return Hit(
         text=text,
         score=float(found.score or 0.0) if isinstance(found, NodeWithScore) else 0.0,
         document_ids=names(
             node.ref_doc_id, known.get("source_id"), known.get("file_path"), known.get("file_name"), known.get("source")
         ),
+        spans=KEYS.spans_of(stated_place(node), text),
         derived=known.get(DERIVED) is True,
-        spans=stated_spans(
-            known.get(SPANS), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None), text
-        ),
+        document=document if isinstance(document, str) else "",
     )
 
 
-def hit_of(node: BaseNode) -> Hit:
-    """A node with the document that its place is in."""
-    piece = piece_of(node)
-    document = node.ref_doc_id or node.metadata.get("source_id")
-    return Hit(document if isinstance(document, str) else "", piece.spans, piece.text, piece.derived)
+# ---- Scores
 
 
 def _system(retriever: BaseRetriever | BaseQueryEngine) -> System:
     if isinstance(retriever, BaseRetriever):
-        return _told(retriever, retriever.retrieve, retriever.aretrieve)
-    if isinstance(retriever, BaseQueryEngine):
-        return _of_engine(retriever)
-    if hasattr(retriever, "as_retriever"):
+        ask, aask = retriever.retrieve, retriever.aretrieve
+    elif isinstance(retriever, BaseQueryEngine):
+        ask, aask = _of_engine(retriever)
+    elif hasattr(retriever, "as_retriever"):
         raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
-    raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
+    else:
+        raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
+    return System(
+        name=type(retriever).__name__,
+        ask=ask,
+        aask=aask,
+        settings=partial(settings_mark, retriever, _is_part),
+        secrets=partial(secrets_within, retriever),
+    )
 
 
-def _of_engine(engine: BaseQueryEngine) -> System:
-    """What a query engine retrieves, after its post-processors; no answer is written."""
+def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
+    """Ask a query engine for what it retrieves, after its post-processors; no answer is written."""
     if type(engine).retrieve is BaseQueryEngine.retrieve:
         raise DataError(f"{type(engine).__name__} does not tell what it retrieves: pass its retriever")
     asynchronous = getattr(engine, "aretrieve", None)
@@ -121,17 +118,7 @@ def _of_engine(engine: BaseQueryEngine) -> System:
             return await asyncio.to_thread(ask, question)
         return await asynchronous(QueryBundle(question))
 
-    return _told(engine, ask, aask)
-
-
-def _told(asked: Any, ask: Callable[[str], Any], aask: Callable[[str], Awaitable[Any]]) -> System:
-    return System(
-        name=type(asked).__name__,
-        ask=ask,
-        aask=aask,
-        settings=partial(settings_mark, asked, _is_part),
-        secrets=partial(secrets_within, asked),
-    )
+    return ask, aask
 
 
 _PARTS = (BaseRetriever, BaseQueryEngine, BaseNodePostprocessor, BaseEmbedding, MetadataFilters, MetadataFilter)
@@ -141,13 +128,13 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, _PARTS)
 
 
-def _pieces(answer: Any) -> list[Piece]:
+def _hits(answer: Any) -> list[Hit]:
     if not isinstance(answer, list | tuple):
         raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
-    return [piece_of(each) for each in answer]
+    return list(map(_hit, answer))
 
 
-_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(_system, _pieces)
+_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(_system, _hits)
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever
@@ -158,7 +145,7 @@ _METRICS = ("span_recall", "span_precision", "span_iou", "span_f1")
 
 
 class _SpanMetric(BaseRetrievalMetric):
-    """A measure of tokens over everything that was retrieved."""
+    """A measure over the tokens of all hits."""
 
     measure: ClassVar[str]
 
@@ -171,17 +158,17 @@ class _SpanMetric(BaseRetrievalMetric):
         retrieved_texts: list[str] | None = None,
         *,
         scorer: QuestionScorer | None = None,
-        pieces: Sequence[Piece] | None = None,
+        hits: Sequence[Hit] | None = None,
         **kwargs: Any,
     ) -> RetrievalMetricResult:
-        """The question's score, by the spans that `SpanRetrieverEvaluator` hands on.
+        """The question's score by the hits' spans.
 
         Raises:
-            DataError: (a ValueError) another evaluator asks, which sees no spans; or no such question.
+            DataError: (a ValueError) another evaluator than `SpanRetrieverEvaluator` asks; or no such question.
         """
-        if query is None or scorer is None or pieces is None:
+        if query is None or scorer is None or hits is None:
             raise DataError(f"{type(self).__name__} needs spans, which only SpanRetrieverEvaluator sees: use that")
-        (score,) = scorer.scores(query, pieces, [f"{self.measure}@{max(1, len(pieces))}"])
+        (score,) = scorer.scores(query, hits, [f"{self.measure}@{max(1, len(hits))}"])
         return RetrievalMetricResult(score=score)
 
 
@@ -200,7 +187,7 @@ class SpanPrecision(_SpanMetric):
 
 
 class SpanIoU(_SpanMetric):
-    """Retrieved tokens of the evidence, by those of either."""
+    """Retrieved tokens of the evidence, divided by the tokens of either."""
 
     metric_name: ClassVar[str] = "span_iou"
     measure: ClassVar[str] = "IoU"
@@ -213,20 +200,20 @@ class SpanF1(_SpanMetric):
     measure: ClassVar[str] = "F1"
 
 
-# LlamaIndex' registry is how metrics are named in its evaluators.
+# LlamaIndex' evaluators find metrics by name in this registry.
 for _metric in (SpanRecall, SpanPrecision, SpanIoU, SpanF1):
     METRIC_REGISTRY.setdefault(_metric.metric_name, _metric)
 
 
 class SpanRetrieverEvaluator(RetrieverEvaluator):
-    """LlamaIndex' `RetrieverEvaluator` by a benchmark's spans: of any retriever, with node post-processors.
+    """LlamaIndex' `RetrieverEvaluator` with the spans of a benchmark, for any retriever.
 
     Args:
-        benchmark: documents, questions and the spans that answer them; or a shipped collection's name.
-        retriever: what is evaluated.
-        metrics: instances or names, or one; by default all span metrics. LlamaIndex' own are welcome beside them, where
-            ``expected_ids`` are given.
-        node_postprocessors: applied to what was retrieved.
+        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
+        retriever: the retriever to evaluate.
+        metrics: instances or names, or one; by default all span metrics. LlamaIndex' own work too, with
+            ``expected_ids``.
+        node_postprocessors: applied to the hits.
         counter: whose tokens are counted.
 
     Raises:
@@ -257,7 +244,7 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
         mode: RetrievalEvalMode = RetrievalEvalMode.TEXT,
         **kwargs: Any,
     ) -> RetrievalEvalResult:
-        """Retrieve for a question of the benchmark, and score what comes back."""
+        """Retrieve for a question of the benchmark, and score the hits."""
         return super().evaluate(query, expected_ids or [], expected_texts, mode, **kwargs)
 
     async def aevaluate(
@@ -277,7 +264,7 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
         for postprocessor in self.node_postprocessors or ():
             nodes = postprocessor.postprocess_nodes(nodes, query_str=query)
         ids, texts = [each.node.node_id for each in nodes], [each.text for each in nodes]
-        seen = {"scorer": self._scorer, "pieces": [piece_of(each) for each in nodes]}
+        seen = {"scorer": self._scorer, "hits": _hits(nodes)}
         found = {
             metric.metric_name: metric.compute(
                 query,
@@ -300,20 +287,23 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
         )
 
 
+# ---- Hits that overlap
+
+
 class MergeOverlaps(BaseNodePostprocessor):
-    """Unites hits of one document that overlap or are adjacent, so that no token goes to the model twice.
+    """Merges hits of one document that overlap or touch, so that no token goes to the model twice.
 
     For ``node_postprocessors=[..., MergeOverlaps()]`` of a query engine, best as the last of them.
 
-    The result is in the order of the best hit of each, with its score. A united node has the document's text at
-    ``start_char_idx`` and ``end_char_idx`` (and its metadata's ``spans``, where that is several places); the other
-    metadata and the relationships of the hits at its ends; and ``merged_ids``, the hits' ids, the best first. A hit
-    stays as it is where it does not say where it stands, or where its text is not what stands there.
+    The results are in the order of each one's best hit, with its score. A merged node has the document's text at
+    ``start_char_idx`` and ``end_char_idx`` (of several places, also metadata ``spans``); the other metadata of the hit
+    that begins first; the relationships of the hits at its ends; and ``merged_ids``, the hits' ids, best first. A hit
+    stays as it is if it does not state its place, or has another text than the document there.
 
     Args:
-        max_gap: hits with so many characters between them are adjacent; set is what a paragraph break may have. What
-            stands there is not known: the texts are joined by the separator, and the node is of several spans.
-        separator: what joins texts between which something stands.
+        max_gap: hits with at most this many characters between them are merged, too; by default what a paragraph break
+            may have. The text of the gap is not known: the result has several spans.
+        separator: joins texts across a gap.
 
     Raises:
         pydantic.ValidationError: (a ValueError) an option is out of range.
@@ -328,8 +318,8 @@ class MergeOverlaps(BaseNodePostprocessor):
     [('The tea is hot.', 15)]
     """
 
-    max_gap: int = Field(default=GAP, ge=0, strict=True, description="So many characters between hits are none.")
-    separator: str = Field(default=SEPARATOR, description="What joins texts between which something stands.")
+    max_gap: int = Field(default=GAP, ge=0, strict=True, description="The largest gap between hits that are merged.")
+    separator: str = Field(default=SEPARATOR, description="Joins texts across a gap.")
     _merging: Merging = PrivateAttr()
 
     def model_post_init(self, context: object) -> None:
@@ -343,78 +333,77 @@ class MergeOverlaps(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        united = self._merging.unite([hit_of(each.node) for each in nodes])
-        return [_node(each, nodes) for each in united]
+        return [_merged(each, nodes) for each in self._merging.merge([_hit(each.node) for each in nodes])]
 
 
 def merge_overlaps(
     nodes: Sequence[NodeWithScore], *, max_gap: int = GAP, separator: str = SEPARATOR
 ) -> list[NodeWithScore]:
-    """The hits, united: `MergeOverlaps` at once."""
+    """`MergeOverlaps` as a function."""
     return MergeOverlaps(max_gap=max_gap, separator=separator).postprocess_nodes(list(nodes))
 
 
-def _node(united: United, hits: Sequence[NodeWithScore]) -> NodeWithScore:
-    if len(united.members) == 1:
-        return hits[united.first]
-    members = [hits[place] for place in united.members]
-    first = hits[united.first].node
-    last = max((each.node for each in members), key=lambda node: getattr(node, "end_char_idx", None) or 0)
+def _merged(merged: MergedHit, hits: Sequence[NodeWithScore]) -> NodeWithScore:
+    if len(merged.members) == 1:
+        return hits[merged.first]
+    members = [hits[rank] for rank in merged.members]
+    first = hits[merged.first].node
+    last = max((each.node for each in members), key=lambda node: getattr(node, KEYS.end, None) or 0)
     ids = [each.node.node_id for each in members]
-    metadata = merged_metadata(first.metadata, ids)
-    if len(united.spans) > 1:
-        metadata[SPANS] = encode_spans(united.spans)
+    attributes, several = node_place(merged.spans)
     related = {NodeRelationship.SOURCE: first, NodeRelationship.PREVIOUS: first, NodeRelationship.NEXT: last}
     return NodeWithScore(
         score=members[0].score,
         node=TextNode(
             id_=merged_id(ids),
-            text=united.text,
-            metadata=metadata,
-            start_char_idx=united.spans[0].start,
-            end_char_idx=united.spans[-1].end,
+            text=merged.text,
+            metadata=merged_metadata(first.metadata, ids) | several,
+            **attributes,
             relationships={key: node.relationships[key] for key, node in related.items() if key in node.relationships},
             excluded_embed_metadata_keys=_unread(first.excluded_embed_metadata_keys),
             excluded_llm_metadata_keys=_unread(first.excluded_llm_metadata_keys),
-            metadata_separator=getattr(first, "metadata_seperator", "\n"),
+            metadata_separator=getattr(first, "metadata_seperator", "\n"),  # LlamaIndex' spelling
         ),
     )
 
 
 def _unread(keys: Sequence[str]) -> list[str]:
-    """The keys that a model does not read: those of the first hit, and what only says where the node comes from."""
+    """The keys that a model does not read: the first hit's, and those of the merged place."""
     return list(dict.fromkeys([*keys, SPANS, MERGED_IDS]))
+
+
+# ---- Late vectors and segments
 
 
 def embed_late(
     nodes: Sequence[BaseNode], documents: Sequence[BaseNode], model: LateEmbedder | Embedder | str = DEFAULT_MODEL
 ) -> list[BaseNode]:
-    """The nodes, each with its vector in the context of its whole document (late chunking; see `LateEmbedder`).
+    """Copies of the nodes, each with its vector in the context of its whole document (late chunking).
 
-    An index embeds no node that has a vector: ``VectorStoreIndex(embed_late(nodes, documents, model),
-    embed_model=ChunkcoreEmbedding(model))``. Metadata are not read.
+    An index does not embed nodes that have a vector: ``VectorStoreIndex(embed_late(nodes, documents, model),
+    embed_model=ChunkcoreEmbedding(model))``. Metadata are not read. See `LateEmbedder`.
 
     Args:
-        nodes: as `ChunkcoreNodeParser` makes them; copied.
-        documents: those that they were cut from.
-        model: with token vectors.
+        nodes: as `ChunkcoreNodeParser` makes them.
+        documents: the documents they were cut from.
+        model: a model with token vectors.
 
     Raises:
-        DataError: a node does not stand where it says in one of the documents.
+        DataError: a node is not at its stated place in one of the documents.
         OptionError: the model gives no token vectors.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed, or gave a wrong answer, twice.
     """
     texts = {each.node_id: each.get_content(metadata_mode=MetadataMode.NONE) for each in documents}
-    vectors = late_vectors([hit_of(each) for each in nodes], texts, model)
+    vectors = late_vectors(_hits(nodes), texts, model)
     return [node.model_copy(update={"embedding": vector}) for node, vector in zip(nodes, vectors, strict=True)]
 
 
 def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
-    """The segments of nodes that have some (``hierarchical``), and the other nodes as they are, as small index nodes.
+    """Small index nodes to search with: the segments of nodes that have some (``hierarchical``), else the nodes.
 
-    An index over them answers with the node that each stands for: its retriever follows ``IndexNode.obj``. For nodes
-    that are cut again by size, LlamaIndex' ``HierarchicalNodeParser`` takes `ChunkcoreNodeParser` in its
-    ``node_parser_map``, and ``AutoMergingRetriever`` what that makes.
+    An index over them answers with the node that each stands for: its retriever follows ``IndexNode.obj``. To cut nodes
+    again by size, use LlamaIndex' ``HierarchicalNodeParser`` with `ChunkcoreNodeParser` in its ``node_parser_map``, and
+    ``AutoMergingRetriever``.
 
     Args:
         nodes: as `ChunkcoreNodeParser` makes them.
@@ -422,18 +411,16 @@ def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
     found = []
     taken: set[str] = set()
     for node in nodes:
-        segments = decode_segments(node.metadata.get(SEGMENTS))
         known = {key: value for key, value in node.metadata.items() if key not in (SEGMENTS, SPANS)}
-        for spans, text in segment_texts(hit_of(node), segments):
-            several = {SPANS: encode_spans(spans)} if len(spans) > 1 else {}
+        for spans, text in segments_of(_hit(node), node.metadata):
+            attributes, several = node_place(spans)
             small = IndexNode(
                 id_=unused_id(merged_id([node.node_id, str(spans)]), taken),
                 text=text,
                 index_id=node.node_id,
                 obj=node,
                 extra_info=known | several,
-                start_char_idx=min(span.start for span in spans) if spans else None,
-                end_char_idx=max(span.end for span in spans) if spans else None,
+                **attributes,
                 relationships=node.relationships,
                 excluded_embed_metadata_keys=[*node.excluded_embed_metadata_keys, *several],
                 excluded_llm_metadata_keys=[*node.excluded_llm_metadata_keys, *several],

@@ -1,4 +1,4 @@
-"""chunkcore's embedders where Haystack takes a document or a text embedder."""
+"""chunkcore's embedders as Haystack's document and text embedders."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 
+from chunkadapters._haystack import Serialized, check_documents
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 
 __all__ = ["ChunkcoreDocumentEmbedder", "ChunkcoreTextEmbedder"]
 
 
 @component
-class ChunkcoreDocumentEmbedder:
+class ChunkcoreDocumentEmbedder(Serialized):
     """Embeds documents by a chunkcore embedder.
 
     Args:
-        model: its name, or an embedder; YAML holds its name.
-        meta_fields_to_embed: metadata that are embedded before the text, a line each: ``["context"]`` for what a
-            strategy wrote about a chunk.
+        model: an embedder, or its name; YAML holds the name.
+        meta_fields_to_embed: metadata to embed before the text, one a line: ``["context"]`` for what a strategy wrote
+            about a chunk.
 
     Raises:
         OptionError: a `ValueError`: no such model.
@@ -30,14 +31,8 @@ class ChunkcoreDocumentEmbedder:
         self._embedder = get_embedder(model)
         self.meta_fields_to_embed = meta_fields_to_embed or []
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain values."""
-        return default_to_dict(self, model=self._embedder.name, meta_fields_to_embed=self.meta_fields_to_embed)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreDocumentEmbedder:
-        """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+    def _arguments(self) -> dict[str, Any]:
+        return {"model": self._embedder.name, "meta_fields_to_embed": self.meta_fields_to_embed}
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
@@ -48,29 +43,28 @@ class ChunkcoreDocumentEmbedder:
 
         Raises:
             TypeError: not a list of `Document`.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: the model failed, or gave a wrong answer, twice.
         """
-        if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
-            raise TypeError("ChunkcoreDocumentEmbedder expects a list of Documents as input")
+        check_documents(self, documents)
         rows = embed(self._embedder, [self._text(each) for each in documents]).tolist()
         return {"documents": [replace(each, embedding=row) for each, row in zip(documents, rows, strict=True)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """`run` in a thread: the event loop goes on meanwhile."""
+        """`run` in a thread."""
         return await asyncio.to_thread(self.run, documents)
 
     def _text(self, document: Document) -> str:
-        told = [str(document.meta[key]) for key in self.meta_fields_to_embed if document.meta.get(key) is not None]
-        return "\n".join([*told, document.content or ""])
+        lines = [str(document.meta[key]) for key in self.meta_fields_to_embed if document.meta.get(key) is not None]
+        return "\n".join([*lines, document.content or ""])
 
 
 @component
-class ChunkcoreTextEmbedder:
+class ChunkcoreTextEmbedder(Serialized):
     """Embeds a question by a chunkcore embedder.
 
     Args:
-        model: its name, or an embedder; YAML holds its name.
+        model: an embedder, or its name; YAML holds the name.
 
     Raises:
         OptionError: a `ValueError`: no such model.
@@ -79,14 +73,8 @@ class ChunkcoreTextEmbedder:
     def __init__(self, model: Embedder | str = DEFAULT_MODEL) -> None:
         self._embedder = get_embedder(model)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain values."""
-        return default_to_dict(self, model=self._embedder.name)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreTextEmbedder:
-        """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+    def _arguments(self) -> dict[str, Any]:
+        return {"model": self._embedder.name}
 
     @component.output_types(embedding=list[float])
     def run(self, text: str) -> dict[str, list[float]]:
@@ -94,7 +82,7 @@ class ChunkcoreTextEmbedder:
 
         Raises:
             TypeError: not a text.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: the model failed, or gave a wrong answer, twice.
         """
         if not isinstance(text, str):
             raise TypeError(f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}")
@@ -102,5 +90,5 @@ class ChunkcoreTextEmbedder:
 
     @component.output_types(embedding=list[float])
     async def run_async(self, text: str) -> dict[str, list[float]]:
-        """`run` in a thread: the event loop goes on meanwhile."""
+        """`run` in a thread."""
         return await asyncio.to_thread(self.run, text)

@@ -6,23 +6,23 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 
-from chunkadapters._haystack.retrieval import hit_of
-from chunkadapters.places import late_vectors
+from chunkadapters._haystack import Serialized, check_documents, hit_of
+from chunkadapters.hits import late_vectors
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder, get_embedder
 
 __all__ = ["ChunkcoreLateEmbedder"]
 
 
 @component
-class ChunkcoreLateEmbedder:
+class ChunkcoreLateEmbedder(Serialized):
     """Embeds chunks in the context of their whole documents (late chunking; see `LateEmbedder`).
 
-    Questions are embedded as ever, by `ChunkcoreTextEmbedder` with the same model. Metadata are not read.
+    Embed questions by `ChunkcoreTextEmbedder` with the same model. Metadata are not read.
 
     Args:
-        model: the name of a model with token vectors, or an embedder that has them; YAML holds its name.
+        model: a model with token vectors, or its name; YAML holds the name.
 
     Raises:
         OptionError: a `ValueError`: no such model, or it gives no token vectors.
@@ -32,14 +32,8 @@ class ChunkcoreLateEmbedder:
         self._name = get_embedder(model).name
         self._late = LateEmbedder(model)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain values."""
-        return default_to_dict(self, model=self._name)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreLateEmbedder:
-        """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+    def _arguments(self) -> dict[str, Any]:
+        return {"model": self._name}
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document], sources: list[Document]) -> dict[str, list[Document]]:
@@ -47,24 +41,23 @@ class ChunkcoreLateEmbedder:
 
         Args:
             documents: chunks, as `ChunkcoreDocumentSplitter` makes them.
-            sources: the documents that they were cut from.
+            sources: the documents they were cut from.
 
         Returns:
             ``{"documents": copies with embeddings}``.
 
         Raises:
             TypeError: not lists of `Document`.
-            DataError: a `ValueError`: a chunk does not stand where it says in one of the sources.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            DataError: a `ValueError`: a chunk is not at its stated place in one of the sources.
+            ModelError: the model failed, or gave a wrong answer, twice.
         """
-        for name, given in (("documents", documents), ("sources", sources)):
-            if not isinstance(given, list) or not all(isinstance(each, Document) for each in given):
-                raise TypeError(f"ChunkcoreLateEmbedder expects a list of Documents as {name}")
+        check_documents(self, documents, "documents")
+        check_documents(self, sources, "sources")
         texts = {each.id: each.content or "" for each in sources}
-        vectors = late_vectors([hit_of(each) for each in documents], texts, self._late)
+        vectors = late_vectors(list(map(hit_of, documents)), texts, self._late)
         return {"documents": [replace(each, embedding=row) for each, row in zip(documents, vectors, strict=True)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document], sources: list[Document]) -> dict[str, list[Document]]:
-        """`run` in a thread: the event loop goes on meanwhile."""
+        """`run` in a thread."""
         return await asyncio.to_thread(self.run, documents, sources)

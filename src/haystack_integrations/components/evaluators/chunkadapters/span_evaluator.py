@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 
-from chunkadapters._haystack.retrieval import piece_of
+from chunkadapters._haystack import Serialized, hit_of
 from chunkadapters.retrieval import QuestionScorer
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -17,12 +17,12 @@ __all__ = ["ChunkcoreSpanEvaluator"]
 
 
 @component
-class ChunkcoreSpanEvaluator:
-    """Scores retrieved documents by the spans that answer the questions. One component a measure, as Haystack's are.
+class ChunkcoreSpanEvaluator(Serialized):
+    """Scores retrieved documents by the spans that answer the questions. One component a measure, like Haystack's.
 
     Args:
-        benchmark: documents, questions and the spans that answer them; or the name of a collection that ships with
-            chunkcore, which is what YAML can hold.
+        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore, which is
+            what YAML can hold.
         measure: such as ``"Recall@5"`` or ``"IoU@5"``.
         counter: whose tokens are counted.
 
@@ -42,34 +42,24 @@ class ChunkcoreSpanEvaluator:
         self._name = benchmark if isinstance(benchmark, str) else None
         self._scorer = QuestionScorer(benchmark, counter)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain values.
-
-        Raises:
-            OptionError: the benchmark was given as an object.
-        """
+    def _arguments(self) -> dict[str, Any]:
         if self._name is None:
             raise OptionError("a benchmark that was given as an object cannot be written down: name a collection")
-        return default_to_dict(self, benchmark=self._name, measure=self.measure, counter=self.counter)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreSpanEvaluator:
-        """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+        return {"benchmark": self._name, "measure": self.measure, "counter": self.counter}
 
     @component.output_types(score=float, individual_scores=list[float])
     def run(self, questions: list[str], retrieved_documents: list[list[Document]]) -> dict[str, Any]:
-        """Score answers.
+        """Score hits.
 
         Args:
-            questions: of the benchmark, each its text or its id.
-            retrieved_documents: for each question what was retrieved, best first.
+            questions: questions of the benchmark, each as text or id.
+            retrieved_documents: the hits for each question, best first.
 
         Returns:
             ``score``, the mean over the questions for which the measure is defined, and ``individual_scores``.
 
         Raises:
-            ValueError: not as many questions as lists of documents, or a question that is none of the benchmark's.
+            ValueError: the lists have different lengths, or the benchmark does not have a question.
         """
         if len(questions) != len(retrieved_documents):
             raise ValueError(
@@ -77,7 +67,7 @@ class ChunkcoreSpanEvaluator:
                 f"{len(retrieved_documents)}."
             )
         scores = [
-            self._scorer.scores(question, [piece_of(each) for each in documents], [self.measure])[0]
+            self._scorer.scores(question, list(map(hit_of, documents)), [self.measure])[0]
             for question, documents in zip(questions, retrieved_documents, strict=True)
         ]
         defined = [score for score in scores if not math.isnan(score)]

@@ -1,14 +1,14 @@
 """chunkcore's chunkers as a Haystack component, and what of an index they change."""
 
 from haystack_integrations.components.preprocessors.chunkadapters.children import ChunkcoreChildSplitter
-from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import (
-    ChunkcoreDocumentSplitter,
+from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
+from haystack_integrations.components.preprocessors.chunkadapters.index_updater import ChunkcoreIndexUpdater
+from haystack_integrations.components.preprocessors.chunkadapters.named import (
     ClusterSemanticSplitter,
     LumberSplitter,
     RecursiveSplitter,
     SemanticSplitter,
 )
-from haystack_integrations.components.preprocessors.chunkadapters.index_updater import ChunkcoreIndexUpdater
 
 __all__ = [
     "ChunkcoreChildSplitter",

@@ -1,44 +1,44 @@
-"""What of an index is to stay, to go and to come when documents are indexed again, as a Haystack component."""
+"""What to embed, move and delete when documents are indexed again, as a Haystack component."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 from haystack.document_stores.types import DocumentStore
+
+from chunkadapters._haystack import KEYS, ROOT, Serialized, check_documents
+from chunkadapters.places import SEGMENTS
 
 __all__ = ["ChunkcoreIndexUpdater"]
 
-# What says where a chunk stands, and no model reads when it is embedded.
+# Metadata of a chunk's place, which its vector does not depend on.
 _PLACES = frozenset(
-    [
-        *("split_id", "split_idx_start", "split_idx_end", "spans", "segments", "page_number", "_split_overlap"),
-        *("root_idx_start", "root_idx_end", "root_spans"),
-    ]
+    [SEGMENTS, "split_id", "page_number", "_split_overlap"]
+    + [name for keys in (KEYS, ROOT) for name in (keys.start, keys.end, keys.spans)]
 )
 
 
 @component
-class ChunkcoreIndexUpdater:
-    """Stands between a splitter and an embedder: lets through only what has to be embedded, and says what is stale.
+class ChunkcoreIndexUpdater(Serialized):
+    """Between a splitter and an embedder: lets through only what must be embedded, and lists what is stale.
 
-    Chunks are compared with those that the store has of the same sources (``source_id``):
+    Chunks are compared with the store's chunks of the same sources (``source_id``):
 
-    - a chunk that the store has as it is goes nowhere;
-    - one whose text and metadata the store has, but at another place, comes out of ``moved`` with the vector that the
-      store has;
+    - a chunk that the store has goes nowhere;
+    - a chunk that moved (the store has its text and metadata at another place) comes out of ``moved``, with the
+      store's vector;
     - any other comes out of ``documents``; connect that to the embedder;
-    - the id of what the store has and is no longer a chunk of its source comes out of ``stale``.
+    - ids that the store has and that are no longer a chunk's come out of ``stale``.
 
-    The store is only read. `ChunkcoreIndexWriter` takes what the embedder made, ``moved`` and ``stale``, writes and
-    then deletes: where the embedder fails, nothing is lost.
+    The store is only read. `ChunkcoreIndexWriter` writes the embedder's output and ``moved``, and then deletes
+    ``stale``: if the embedder fails, nothing is lost.
 
     Args:
-        document_store: the store that is written to. Its ``filter_documents`` should return embeddings (most stores
-            have an option for that); chunks without one are embedded again.
+        document_store: the store to compare with. Its ``filter_documents`` should return embeddings (most stores have
+            an option for that); chunks without one are embedded again.
 
     >>> from haystack.document_stores.in_memory import InMemoryDocumentStore
     >>> store = InMemoryDocumentStore()
@@ -53,34 +53,34 @@ class ChunkcoreIndexUpdater:
     def __init__(self, document_store: DocumentStore) -> None:
         self.document_store = document_store
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain values, its store as it describes itself."""
-        return default_to_dict(self, document_store=self.document_store)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreIndexUpdater:
-        """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+    def _arguments(self) -> dict[str, Any]:
+        return {"document_store": self.document_store}
 
     @component.output_types(documents=list[Document], moved=list[Document], stale=list[str], unchanged=int)
     def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
-        """Compare chunks with the store, which stays as it is.
+        """Compare chunks with the store.
 
         Args:
             documents: all chunks of their sources, as `ChunkcoreDocumentSplitter` makes them.
-            source_ids: sources that there may be no chunks of any more: what the store has of them is stale.
+            source_ids: further sources, perhaps without chunks now: what the store has of these is stale, too.
 
         Returns:
-            ``documents`` to embed, ``moved`` ones that have a vector, the ids of ``stale`` ones, and how many are
-            ``unchanged``.
+            ``documents`` to embed, ``moved`` ones with vectors, ids of ``stale`` ones, and the number ``unchanged``.
 
         Raises:
             TypeError: not a list of `Document`.
             ValueError: a document has no ``source_id``.
         """
-        _check(documents)
+        check_documents(self, documents)
+        for each in documents:
+            if not isinstance(each.meta.get("source_id"), str):
+                raise ValueError(  # noqa: TRY004  # of the right type, with the wrong value
+                    "ChunkcoreIndexUpdater compares chunks by their source, and document ID "
+                    f"{each.id} has no source_id; put it after a splitter"
+                )
         sources = sorted({each.meta["source_id"] for each in documents} | set(source_ids or ()))
-        known = self._stored(sources)
+        filters = {"field": "meta.source_id", "operator": "in", "value": sources}
+        known = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {each.id: each for each in known}
         by_content: defaultdict[Any, list[Document]] = defaultdict(list)
         for each in known:
@@ -99,40 +99,23 @@ class ChunkcoreIndexUpdater:
         stale = sorted(by_id.keys() - {each.id for each in documents})
         return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
 
-    def _stored(self, sources: Sequence[str]) -> list[Document]:
-        if not sources:
-            return []
-        filters = {"field": "meta.source_id", "operator": "in", "value": list(sources)}
-        return self.document_store.filter_documents(filters=filters)
-
-
-def _check(documents: Any) -> None:
-    if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
-        raise TypeError("ChunkcoreIndexUpdater expects a list of Documents as input")
-    for each in documents:
-        if not isinstance(each.meta.get("source_id"), str):
-            raise ValueError(  # noqa: TRY004  # of the right type, with the wrong value
-                f"ChunkcoreIndexUpdater compares chunks by their source, and document ID {each.id} has no source_id; "
-                "put it after a splitter"
-            )
-
 
 def _same(stored: Document, chunk: Document) -> bool:
-    """Whether the store has the chunk as it is, as far as stores keep tuples and what Haystack says of overlaps."""
-    told = _lists(chunk.meta)
+    """Whether the store has the chunk; some stores keep no tuples and no ``_split_overlap``."""
+    meta = _lists(chunk.meta)
     if "_split_overlap" not in stored.meta:
-        told.pop("_split_overlap", None)
-    return stored.content == chunk.content and _lists(stored.meta) == told
+        meta.pop("_split_overlap", None)
+    return stored.content == chunk.content and _lists(stored.meta) == meta
 
 
 def _lists(value: Any) -> Any:
-    """The value with lists for tuples, as what is kept as JSON comes back."""
+    """The value with lists for tuples, like after a round trip through JSON."""
     if isinstance(value, list | tuple):
         return [_lists(each) for each in value]
     return {key: _lists(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _content(chunk: Document) -> str:
-    """What its vector depends on, whatever embeds it: source, text, and metadata that say something of the text."""
-    told = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
-    return repr([chunk.content, sorted(told.items(), key=lambda item: item[0])])
+    """What its vector may depend on: text and metadata, without the place."""
+    kept = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
+    return repr([chunk.content, sorted(kept.items(), key=lambda item: item[0])])

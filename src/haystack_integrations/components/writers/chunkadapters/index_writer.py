@@ -1,21 +1,23 @@
-"""The last step of indexing again, as a Haystack component: write first, delete then."""
+"""The last step of indexing again, as a Haystack component: write, then delete."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 from haystack.document_stores.types import DocumentStore, DuplicatePolicy
+
+from chunkadapters._haystack import Serialized
 
 __all__ = ["ChunkcoreIndexWriter"]
 
 
 @component
-class ChunkcoreIndexWriter:
-    """Writes what `ChunkcoreIndexUpdater` let through, once it is embedded, and then deletes what is stale.
+class ChunkcoreIndexWriter(Serialized):
+    """Writes the new chunks of `ChunkcoreIndexUpdater`, once embedded, and then deletes the stale ones.
 
-    In this order, so that nothing is lost where an embedder or the store fails: the index then has what it had, and
-    the next run goes on from there. Documents of the same ids are overwritten.
+    In this order, so that nothing is lost if an embedder or the store fails: the index keeps what it had, and the next
+    run continues. Documents with the same ids are overwritten.
 
     Args:
         document_store: the store that the updater compares with.
@@ -34,23 +36,17 @@ class ChunkcoreIndexWriter:
     def __init__(self, document_store: DocumentStore) -> None:
         self.document_store = document_store
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain values, its store as it describes itself."""
-        return default_to_dict(self, document_store=self.document_store)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ChunkcoreIndexWriter:
-        """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+    def _arguments(self) -> dict[str, Any]:
+        return {"document_store": self.document_store}
 
     @component.output_types(documents_written=int, documents_deleted=int)
     def run(self, documents: list[Document], moved: list[Document], stale: list[str]) -> dict[str, int]:
         """Write, then delete.
 
         Args:
-            documents: what the embedder made of the updater's ``documents``.
+            documents: the updater's ``documents``, embedded.
             moved: the updater's.
-            stale: the updater's: ids of what is to be deleted.
+            stale: the updater's: the ids to delete.
 
         Returns:
             ``documents_written``, as the store counts them, and ``documents_deleted``.

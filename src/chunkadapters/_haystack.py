@@ -1,0 +1,649 @@
+"""Haystack's components as models and as retrievers: what `chunkadapters.haystack` and the components share.
+
+The components are in Haystack's own namespace, `haystack_integrations`, because `Pipeline.loads` trusts only that. They
+import this module, and `chunkadapters.haystack` imports them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin
+
+from haystack import Document, Pipeline, default_from_dict, default_to_dict
+from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
+from haystack.dataclasses import ChatMessage
+from typing_extensions import Self
+
+from chunkadapters.hits import Hit, names
+from chunkadapters.models import (
+    BridgedEmbedder,
+    BridgedLLM,
+    Identity,
+    at_once,
+    finished,
+    identify,
+    reply_of,
+    secrets_within,
+    titled,
+)
+from chunkadapters.places import DERIVED, SPANS, PlaceKeys
+from chunkadapters.retrieval import RetrieverHooks, System, settings_mark
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.models.llm import Message, Reply
+
+__all__ = [
+    "KEYS",
+    "ROOT",
+    "Serialized",
+    "aevaluate_retriever",
+    "arun_retriever",
+    "as_embedder",
+    "as_llm",
+    "as_model",
+    "check_documents",
+    "evaluate_retriever",
+    "hit_of",
+    "keys_of",
+    "restored",
+    "run_retriever",
+    "written",
+]
+
+# ---- Documents and places
+
+# A chunk's place in the document it was cut from, and in the document at the root of a chain of splitters.
+KEYS = PlaceKeys("split_idx_start", "split_idx_end", SPANS)
+ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
+# Where Haystack's converters and fetchers, and users, write a document's name.
+_NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
+
+
+def keys_of(meta: Mapping[str, Any]) -> PlaceKeys:
+    """The keys of the place that counts: in the root document if there is one."""
+    return ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
+
+
+def hit_of(document: Any) -> Hit:
+    """A document as a hit.
+
+    Raises:
+        DataError: it is no `Document`.
+    """
+    if not isinstance(document, Document):
+        raise DataError(f"expected Haystack documents, got a {type(document).__name__} among the answers")
+    meta, text = document.meta, document.content or ""
+    source = meta.get("root_source_id") or meta.get("source_id")
+    return Hit(
+        text=text,
+        score=float(document.score) if document.score is not None else 0.0,
+        document_ids=names(
+            meta.get("root_source_id"), meta.get("source_id"), document.id, *(meta.get(key) for key in _NAMING_KEYS)
+        ),
+        spans=keys_of(meta).spans_of(meta, text),
+        derived=meta.get(DERIVED) is True,
+        document=source if isinstance(source, str) else "",
+    )
+
+
+def check_documents(component: Any, documents: object, role: str = "input") -> None:
+    """Raise `TypeError` for anything but a list of `Document`, as Haystack's own components do."""
+    wanted = f"{type(component).__name__} expects a list of Documents as {role}"
+    if not isinstance(documents, list):
+        raise TypeError(f"{wanted}, got {type(documents).__name__}")
+    for place, document in enumerate(documents):
+        if not isinstance(document, Document):
+            raise TypeError(f"{wanted}, got {type(document).__name__} at place {place}")
+
+
+class Serialized:
+    """A component that Haystack can write as YAML."""
+
+    def _arguments(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values or as objects with a `to_dict`."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain values.
+
+        Raises:
+            OptionError: an argument has no name to be built from again.
+        """
+        return default_to_dict(self, **self._arguments())
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The component that `to_dict` described.
+
+        Raises:
+            DeserializationError: an argument is of a module that Haystack was not told to trust.
+        """
+        return default_from_dict(cls, data)
+
+
+# ---- Components and their sockets
+
+
+def _is_component(candidate: Any) -> bool:
+    """Whether it is an object of a class that Haystack's ``component`` decorated."""
+    return hasattr(candidate, "__haystack_input__") and hasattr(candidate, "__haystack_output__")
+
+
+def _warm_up(component: Any) -> None:
+    if hasattr(component, "warm_up"):
+        component.warm_up()
+
+
+def _run(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", component.run(**values))
+
+
+async def _run_async(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The component's outputs, by its asynchronous method or from a thread."""
+    if getattr(component, "__haystack_supports_async__", False):
+        return cast("Mapping[str, Any]", await component.run_async(**values))
+    return await asyncio.to_thread(_run, component, values)
+
+
+# Either of them: `_run` by `at_once`, and `_run_async`.
+_Runner = Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Socket:
+    """An input or an output; `component` is "" for a component on its own."""
+
+    component: str
+    name: str
+    type: Any
+    mandatory: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.component}.{self.name}" if self.component else self.name
+
+    def holds(self, kind: Any) -> bool:
+        """Whether its type is `kind`, or a union with it."""
+        union = get_origin(self.type) in (Union, UnionType)
+        return kind in (get_args(self.type) if union else (self.type,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sockets:
+    """The sockets of a component or a pipeline.
+
+    Attributes:
+        inputs: inputs that nothing inside is connected to.
+        outputs: outputs that nothing inside is connected to.
+        inner_inputs: all inputs.
+        inner_outputs: all outputs.
+    """
+
+    inputs: Sequence[_Socket]
+    outputs: Sequence[_Socket]
+    inner_inputs: Sequence[_Socket]
+    inner_outputs: Sequence[_Socket]
+
+
+def _pipeline_sockets(pipeline: Pipeline) -> _Sockets:
+    return _Sockets(
+        inputs=_flat(pipeline.inputs()),
+        outputs=_flat(pipeline.outputs()),
+        inner_inputs=_flat(pipeline.inputs(include_components_with_connected_inputs=True)),
+        inner_outputs=_flat(pipeline.outputs(include_components_with_connected_outputs=True)),
+    )
+
+
+def _flat(described: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[_Socket]:
+    return [
+        _Socket(component, name, found["type"], bool(found.get("is_mandatory", False)))
+        for component, sockets in described.items()
+        for name, found in sockets.items()
+    ]
+
+
+def _component_sockets(component: Any) -> _Sockets:
+    # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
+    known = component.__haystack_input__._sockets_dict
+    inputs = [_Socket("", name, socket.type, socket.is_mandatory) for name, socket in known.items()]
+    outputs = [_Socket("", name, socket.type) for name, socket in component.__haystack_output__._sockets_dict.items()]
+    return _Sockets(inputs, outputs, inputs, outputs)
+
+
+def _find_queries(sockets: _Sockets, named: str | Sequence[str] | None) -> list[_Socket]:
+    """The inputs that take the question: the named ones, else the only mandatory string.
+
+    Raises:
+        OptionError: no such input, no string input, or several.
+    """
+    if named is not None:
+        wanted = [named] if isinstance(named, str) else named
+        if not isinstance(wanted, list | tuple) or not all(isinstance(each, str) for each in wanted) or not wanted:
+            raise OptionError(f"query_socket is an input's name or a list of names, got {named!r}")
+        return [_named(each, sockets.inner_inputs, "query_socket", str) for each in wanted]
+    texts = [socket for socket in sockets.inputs if socket.holds(str)]
+    mandatory = [socket for socket in texts if socket.mandatory]
+    if len(mandatory) == 1:
+        return mandatory
+    if mandatory:
+        raise OptionError(
+            f"several inputs take a string: {_listed(mandatory)}; say which take the question, "
+            f"as query_socket={[str(socket) for socket in mandatory]!r} or one of them, "
+            "and what the others take as inputs={...}"
+        )
+    raise OptionError(
+        "no mandatory input takes a string; "
+        + (f"name one of {_listed(texts)} as query_socket" if texts else "a retriever needs one for the question")
+    )
+
+
+def _find_documents(sockets: _Sockets, named: str | None) -> _Socket:
+    """The output of documents: the named one, else the only one.
+
+    If no output gives documents, connected ones are searched: the retriever of a pipeline that ends in a generator.
+
+    Raises:
+        OptionError: no such output, no output of documents, or several.
+    """
+    if named is not None:
+        return _named(named, sockets.inner_outputs, "documents_socket", list[Document])
+    for candidates in (sockets.outputs, sockets.inner_outputs):
+        found = [socket for socket in candidates if socket.holds(list[Document])]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise OptionError(
+                f"several outputs give documents: {_listed(found)}; "
+                f'say which counts, as documents_socket="{found[0]}" for instance'
+            )
+    raise OptionError(
+        f"no output gives a list of documents: expected one, got {_listed(sockets.inner_outputs) or 'no output at all'}"
+    )
+
+
+def _named(name: str, candidates: Sequence[_Socket], option: str, kind: Any) -> _Socket:
+    for socket in candidates:
+        if str(socket) == name:
+            return socket
+    fitting = [socket for socket in candidates if socket.holds(kind)] or candidates
+    raise OptionError(f"{option}: there is no {name!r}; expected one of {_listed(fitting)}")
+
+
+def _listed(sockets: Iterable[_Socket]) -> str:
+    return ", ".join(map(str, sockets))
+
+
+# ---- Components as models
+
+_FRAMEWORK = "haystack"
+_FROM = {"system": ChatMessage.from_system, "user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
+
+
+def as_embedder(
+    component: Any,
+    text_embedder: Any = None,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    max_tokens: int | None = None,
+) -> BridgedEmbedder:
+    """Any Haystack document or text embedder as an `Embedder`, for strategies, indexes, caches and comparisons.
+
+    The options of `ChunkcoreDocumentSplitter` take such a component as it is; elsewhere, wrap it:
+    ``CachedEmbedder(as_embedder(OpenAIDocumentEmbedder(), OpenAITextEmbedder()))``.
+
+    Args:
+        component: a document embedder, which gets all texts at once and batches them; or a text embedder, which gets
+            one at a time.
+        text_embedder: embeds questions; by default `component` does.
+        name: its name in configurations and tables; by default the class and the model.
+        fingerprint: what its vectors depend on; by default its class and settings, without keys. Required if these do
+            not name the model.
+        max_tokens: its token limit for a text; None if it has none or it is not known.
+
+    Raises:
+        OptionError: no such component, or a fingerprint is required.
+
+    >>> from haystack.components.embedders import MockDocumentEmbedder
+    >>> embedder = as_embedder(MockDocumentEmbedder(dimension=8))
+    >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
+    ('haystack:MockDocumentEmbedder:mock-model', (2, 8))
+    """
+    sockets = _sockets(component)
+    if sockets is None or not (_embeds_documents(sockets) or _embeds_text(sockets)):
+        raise OptionError(f"expected a Haystack document or text embedder, got {type(component).__name__}")
+    if text_embedder is not None and not _embeds_text(_sockets(text_embedder)):
+        raise OptionError(f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}")
+    identity = identify(_FRAMEWORK, component, (), name, fingerprint)
+    return _Embedder(component, text_embedder, identity, max_tokens)
+
+
+def as_llm(
+    generator: Any, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
+) -> BridgedLLM:
+    """Any Haystack chat generator as an `LLM`.
+
+    `OpenAIChatGenerator` and its subclasses, which most services' generators are, get a JSON schema as
+    ``response_format``; another generator is asked in words. Token counts are the reply's ``usage``.
+
+    Args:
+        generator: a component from ``messages`` to ``replies``.
+        name: its name in configurations and tables; by default the class and the model.
+        fingerprint: what its answers depend on; by default its class and settings, without keys. Required if these do
+            not name the model.
+        concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
+
+    Raises:
+        OptionError: no chat generator, a fingerprint is required, or concurrency is under 1.
+
+    >>> from haystack.components.generators.chat import MockChatGenerator
+    >>> as_llm(MockChatGenerator("Yes.")).complete([{"role": "user", "content": "Tea?"}]).text
+    'Yes.'
+    """
+    if not _generates(_sockets(generator)):
+        raise OptionError(f"expected a Haystack chat generator, got {type(generator).__name__}")
+    return _LLM(generator, identify(_FRAMEWORK, generator, (), name, fingerprint), concurrency)
+
+
+def as_model(value: Any) -> Any:
+    """An option's value: Haystack's models as chunkcore's, anything else as it is."""
+    sockets = _sockets(value)
+    if sockets is None:
+        return value
+    return as_llm(value) if _generates(sockets) else as_embedder(value)
+
+
+def written(value: Any, plain: Any) -> Any:
+    """A model as YAML holds it: a bridged component as it describes itself, anything else as `plain`."""
+    if not isinstance(value, _Embedder | _LLM):
+        return plain
+    if isinstance(value, _Embedder) and value.text_embedder is not None:
+        raise OptionError(f"{value.name!r} is of two components, which a configuration cannot hold: pass one of them")
+    return component_to_dict(value.model, value.name)
+
+
+def restored(value: Any) -> Any:
+    """The component that `written` described; anything else as it is.
+
+    Raises:
+        DeserializationError: the component's module is none that Haystack was told to trust.
+    """
+    if not (isinstance(value, dict) and isinstance(value.get("type"), str) and "init_parameters" in value):
+        return value
+    return component_from_dict(import_class_by_name(value["type"]), value, "model")
+
+
+def _sockets(component: Any) -> _Sockets | None:
+    return _component_sockets(component) if _is_component(component) else None
+
+
+def _embeds_documents(sockets: _Sockets) -> bool:
+    given = [socket.name for socket in sockets.inputs if socket.mandatory]
+    return given == ["documents"] and any(socket.name == "documents" for socket in sockets.outputs)
+
+
+def _embeds_text(sockets: _Sockets | None) -> bool:
+    return sockets is not None and any(
+        socket.name == "embedding" and socket.holds(list[float]) for socket in sockets.outputs
+    )
+
+
+def _generates(sockets: _Sockets | None) -> bool:
+    return (
+        sockets is not None
+        and any(socket.name == "messages" for socket in sockets.inputs)
+        and any(socket.name == "replies" for socket in sockets.outputs)
+    )
+
+
+class _Embedder(BridgedEmbedder):
+    def __init__(self, component: Any, text_embedder: Any, identity: Identity, max_tokens: int | None) -> None:
+        super().__init__(component, identity, max_tokens)
+        self._whole_batches = _embeds_documents(_component_sockets(component))
+        self.text_embedder = text_embedder
+        self.symmetric = text_embedder is None
+
+    def warm_up(self) -> None:
+        """Load what the components load."""
+        for each in (self.model, self.text_embedder):
+            _warm_up(each)
+
+    def _documents(self, texts: list[str]) -> Any:
+        _warm_up(self.model)
+        return finished(self._of_texts(texts, at_once(_run)))
+
+    def _queries(self, texts: list[str]) -> Any:
+        if self.text_embedder is None:
+            return self._documents(texts)
+        _warm_up(self.text_embedder)
+        return finished(_one_by_one(self.text_embedder, texts, at_once(_run)))
+
+    async def _adocuments(self, texts: list[str]) -> Any:
+        await asyncio.to_thread(_warm_up, self.model)
+        return await self._of_texts(texts, _run_async)
+
+    async def _aqueries(self, texts: list[str]) -> Any:
+        if self.text_embedder is None:
+            return await self._adocuments(texts)
+        await asyncio.to_thread(_warm_up, self.text_embedder)
+        return await _one_by_one(self.text_embedder, texts, _run_async)
+
+    async def _of_texts(self, texts: list[str], run: _Runner) -> list[Any]:
+        if not self._whole_batches:
+            return await _one_by_one(self.model, texts, run)
+        numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
+        answer = await run(self.model, {"documents": numbered})
+        # Embedders may return documents in another order.
+        found = {document.id: document.embedding for document in answer["documents"]}
+        if len(found) != len(texts):
+            raise ModelError(f"the model {self.name!r} was given {len(texts)} texts and answered with {len(found)}")
+        return [found.get(str(place)) for place in range(len(texts))]
+
+
+async def _one_by_one(component: Any, texts: list[str], run: _Runner) -> list[Any]:
+    return [(await run(component, {"text": text}))["embedding"] for text in texts]
+
+
+class _LLM(BridgedLLM):
+    def warm_up(self) -> None:
+        """Load what the component loads."""
+        _warm_up(self.model)
+
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        _warm_up(self.model)
+        return _read(_run(self.model, self._values(messages, schema)))
+
+    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        await asyncio.to_thread(_warm_up, self.model)
+        return _read(await _run_async(self.model, self._values(messages, schema)))
+
+    def _values(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+        values: dict[str, Any] = {"messages": [_FROM[each["role"]](each["content"]) for each in messages]}
+        if schema is not None:
+            # By name: the class itself takes a second to import.
+            if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
+                raise NotImplementedError
+            held = {"name": "answer", "strict": True, "schema": titled(schema)}
+            values["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": held}}
+        return values
+
+
+def _read(answer: Mapping[str, Any]) -> Reply:
+    reply = answer["replies"][0]
+    return reply_of(reply.text or "", reply.meta)
+
+
+# ---- Components and pipelines as retrievers
+
+
+def _system(
+    retriever: Any,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> System:
+    """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
+
+    Args:
+        retriever: the component or the pipeline; unchanged.
+        text_embedder: a text embedder component, for a retriever component that takes an embedding.
+        query_socket: the input for the question, ``"component.input"`` in a pipeline and ``"input"`` of a component;
+            or several. By default the only mandatory string.
+        documents_socket: the output whose documents count, likewise; it may be connected. By default the only output
+            of documents.
+        inputs: all other inputs, such as ``{"retriever": {"top_k": 20}}`` for a pipeline and ``{"top_k": 20}`` for a
+            component.
+
+    Raises:
+        OptionError: the sockets are ambiguous (the message names the candidates), or an input is missing.
+        DataError: `retriever` is no component or pipeline.
+    """
+    given = _inputs(inputs, nested=isinstance(retriever, Pipeline))
+    if isinstance(retriever, Pipeline):
+        if text_embedder is not None:
+            raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
+        ask, aask = _of_pipeline(retriever, query_socket, documents_socket, given)
+    elif _is_component(retriever):
+        ask, aask = _of_component(retriever, text_embedder, query_socket, documents_socket, given)
+    else:
+        hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
+        raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
+    parts = _parts(retriever, text_embedder, query_socket, documents_socket, given)
+    return System(
+        name=type(retriever).__name__,
+        ask=ask,
+        aask=aask,
+        settings=partial(settings_mark, parts, _is_component),
+        secrets=partial(secrets_within, retriever, text_embedder),
+    )
+
+
+_Asking = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
+
+
+def _of_pipeline(
+    pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, given: dict[str, Any]
+) -> _Asking:
+    sockets = _pipeline_sockets(pipeline)
+    queries = _find_queries(sockets, query_socket)
+    documents = _find_documents(sockets, documents_socket)
+    _check_inputs(sockets, queries, {f"{component}.{key}" for component, values in given.items() for key in values})
+    pipeline.warm_up()
+    wanted = {documents.component}
+
+    def data(query: str) -> dict[str, dict[str, Any]]:
+        found = {component: dict(values) for component, values in given.items()}
+        for socket in queries:
+            found.setdefault(socket.component, {})[socket.name] = _question(socket, query)
+        return found
+
+    def documents_in(result: Mapping[str, Any]) -> Any:
+        # Nothing, if a router led the question elsewhere.
+        return result.get(documents.component, {}).get(documents.name, [])
+
+    async def aask(query: str) -> Any:
+        return documents_in(await pipeline.run_async(data(query), include_outputs_from=wanted))
+
+    return lambda query: documents_in(pipeline.run(data(query), include_outputs_from=wanted)), aask
+
+
+def _of_component(
+    retriever: Any,
+    text_embedder: Any,
+    query_socket: str | Sequence[str] | None,
+    documents_socket: str | None,
+    given: dict[str, Any],
+) -> _Asking:
+    sockets = _component_sockets(retriever)
+    documents = _find_documents(sockets, documents_socket)
+    vectors = [each for each in sockets.inputs if each.mandatory and each.holds(list[float])]
+    if not vectors and text_embedder is not None:
+        raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")
+    if vectors and text_embedder is None:
+        raise OptionError(
+            f"{type(retriever).__name__} takes an embedding ({vectors[0]}): give the text_embedder that goes with "
+            "its index, or the pipeline that holds both"
+        )
+    texts = any(each.mandatory and each.holds(str) for each in sockets.inputs)
+    queries = [] if vectors and not texts and query_socket is None else _find_queries(sockets, query_socket)
+    _check_inputs(sockets, [*queries, *vectors[:1]], set(given))
+    embedder = None if text_embedder is None else _query_embedder(text_embedder)
+    _warm_up(retriever)
+
+    async def asked(query: str, run: _Runner) -> Any:
+        values = {**given, **{socket.name: _question(socket, query) for socket in queries}}
+        if embedder is not None:
+            text, vector = embedder
+            values[vectors[0].name] = (await run(text_embedder, {text.name: query}))[vector.name]
+        return (await run(retriever, values))[documents.name]
+
+    return lambda query: finished(asked(query, at_once(_run))), lambda query: asked(query, _run_async)
+
+
+def _query_embedder(component: Any) -> tuple[_Socket, _Socket]:
+    """A text embedder's input for the text and output for the vector."""
+    if not _is_component(component):
+        raise DataError(f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}")
+    sockets = _component_sockets(component)
+    vectors = [socket for socket in sockets.outputs if socket.holds(list[float])]
+    if not vectors:
+        raise DataError(
+            f"text_embedder: {type(component).__name__} gives no single embedding; a document embedder embeds "
+            "documents, the question needs the text embedder that goes with it"
+        )
+    text = _find_queries(sockets, None)[0]
+    _warm_up(component)
+    return text, vectors[0]
+
+
+def _question(socket: _Socket, query: str) -> Any:
+    return [query] if socket.holds(list[str]) and not socket.holds(str) else query
+
+
+def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
+    shaped = isinstance(inputs, Mapping) and not (
+        nested and any(not isinstance(each, Mapping) for each in inputs.values())
+    )
+    if inputs is None or shaped:
+        return dict(inputs or {})
+    example = '{"retriever": {"top_k": 20}}' if nested else '{"top_k": 20}'
+    raise OptionError(f"inputs is like {example}, got {inputs!r}")
+
+
+def _check_inputs(sockets: _Sockets, queries: Sequence[_Socket], given: set[str]) -> None:
+    """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
+    known = {str(socket) for socket in sockets.inner_inputs}
+    if unknown := sorted(given - known):
+        raise OptionError(f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(known))}")
+    covered = given | {str(socket) for socket in queries}
+    missing = [str(socket) for socket in sockets.inputs if socket.mandatory and str(socket) not in covered]
+    if missing:
+        raise OptionError(
+            f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
+            "or name it among query_socket if it takes the question too"
+        )
+
+
+def _parts(retriever: Any, *how: Any) -> list[Any]:
+    """What answers depend on: the components, their connections, and how they are asked."""
+    if not isinstance(retriever, Pipeline):
+        return [retriever, *how]
+    components = [[name, retriever.get_component(name)] for name in sorted(retriever.graph.nodes)]
+    return [components, sorted(map(list, retriever.graph.edges(keys=True))), *how]
+
+
+def _hits(answer: Any) -> list[Hit]:
+    if not isinstance(answer, list | tuple):
+        raise DataError(f"expected a list of Haystack documents, got a {type(answer).__name__}")
+    return list(map(hit_of, answer))
+
+
+_hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, _hits)
+run_retriever = _hooks.run_retriever
+arun_retriever = _hooks.arun_retriever
+evaluate_retriever = _hooks.evaluate_retriever
+aevaluate_retriever = _hooks.aevaluate_retriever

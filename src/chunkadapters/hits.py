@@ -1,0 +1,284 @@
+"""Hits: what a retriever returned, merged where they overlap, embedded late, and cut into their segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chunkadapters.places import SEGMENTS, SPANS, Origin, decode_segments, digest
+from chunkcore.document import Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.models import Embedder, LateEmbedder
+from chunkcore.spans import merge_touching
+
+__all__ = [
+    "GAP",
+    "MERGED_IDS",
+    "SEPARATOR",
+    "Hit",
+    "MergedHit",
+    "Merging",
+    "late_vectors",
+    "merged_id",
+    "merged_metadata",
+    "names",
+    "segments_of",
+]
+
+# A paragraph break with carriage returns: what strategies leave out between neighbours.
+GAP = 4
+SEPARATOR = "\n"
+MERGED_IDS = "merged_ids"
+
+# For each hit, by its rank, its spans with their texts.
+Parts = dict[int, list[tuple[Span, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of a retriever, as its framework returned it.
+
+    Attributes:
+        text: the source text, without anything that the framework wrote around it.
+        score: the retriever's score, higher is better; 0 if there is none.
+        document_ids: candidate names of the source document, the most telling first.
+        spans: the place that the metadata states.
+        derived: whether a model wrote the text; `spans` are then the passage it was written from.
+        document: the document that `spans` refer to; "" if nothing names it.
+    """
+
+    text: str
+    score: float = 0.0
+    document_ids: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    derived: bool = False
+    document: str = ""
+
+    def parts(self) -> list[tuple[Span, str]]:
+        """The spans with their texts; [] if the text does not fit them or is derived."""
+        if not self.spans or not self.document or self.derived:
+            return []
+        start, end = min(self.spans).start, max(span.end for span in self.spans)
+        origin = Origin.stated(len(self.text), start, end, self.spans)
+        if origin.shift is not None:
+            return [(Span(start, end), self.text)]
+        return [(span, self.text[offset : offset + len(span)]) for offset, span in origin.parts or ()]
+
+
+def names(*candidates: object) -> tuple[str, ...]:
+    """The non-empty strings among the candidates, each once."""
+    return tuple(dict.fromkeys(each for each in candidates if isinstance(each, str) and each))
+
+
+# ---- Merging
+
+
+@dataclass(frozen=True, slots=True)
+class MergedHit:
+    """One hit, or several merged into one.
+
+    Attributes:
+        members: ranks of the hits, ascending.
+        first: the member that begins first in the document.
+        spans: its place, ascending; () if unknown.
+        text: the text at `spans`.
+    """
+
+    members: tuple[int, ...]
+    first: int
+    spans: tuple[Span, ...]
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merging:
+    """Merges hits of one document that overlap, touch, or are at most `max_gap` characters apart.
+
+    The text of a gap is not known: the hits' texts are joined by the separator, and the result has several spans.
+
+    Attributes:
+        max_gap: in characters; 0 for hits that touch.
+        separator: joins texts across a gap.
+
+    Raises:
+        OptionError: `max_gap` is no whole number of at least 0, or `separator` is no text.
+    """
+
+    max_gap: int = GAP
+    separator: str = SEPARATOR
+
+    def __post_init__(self) -> None:
+        if type(self.max_gap) is not int or self.max_gap < 0:
+            raise OptionError(f"max_gap is a whole number of at least 0, got {self.max_gap!r}")
+        if not isinstance(self.separator, str):
+            raise OptionError(f"separator is a text, got {self.separator!r}")
+
+    def merge(self, hits: Sequence[Hit]) -> list[MergedHit]:
+        """The merged hits, in the order of each one's best member.
+
+        The union of all spans stays the same, and no two results overlap. A hit stays as it is if its place is
+        unknown, its text does not fit its spans, or a better hit has another text at the same place (another version
+        of the document). Equal hits without a place are kept once. Quadratic in the number of hits of one document.
+
+        >>> hits = [Hit("two t", spans=(Span(4, 9),), document="d"), Hit("one two", spans=(Span(0, 7),), document="d")]
+        >>> Merging().merge(hits)
+        [MergedHit(members=(0, 1), first=1, spans=(Span(start=0, end=9),), text='one two t')]
+        """
+        placed: dict[str, Parts] = {}
+        found: list[MergedHit] = []
+        seen: set[tuple[str, tuple[Span, ...], str]] = set()
+        for rank, hit in enumerate(hits):
+            if parts := hit.parts():
+                placed.setdefault(hit.document, {})[rank] = parts
+            elif (key := (hit.document, hit.spans, hit.text)) not in seen:
+                seen.add(key)
+                found.append(MergedHit((rank,), rank, hit.spans, hit.text))
+        for of_one in placed.values():
+            for version in _versions(of_one):
+                found += [self._merged(group, hits) for group in self._groups(version)]
+        return sorted(found, key=lambda each: each.members[0])
+
+    def _groups(self, parts: Parts) -> Iterable[Parts]:
+        """The hits in groups that lie together."""
+        parents = {rank: rank for rank in parts}
+        reach, before = -1, -1
+        for start, end, rank in sorted((span.start, span.end, rank) for rank, own in parts.items() for span, _ in own):
+            if before >= 0 and start - reach <= self.max_gap:
+                a, b = _root(parents, before), _root(parents, rank)
+                parents[max(a, b)] = min(a, b)
+            if end > reach:
+                reach, before = end, rank
+        groups: dict[int, Parts] = {}
+        for rank, own in parts.items():
+            groups.setdefault(_root(parents, rank), {})[rank] = own
+        return groups.values()
+
+    def _merged(self, parts: Parts, hits: Sequence[Hit]) -> MergedHit:
+        if len(parts) == 1:
+            (rank,) = parts
+            return MergedHit((rank,), rank, hits[rank].spans, hits[rank].text)
+        spans: list[Span] = []
+        texts: list[str] = []
+        for span, text in sorted((part for own in parts.values() for part in own), key=lambda part: part[0]):
+            if spans and span.start <= spans[-1].end:
+                new = max(0, span.end - spans[-1].end)
+                texts[-1] += text[len(text) - new :]
+                spans[-1] = Span(spans[-1].start, spans[-1].end + new)
+            else:
+                spans.append(span)
+                texts.append(text)
+        first = min(parts, key=lambda rank: (min(span.start for span, _ in parts[rank]), rank))
+        return MergedHit(tuple(sorted(parts)), first, merge_touching(spans), self.separator.join(texts))
+
+
+def _root(parents: dict[int, int], rank: int) -> int:
+    while parents[rank] != rank:
+        parents[rank] = parents[parents[rank]]
+        rank = parents[rank]
+    return rank
+
+
+def _versions(parts: Parts) -> Iterator[Parts]:
+    """The hits of one document, grouped by agreement on the text at shared places; the best hit's version first."""
+    while parts:
+        agreed: Parts = {}
+        others: Parts = {}
+        accepted: list[tuple[Span, str]] = []
+        for rank, own in parts.items():  # the best first
+            if all(_agree(mine, other) for mine in own for other in accepted):
+                agreed[rank] = own
+                accepted += own
+            else:
+                others[rank] = own
+        yield agreed
+        parts = others
+
+
+def _agree(left: tuple[Span, str], right: tuple[Span, str]) -> bool:
+    """Whether two texts are the same where their spans overlap."""
+    (a, left_text), (b, right_text) = left, right
+    start, end = max(a.start, b.start), min(a.end, b.end)
+    return end <= start or left_text[start - a.start : end - a.start] == right_text[start - b.start : end - b.start]
+
+
+def merged_id(ids: Iterable[str]) -> str:
+    """The id of a merged hit: the same for the same members in any order."""
+    return digest("\n".join(sorted(ids)))
+
+
+def merged_metadata(first: Mapping[Any, Any], ids: Iterable[object], drop: Iterable[str] = ()) -> dict[Any, Any]:
+    """The metadata of the member that begins first (its page, its headings), and ``merged_ids``.
+
+    What describes that member's own place is left out; the caller adds the merged place.
+    """
+    gone = {SPANS, SEGMENTS, *drop}
+    return {key: value for key, value in first.items() if key not in gone} | {MERGED_IDS: ",".join(map(str, ids))}
+
+
+# ---- Late chunking
+
+
+def late_vectors(
+    chunks: Sequence[Hit], texts: Mapping[str, str], model: LateEmbedder | Embedder | str
+) -> list[list[float]]:
+    """One vector a chunk, in the context of its whole document.
+
+    Args:
+        chunks: with their documents and spans.
+        texts: the documents' texts by name.
+        model: a model with token vectors; see `LateEmbedder`.
+
+    Raises:
+        DataError: a chunk states no place, or its text is not at that place in one of the documents.
+        OptionError: the model gives no token vectors.
+        ModelError: the model failed, or gave a wrong answer, twice.
+    """
+    late = model if isinstance(model, LateEmbedder) else LateEmbedder(model)
+    rows: dict[str, list[int]] = {}
+    for row, chunk in enumerate(chunks):
+        _check(chunk, texts)
+        rows.setdefault(chunk.document, []).append(row)
+    found: list[list[float]] = [[] for _ in chunks]
+    for document, own in rows.items():
+        vectors = late.embed_spans(texts[document], [chunks[row].spans for row in own])
+        for row, vector in zip(own, vectors.tolist(), strict=True):
+            found[row] = vector
+    return found
+
+
+def _check(chunk: Hit, texts: Mapping[str, str]) -> None:
+    shown = f"the chunk that begins with {chunk.text[:40]!r}"
+    if not chunk.document or not chunk.spans:
+        raise DataError(f"{shown} does not say where in its document it stands: cut it with chunkadapters' splitter")
+    if chunk.document not in texts:
+        raise DataError(
+            f"{shown} is of {chunk.document!r}, which is not among the documents: give those it was cut from"
+        )
+    text = texts[chunk.document]
+    if any(span.slice(text) != part for span, part in chunk.parts()):
+        raise DataError(f"{shown} does not stand where it says in {chunk.document!r}: give the text it was cut from")
+
+
+# ---- Segments: small texts to search, for chunks to answer with
+
+
+def segments_of(chunk: Hit, metadata: Mapping[Any, Any], separator: str = "\n") -> list[tuple[tuple[Span, ...], str]]:
+    """The place and text of each of a chunk's segments; the chunk itself if it has none.
+
+    >>> chunk = Hit("Tea is hot. It boils", spans=(Span(10, 30),), document="d")
+    >>> segments_of(chunk, {"segments": "10-21;22-30"})[1]
+    ((Span(start=22, end=30),), 'It boils')
+    """
+    parts = chunk.parts()
+    found = []
+    for segment in decode_segments(metadata.get(SEGMENTS)) if parts else ():
+        slices = [
+            text[max(span.start, own.start) - own.start : min(span.end, own.end) - own.start]
+            for span in segment
+            for own, text in parts
+            if max(span.start, own.start) < min(span.end, own.end)
+        ]
+        if slices:
+            found.append((segment, separator.join(slices)))
+    return found or [(chunk.spans, chunk.text)]
