@@ -8,6 +8,7 @@ does so with ranges of a text.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
@@ -16,15 +17,90 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from chunkcore.errors import SizeError
+from chunkcore.errors import OptionError, SizeError
+from chunkcore.registry import Registry
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
-__all__ = ["fit", "fit_ranges", "join_ranges", "join_small", "pack", "running_sizes", "trim"]
+__all__ = [
+    "Overlap",
+    "fit",
+    "fit_ranges",
+    "join_ranges",
+    "join_small",
+    "overlaps",
+    "pack",
+    "read_overlap",
+    "running_sizes",
+    "shareable",
+    "trim",
+]
 
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
 _GRAPHEME = regex.compile(r"\X")
+
+
+class Overlap(ABC):
+    """How much neighbouring chunks share, found from the text: what an `overlap` option holds that is no number.
+
+    Attributes:
+        name: the string from which `read_overlap` builds it.
+        fingerprint: changes when the shared text could change.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str: ...
+
+    @classmethod
+    @abstractmethod
+    def read(cls, options: str) -> Overlap:
+        """The overlap that a string describes by what follows the kind and a colon."""
+
+    @abstractmethod
+    def topics(self, sentences: list[str]) -> list[int]:
+        """For each sentence the first one that a chunk may share which begins with it."""
+
+    @abstractmethod
+    def allowance(self, source: TokenizedText, size: int) -> Callable[[Offsets], Offsets]:
+        """A function from places (code points) to how many tokens before each a chunk may share that begins there."""
+
+
+overlaps: Registry[type[Overlap]] = Registry(
+    "overlap", "chunkcore.overlaps", base=Overlap, modules=("chunkcore.chunkers.overlap",)
+)
+
+
+def read_overlap(value: int | str | Overlap) -> int | Overlap:
+    """An `overlap` option as chunkers keep it: a number, or what a string such as "semantic:0.5" describes.
+
+    Raises:
+        OptionError: the string describes no overlap.
+
+    >>> read_overlap("semantic:0.5").name
+    'semantic:0.5'
+    """
+    if not isinstance(value, str):
+        return value
+    kind, _, options = value.partition(":")
+    found = overlaps.find(kind)
+    if found is None:
+        raise OptionError(
+            f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
+            f"got {value!r}"
+        )
+    return found.read(options)
+
+
+def shareable(overlap: int | str | Overlap, source: TokenizedText, size: int) -> Callable[[Offsets], int | Offsets]:
+    """A function from places to how much `pack` may let the range share that begins there: its `overlap`."""
+    if isinstance(overlap, Overlap):
+        return overlap.allowance(source, size)
+    return lambda places: cast("int", overlap)
 
 
 def running_sizes(sizes: Offsets, gap: int = 0) -> Offsets:
@@ -43,16 +119,16 @@ def pack(
 ) -> list[tuple[int, int]]:
     """Ranges of neighbouring pieces, as large as `size` allows, that share at most `overlap` with their predecessor.
 
-    A range's size is the sum of its pieces' sizes and of the gaps between them. A piece that is over
-    `size` stands alone (or after pieces of size 0). Each range ends later than the one before, and pieces
-    are shared only where the next piece still fits: O(chunks x log(pieces)).
+    A range's size is the sum of its pieces' sizes and of the gaps between them. A piece over `size` is a range of its
+    own (or follows pieces of size 0). Each range ends later than the one before. Pieces are shared only where the next
+    piece still fits: O(chunks x log(pieces)).
 
     Args:
         sums: `running_sizes` of the pieces.
         size: the target.
-        overlap: how much two neighbouring ranges may share; or, for each piece, how much the range may in which it is
-            the first that its predecessor lacks.
-        gap: the size of what stands between two pieces.
+        overlap: how much two neighbouring ranges may share; or an array with, for each piece, how much a range may
+            share whose first new piece it is.
+        gap: the size of what is between two pieces.
         first: the piece to begin with.
         last: the piece to end before; None for all.
 

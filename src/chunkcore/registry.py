@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from inspect import cleandoc
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -61,6 +62,7 @@ class Registry(Generic[T]):
         base: the class that a registered class extends; errors name it.
         attribute: the class attribute that `register` sets to the name; "" for none.
         note: what the error about an unknown name says after the known names.
+        modules: those that register chunkcore's own things; imported when a name is not known yet.
 
     >>> fruits = Registry("fruit", "chunkcore.fruits")
     >>> @fruits.register("apple")
@@ -73,12 +75,22 @@ class Registry(Generic[T]):
     chunkcore.errors.OptionError: unknown fruit 'appel': expected one of apple; did you mean 'apple'?
     """
 
-    def __init__(self, noun: str, group: str, *, base: type | None = None, attribute: str = "", note: str = "") -> None:
+    def __init__(
+        self,
+        noun: str,
+        group: str,
+        *,
+        base: type | None = None,
+        attribute: str = "",
+        note: str = "",
+        modules: tuple[str, ...] = (),
+    ) -> None:
         self.noun = noun
         self.group = group
         self._base = base
         self._attribute = attribute
         self._note = note
+        self._modules = modules
         self._known: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[C], C]:
@@ -124,6 +136,8 @@ class Registry(Generic[T]):
         if not isinstance(name, str):
             return None
         if name not in self._known:
+            self._import()
+        if name not in self._known:
             offers = self._offers().get(name, [])
             if offers and self._load(name, offers) is not self._known.get(name):
                 what = f"a subclass of {self._base.__name__}" if self._base else f"the {self.noun}"
@@ -133,6 +147,12 @@ class Registry(Generic[T]):
                     f'decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
                 )
         return self._known.get(name)
+
+    def _import(self) -> None:
+        """Import the modules that register chunkcore's own things."""
+        modules, self._modules = self._modules, ()
+        for each in modules:
+            import_module(each)
 
     def _load(self, name: str, offers: list[EntryPoint]) -> object:
         offer, *others = offers
@@ -165,13 +185,16 @@ class Registry(Generic[T]):
         return sorted(self._offers())
 
     def __iter__(self) -> Iterator[str]:
-        """Every name, in alphabetical order; nothing is imported."""
+        """Every name, in alphabetical order; no package's module is imported."""
+        self._import()
         return iter(sorted({*self._known, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
+        self._import()
         return name in self._known or name in self._offers()
 
     def __len__(self) -> int:
+        self._import()
         return len({*self._known, *self._offers()})
 
     def items(self) -> Iterator[tuple[str, T]]:

@@ -293,7 +293,9 @@ class Chunker:
         return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
 
 
-strategies: Registry[type[Chunker]] = Registry("strategy", "chunkcore.strategies", base=Chunker, attribute="name")
+strategies: Registry[type[Chunker]] = Registry(
+    "strategy", "chunkcore.strategies", base=Chunker, attribute="name", modules=("chunkcore.chunkers",)
+)
 
 
 def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> Chunker:

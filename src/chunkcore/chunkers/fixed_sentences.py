@@ -8,14 +8,11 @@ from itertools import pairwise
 from math import inf
 from typing import Any, cast
 
-import numpy as np
-
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import join_ranges
+from chunkcore.packing import Overlap, join_ranges, read_overlap
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["FixedSentences"]
@@ -49,7 +46,7 @@ class FixedSentences(Chunker):
 
     sentences: int = 5
     chunks: int | None = None
-    overlap: int | str | SemanticOverlap = 0
+    overlap: int | str | Overlap = 0
     minimum: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
@@ -80,13 +77,12 @@ class FixedSentences(Chunker):
 
     def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
         """For each chunk the first sentence that it may repeat."""
-        if not isinstance(self.overlap, SemanticOverlap):
+        if not isinstance(self.overlap, Overlap):
             overlap = cast("int", self.overlap)
             return [max(0, first - overlap) for first in edges[:-1]]
         if not rows:
             return []
-        drops = self.overlap.drops([source.text[start:end] for start, end in rows])
-        topics = np.maximum.accumulate(np.where(drops, np.arange(len(rows)), 0)).tolist()
+        topics = self.overlap.topics([source.text[start:end] for start, end in rows])
         halves = [(after - first) // 2 for first, after in pairwise(edges)]
         return [0, *(max(topics[each], each - half) for each, half in zip(edges[1:-1], halves, strict=False))]
 

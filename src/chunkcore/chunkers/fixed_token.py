@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import join_small, pack
+from chunkcore.packing import Overlap, join_small, pack, read_overlap, shareable
 from chunkcore.tokens import Offsets, TokenizedText
 
 __all__ = ["FixedToken"]
@@ -47,7 +46,7 @@ class FixedToken(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int | str | SemanticOverlap = 0
+    overlap: int | str | Overlap = 0
     minimum: int = 0
 
     def validate(self) -> None:
@@ -64,28 +63,25 @@ class FixedToken(Chunker):
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows: list[list[int]] = []
-        topics = self.overlap.topics(source) if isinstance(self.overlap, SemanticOverlap) else None
+        overlap = shareable(self.overlap, source, self.size)
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
             if low < high:
-                begins, ends = self._tokens(source, low, high, topics)
+                begins, ends = self._tokens(high - low, overlap(source.boundaries[low:high]))
                 rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
             elif source.text[start:end].strip():
                 # Nothing that this counter knows; what is not white space must not be lost all the same.
                 rows.append([start, end])
         return [(Span(start, end),) for start, end in rows]
 
-    def _tokens(self, source: TokenizedText, low: int, high: int, topics: Offsets | None) -> tuple[Offsets, Offsets]:
+    def _tokens(self, count: int, overlap: int | Offsets) -> tuple[Offsets, Offsets]:
         """The first token of each window and the one after its last, numbered from the text's first."""
-        if isinstance(self.overlap, SemanticOverlap) and topics is not None:
-            allowed = self.overlap.allowance(source, topics, source.boundaries[low:high], self.size)
-            windows = np.array(pack(np.arange(high - low + 1), self.size, allowed))
-            begins, ends = windows[:, 0], windows[:, 1]
-        else:
-            overlap = cast("int", self.overlap)
+        if isinstance(overlap, int):
             # The last window is the first that reaches the end of the text.
-            begins = np.arange(0, max(1, high - low - overlap), self.size - overlap)
-            ends = np.minimum(begins + self.size, high - low)
+            begins = np.arange(0, max(1, count - overlap), self.size - overlap)
+            ends = np.minimum(begins + self.size, count)
+        else:
+            begins, ends = np.array(pack(np.arange(count + 1), self.size, overlap)).T
         return self._joined(begins, ends) if self.minimum and len(begins) > 1 else (begins, ends)
 
     def _windows(self, places: Offsets, begins: Offsets, ends: Offsets, start: int, end: int) -> list[list[int]]:

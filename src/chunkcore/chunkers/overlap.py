@@ -1,7 +1,8 @@
-"""`overlap="semantic"`: chunks share what is still on the topic."""
+"""`overlap="semantic"`: neighbouring chunks share the sentences of one topic."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,31 +14,31 @@ from chunkcore.chunkers.semantic import neighbour_distances
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.spans import Ranges
+from chunkcore.packing import Overlap, overlaps
 from chunkcore.tokens import Offsets, TokenizedText
 
-__all__ = ["SemanticOverlap", "read_overlap"]
+__all__ = ["SemanticOverlap"]
 
 _THRESHOLD = 0.3
 
 
+@overlaps.register("semantic")
 @dataclass(frozen=True, kw_only=True)
-class SemanticOverlap:
+class SemanticOverlap(Overlap):
     """Overlap that goes back from a chunk's beginning for as long as the topic stays.
 
-    The chunking survey, "Overlap Methods":
-    "Semantic: Include until topic similarity drops". The topic drops between two
-    neighbouring sentences whose vectors' cosine similarity is not over the threshold, and a chunk shares nothing that
-    stands before the last drop; one that begins inside a sentence shares that sentence's beginning. It shares at most
-    half of the chunker's size, and as any overlap only whole pieces that leave room for the next one.
+    The chunking survey, "Overlap Methods": "Semantic: Include until topic similarity drops". The topic drops between
+    two neighbouring sentences whose cosine similarity is not over the threshold. A chunk shares nothing before the last
+    drop; a chunk that begins inside a sentence shares that sentence's beginning. A chunk shares at most half of the
+    chunker's size, and, as with any overlap, only whole pieces that leave room for the next one.
 
-    As an option of a strategy it is also the string "semantic", "semantic:0.4" with a threshold, or
-    "semantic:0.4:all-MiniLM-L6-v2" with a model.
+    As an option of a strategy: "semantic", "semantic:0.4" with a threshold, or "semantic:0.4:all-MiniLM-L6-v2" with a
+    model as well.
 
-    Cost: one call of the model for a text's distinct sentences, then time and memory that grow linearly.
+    Cost: one call of the model for a text's distinct sentences; then linear time and memory.
 
     Attributes:
-        threshold: -1 to 1; what is set lets about two of five neighbours of plain prose stay together.
+        threshold: -1 to 1; the default keeps about two of five neighbouring sentences of plain prose together.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
 
     Raises:
@@ -69,6 +70,28 @@ class SemanticOverlap:
         """Changes when the shared text could change, the model included."""
         return f"semantic:{self.threshold!r}:{get_embedder(self.embedder).fingerprint}"
 
+    @classmethod
+    def read(cls, options: str) -> SemanticOverlap:
+        """The overlap that ``threshold:model`` describes; both may be left out.
+
+        Raises:
+            OptionError: the threshold is no number of its range.
+
+        >>> SemanticOverlap.read("0.5").threshold
+        0.5
+        """
+        threshold, _, model = options.partition(":")
+        try:
+            number = float(threshold) if threshold else _THRESHOLD
+        except ValueError:
+            number = float("nan")
+        if number != number:
+            raise OptionError(
+                f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
+                f"got {'semantic:' + options!r}"
+            )
+        return cls(threshold=number, embedder=model or DEFAULT_MODEL)
+
     def drops(self, texts: list[str]) -> NDArray[np.bool_]:
         """Whether the topic drops before each sentence; it does before the first."""
         if len(texts) < 2:
@@ -76,46 +99,31 @@ class SemanticOverlap:
         similarity = 1.0 - neighbour_distances(embed(get_embedder(self.embedder), texts))
         return np.append(True, ~(similarity > self.threshold))
 
-    def topics(self, source: TokenizedText) -> Offsets:
+    def topics(self, sentences: list[str]) -> list[int]:
+        """For each sentence the first of its topic."""
+        firsts = np.where(self.drops(sentences), np.arange(len(sentences)), 0)
+        found: list[int] = np.maximum.accumulate(firsts).tolist()
+        return found
+
+    def allowance(self, source: TokenizedText, size: int) -> Callable[[Offsets], Offsets]:
+        """A function from places to how many tokens before each are of the same topic, at most half of `size`."""
+        begins = self._topic_places(source)
+
+        def before(places: Offsets) -> Offsets:
+            topics = begins[np.searchsorted(begins, places, side="right") - 1]
+            tokens = np.searchsorted(source.boundaries, places) - np.searchsorted(source.boundaries, topics)
+            allowed: Offsets = np.minimum(tokens, size // 2).astype(np.int64)
+            return allowed
+
+        return before
+
+    def _topic_places(self, source: TokenizedText) -> Offsets:
         """Where the topics of a text begin: code points, ascending, the white space before a sentence included."""
         parts = source.parts.tolist()
         ranges = [sentence_ranges(source.text[start:end]) + start for start, end in parts]
-        sentences: Ranges = np.concatenate(ranges)
-        drops = self.drops([source.text[start:end] for start, end in sentences.tolist()])
-        # A part's first sentence begins with the part: what ends the part before it is none of its topic.
+        drops = self.drops([source.text[start:end] for start, end in np.concatenate(ranges).tolist()])
+        # A part's first sentence begins with the part: the white space before it belongs to no other topic.
         own = zip(parts, ranges, strict=True)
         before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in own])
         begins: Offsets = np.union1d(before[drops], source.parts[:, 0])
         return begins
-
-    def allowance(self, source: TokenizedText, topics: Offsets, places: Offsets, size: int) -> Offsets:
-        """How many tokens before each place are of the same topic, at most half of `size`."""
-        begins = topics[np.searchsorted(topics, places, side="right") - 1]
-        before = np.searchsorted(source.boundaries, places) - np.searchsorted(source.boundaries, begins)
-        allowed: Offsets = np.minimum(before, size // 2).astype(np.int64)
-        return allowed
-
-
-def read_overlap(value: int | str | SemanticOverlap) -> int | SemanticOverlap:
-    """An `overlap` option as chunkers keep it.
-
-    Raises:
-        OptionError: a string that is no semantic overlap.
-
-    >>> read_overlap("semantic:0.5").threshold
-    0.5
-    """
-    if not isinstance(value, str):
-        return value
-    kind, _, rest = value.partition(":")
-    threshold, _, model = rest.partition(":")
-    try:
-        number = float(threshold) if threshold else _THRESHOLD
-    except ValueError:
-        number = float("nan")
-    if kind != "semantic" or number != number:
-        raise OptionError(
-            f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
-            f"got {value!r}"
-        )
-    return SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL)

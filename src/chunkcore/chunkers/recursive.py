@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_ranges, pack, running_sizes, trim
+from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
 from chunkcore.spans import Ranges
 from chunkcore.tokens import Offsets, TokenizedText
 
@@ -69,7 +69,7 @@ class Recursive(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int | str | SemanticOverlap = 0
+    overlap: int | str | Overlap = 0
     separators: tuple[str, ...] = ("\n\n", "\n", " ", "")
     keep: Keep = "start"
     regex: bool = False
@@ -120,14 +120,14 @@ class Recursive(Chunker):
         texts that wait for it, so that the work is a few array operations a separator.
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
-        topics = self.overlap.topics(source) if isinstance(self.overlap, SemanticOverlap) else None
+        overlap = shareable(self.overlap, source, self.size)
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
             for block in _blocks(texts):
                 pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
                 sizes = source.counts(pieces.starts, pieces.ends)
-                merged.append(self._merge(source, separator, pieces, sizes, topics))
+                merged.append(self._merge(source, separator, pieces, sizes, overlap))
                 over = (sizes >= self.size).nonzero()[0]
                 large = np.column_stack((pieces.starts[over], pieces.ends[over]))
                 (unsplit if is_last else left).append(large)
@@ -164,7 +164,12 @@ class Recursive(Chunker):
         return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
 
     def _merge(
-        self, source: TokenizedText, separator: str, pieces: Places, sizes: Offsets, topics: Offsets | None
+        self,
+        source: TokenizedText,
+        separator: str,
+        pieces: Places,
+        sizes: Offsets,
+        overlap: Callable[[Offsets], int | Offsets],
     ) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
         small = (sizes < self.size).nonzero()[0]
@@ -173,13 +178,10 @@ class Recursive(Chunker):
         texts = pieces.texts[small]
         run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
         edges = [0, *(run_ends.nonzero()[0] + 1).tolist(), len(small)]
-        if isinstance(self.overlap, SemanticOverlap) and topics is not None:
-            overlap: int | Offsets = self.overlap.allowance(source, topics, pieces.starts[small], self.size)
-        else:
-            overlap = cast("int", self.overlap)
+        shared = overlap(pieces.starts[small])
         found: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
-            found.extend(pack(sums, self.size, overlap, gap=gap, first=first, last=last))
+            found.extend(pack(sums, self.size, shared, gap=gap, first=first, last=last))
         chunks = np.array(found, dtype=np.int64).reshape(-1, 2)
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 

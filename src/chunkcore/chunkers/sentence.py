@@ -11,10 +11,9 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_ranges, running_sizes
+from chunkcore.packing import Overlap, fit, join_ranges, read_overlap, running_sizes
 from chunkcore.registry import check_sizes
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -64,7 +63,7 @@ class Sentence(Chunker):
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
-    overlap: int | str | SemanticOverlap = 0
+    overlap: int | str | Overlap = 0
     overlap_sentences: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
@@ -94,9 +93,8 @@ class Sentence(Chunker):
     def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
         """For each sentence the first that a chunk may share whose new sentences begin with it."""
         numbers = range(len(sentences))
-        if isinstance(self.overlap, SemanticOverlap):
-            drops = self.overlap.drops([source.text[start:end] for start, end in sentences.tolist()])
-            topics = np.maximum.accumulate(np.where(drops, np.arange(len(sentences)), 0)).tolist()
+        if isinstance(self.overlap, Overlap):
+            topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
             shared = [max(topics[each], bisect_left(sums, sums[each] - self.size // 2, 0, each)) for each in numbers]
         elif self.overlap:
             most = cast("int", self.overlap)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.llm import LLMChunker
-from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.columns import Keys, Mapped, blocks, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.document import Chunk, Document, Span
@@ -157,7 +156,7 @@ def sharing(chunker: Chunker, metered: MeteredEmbedder) -> Chunker:
     if chunker.token_counter == EmbedderCounter():
         chunker = replace(chunker, counter=EmbedderCounter(metered.embedder))
     overlap = getattr(chunker, "overlap", None)
-    if isinstance(overlap, SemanticOverlap) and overlap.embedder == DEFAULT_MODEL:
+    if getattr(overlap, "embedder", None) == DEFAULT_MODEL:
         chunker = replace(chunker, overlap=replace(overlap, embedder=metered))  # type: ignore[call-arg]
     if "embedder" not in chunker.option_names():
         return chunker
