@@ -117,6 +117,7 @@ from chunkcore.run import Retrieved, Retriever, Run
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.stored import store_documents
 from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.tokens.counters import counters
 from chunkcore.tuning import TuneOptions, Tuning, tune
 from chunkcore.tuning.grid import Sweep, run_sweep
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
@@ -230,6 +231,7 @@ __all__ = [
     "check_baseline",
     "check_requirement",
     "compare",
+    "counters",
     "dataset_path",
     "estimate_generation",
     "generate_benchmark",

@@ -127,8 +127,8 @@ class Registry(Generic[T]):
 
     __getitem__ = get
 
-    def find(self, name: object) -> T | None:
-        """The thing of a name; None where neither chunkcore nor an installed package has the name.
+    def find(self, name: object, *, packages: bool = True) -> T | None:
+        """The thing of a name; None where neither chunkcore nor, with `packages`, an installed package has the name.
 
         Raises:
             OptionError: an installed package offers it, and it cannot be loaded, or is not registered by that name.
@@ -137,7 +137,7 @@ class Registry(Generic[T]):
             return None
         if name not in self._known:
             self._import()
-        if name not in self._known:
+        if name not in self._known and packages:
             offers = self._offers().get(name, [])
             if offers and self._load(name, offers) is not self._known.get(name):
                 what = f"a subclass of {self._base.__name__}" if self._base else f"the {self.noun}"

@@ -11,10 +11,12 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
 from chunkcore.models.loading import get_embedder
 from chunkcore.tokens import Offsets, TokenCounter
+from chunkcore.tokens.counters import counters
 
 __all__ = ["EmbedderCounter", "tokenizing"]
 
 
+@counters.register("embedder")
 class EmbedderCounter(TokenCounter):
     """An embedder's own tokens, without those that it puts around every text.
 
@@ -33,6 +35,11 @@ class EmbedderCounter(TokenCounter):
         spec = embedder if isinstance(embedder, str) else embedder.name
         self.name = f"embedder:{spec}" if spec else "embedder"
         self._embedder = embedder
+
+    @classmethod
+    def read(cls, options: str) -> EmbedderCounter:
+        """The counter of ``embedder:options``."""
+        return cls(options)
 
     @cached_property
     def embedder(self) -> TokenEmbedder:

@@ -4,11 +4,10 @@ from chunkcore.tokens.counters import (
     CharacterCounter,
     HuggingFaceCounter,
     TiktokenCounter,
-    TokenCounter,
     WordCounter,
     get_counter,
 )
-from chunkcore.tokens.tokenized import Offsets, TokenizedText
+from chunkcore.tokens.tokenized import Offsets, TokenCounter, TokenizedText
 
 __all__ = [
     "CharacterCounter",

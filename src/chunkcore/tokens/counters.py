@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -17,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.registry import Registry, suggestion
 from chunkcore.tokens.tokenized import (
     BytePairText,
     CharacterText,
     Offsets,
+    TokenCounter,
     TokenizedText,
     WordText,
     has_context_free_boundaries,
@@ -30,8 +31,8 @@ __all__ = [
     "CharacterCounter",
     "HuggingFaceCounter",
     "TiktokenCounter",
-    "TokenCounter",
     "WordCounter",
+    "counters",
     "get_counter",
     "load_encoding",
     "load_tokenizer",
@@ -136,44 +137,12 @@ _GIANT = 999_999  # white-space characters: of so many in a row, some patterns' 
 _SHORT = 32  # characters; longer pieces repeat too seldom to be worth remembering
 
 
-class TokenCounter(ABC):
-    """Counts tokens, and knows the code point at which each begins.
-
-    `name` is the string from which `get_counter` builds an equal counter.
-    """
-
-    name: str
-
-    @abstractmethod
-    def boundaries(self, text: str) -> Offsets:
-        """The code-point offset at which every token begins: int64, sorted, one a token.
-
-        A token that begins inside a character (an emoji of three byte-level tokens) is given that
-        character's offset, so offsets can repeat, and ``len(boundaries(text)) == count(text)``.
-        """
-
-    def count(self, text: str) -> int:
-        """How many tokens the text is, on its own."""
-        return len(self.boundaries(text))
-
-    def count_many(self, texts: Sequence[str]) -> Offsets:
-        """`count` of each text, as int64."""
-        return np.array([self.count(text) for text in texts], dtype=np.int64)
-
-    def tokenize(self, text: str) -> TokenizedText:
-        """The text with this counter's view of it, for whoever asks more than once."""
-        return TokenizedText(text, self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TokenCounter) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+counters: Registry[type[TokenCounter]] = Registry(
+    "token counter", "chunkcore.counters", base=TokenCounter, modules=("chunkcore.models.counter",)
+)
 
 
+@counters.register("characters")
 class CharacterCounter(TokenCounter):
     """Every code point is a token."""
 
@@ -189,6 +158,7 @@ class CharacterCounter(TokenCounter):
         return CharacterText(text, self)
 
 
+@counters.register("words")
 class WordCounter(TokenCounter):
     """Every run of characters that are not white space is a token.
 
@@ -266,6 +236,7 @@ class TiktokenCounter(TokenCounter):
         return ids
 
 
+@counters.register("hf")
 class HuggingFaceCounter(TokenCounter):
     """A fast tokenizer of the `tokenizers` library: a folder, a ``tokenizer.json`` or a hub name.
 
@@ -276,6 +247,13 @@ class HuggingFaceCounter(TokenCounter):
     def __init__(self, source: str) -> None:
         self.source = source
         self.name = f"hf:{source}"
+
+    @classmethod
+    def read(cls, options: str) -> HuggingFaceCounter:
+        """The counter of ``hf:options``."""
+        if not options:
+            raise OptionError("the token counter 'hf' needs a tokenizer: hf:<name or path of a tokenizer>")
+        return cls(options)
 
     @property
     def tokenizer(self) -> Any:
@@ -319,10 +297,10 @@ def short_count(encoding: str, text: str) -> int:
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:
-    """The counter that a string names.
+    """The counter that a string names; a `TokenCounter` is returned as it is.
 
-    That is ``characters``, ``words``, a tiktoken encoding, ``hf:`` and a tokenizer, or ``embedder:`` and a model of
-    `get_embedder` for its own tokens (``embedder`` alone is the default model).
+    That is ``characters``, ``words``, a tiktoken encoding, ``hf:`` and a tokenizer, ``embedder:`` and a model of
+    `get_embedder` for its own tokens (``embedder`` alone is the default model), or what `counters` holds.
 
     Raises:
         OptionError: no such counter.
@@ -332,22 +310,19 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     """
     if isinstance(spec, TokenCounter):
         return spec
-    if spec == "characters":
-        return CharacterCounter()
-    if spec == "words":
-        return WordCounter()
-    if isinstance(spec, str) and spec.startswith("hf:") and len(spec) > 3:
-        return HuggingFaceCounter(spec[3:])
-    if isinstance(spec, str) and (spec == "embedder" or spec.startswith("embedder:")):
-        from chunkcore.models.counter import EmbedderCounter
+    kind, _, options = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    found = counters.find(kind, packages=False)
+    if found is None:
+        import tiktoken
 
-        return EmbedderCounter(spec[9:])
-    import tiktoken
-
-    known = tiktoken.list_encoding_names()
-    if spec in known:
-        return TiktokenCounter(spec)
-    raise OptionError(
-        f"unknown token counter {spec!r}: expected characters, words, hf:<name or path of a tokenizer>, embedder, "
-        f"embedder:<name of a model>, or one of {', '.join(sorted(known))}"
-    )
+        known = tiktoken.list_encoding_names()
+        if spec in known:
+            return TiktokenCounter(spec)
+        found = counters.find(kind)
+    if found is None:
+        raise OptionError(
+            f"unknown token counter {spec!r}: expected characters, words, hf:<name or path of a tokenizer>, embedder, "
+            f"embedder:<name of a model>, or one of {', '.join(sorted([*known, *counters.offered]))}"
+            f"{suggestion(spec, known)}"
+        )
+    return found.read(options)

@@ -1,23 +1,24 @@
-"""`TokenizedText`: a text and its tokens, and how many tokens each of many pieces of it is on its own."""
+"""`TokenCounter` and `TokenizedText`: what counts tokens, and a text with its tokens."""
 
 from __future__ import annotations
 
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from chunkcore.tokens.counters import TokenCounter
+from chunkcore.errors import OptionError
 
 __all__ = [
     "BytePairText",
     "CharacterText",
     "Offsets",
     "Runs",
+    "TokenCounter",
     "TokenizedText",
     "WordText",
     "context_free_boundaries",
@@ -202,6 +203,55 @@ class TokenizedText:
         distinct, which = np.unique(self.code_points[places], return_inverse=True)
         counts: Offsets = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
         return counts
+
+
+class TokenCounter(ABC):
+    """Counts tokens, and knows the code point at which each begins.
+
+    `name` is the string from which `get_counter` builds an equal counter.
+    """
+
+    name: str
+
+    @abstractmethod
+    def boundaries(self, text: str) -> Offsets:
+        """The code-point offset at which every token begins: int64, sorted, one a token.
+
+        A token that begins inside a character (an emoji of three byte-level tokens) is given that
+        character's offset, so offsets can repeat, and ``len(boundaries(text)) == count(text)``.
+        """
+
+    def count(self, text: str) -> int:
+        """How many tokens the text is, on its own."""
+        return len(self.boundaries(text))
+
+    def count_many(self, texts: Sequence[str]) -> Offsets:
+        """`count` of each text, as int64."""
+        return np.array([self.count(text) for text in texts], dtype=np.int64)
+
+    def tokenize(self, text: str) -> TokenizedText:
+        """The text with its tokens, computed once."""
+        return TokenizedText(text, self)
+
+    @classmethod
+    def read(cls, options: str) -> TokenCounter:
+        """The counter that ``kind:options`` names, from the options; "" for none.
+
+        Raises:
+            OptionError: there are options, and the counter has none.
+        """
+        if options:
+            raise OptionError(f"the token counter {cls.name!r} has no options, got {options!r}")
+        return cls()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TokenCounter) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 class CharacterText(TokenizedText):
