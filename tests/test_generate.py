@@ -510,7 +510,7 @@ def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_touched(tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1] = b"{torn\n"
     path.write_bytes(b"".join(lines))
-    with pytest.raises(DataError, match=r"j\.jsonl, line 2: no line of a journal; delete it"):
+    with pytest.raises(DataError, match=r"j\.jsonl, line 2: damaged, expected one JSON object; delete the line"):
         Journal(path)
     assert path.read_bytes() == b"".join(lines)
 
@@ -519,14 +519,14 @@ def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_touched(tmp_path):
 def test_a_file_that_is_no_journal_is_not_touched(tmp_path, data):
     path = tmp_path / "j.jsonl"
     path.write_bytes(data)
-    with pytest.raises(OptionError, match="is no journal"):
+    with pytest.raises(DataError, match="is no journal"):
         Journal(path)
     assert path.read_bytes() == data
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock")
 def test_two_runs_cannot_write_one_journal(tmp_path):
-    with Journal(tmp_path / "j.jsonl"), pytest.raises(OptionError, match="open in another run"):
+    with Journal(tmp_path / "j.jsonl"), pytest.raises(OptionError, match="another process is at work"):
         Journal(tmp_path / "j.jsonl")
     Journal(tmp_path / "j.jsonl").close()
 
@@ -536,7 +536,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_line(tmp_path, monkeypatch):
     with Journal(path) as journal:
         journal.ask("a", 1)
         whole = path.read_bytes()
-        real = journal._file
+        real = journal._log._file
 
         class Full:
             def write(self, data):
@@ -546,11 +546,11 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_line(tmp_path, monkeypatch):
             def __getattr__(self, name):
                 return getattr(real, name)
 
-        journal._file = Full()
+        journal._log._file = Full()
         with pytest.raises(DataError, match="No space left"):
             journal.answer("a", Reply("It is."))
         assert path.read_bytes() == whole
-        journal._file = real
+        journal._log._file = real
 
 
 def test_who_asks_the_same_at_the_same_time_gets_one_answer():

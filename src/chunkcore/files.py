@@ -16,7 +16,7 @@ import threading
 import weakref
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
@@ -24,7 +24,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "ANSWERS",
@@ -33,6 +38,7 @@ __all__ = [
     "REPORT_NAMES",
     "SWEEP_NAMES",
     "TUNE_NAMES",
+    "AppendLog",
     "NoTextError",
     "ScratchFile",
     "append_lines",
@@ -44,6 +50,7 @@ __all__ = [
     "json_lines",
     "json_object",
     "not_text",
+    "open_locked",
     "read_json",
     "read_text",
     "telling_the_folder",
@@ -278,18 +285,18 @@ def _replace(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
-    """Write whole lines at the end of an unbuffered file and see them on the disk: all of them, or none.
+    """Write whole lines at the end of an unbuffered file and sync them to disk: all of them, or none.
 
     Args:
         file: open for writing.
-        lines: each with its end.
-        end: where they begin; None for where the file ends.
+        lines: each with its newline.
+        end: where to write; None for the end of the file.
 
     Returns:
-        Where the file ends now.
+        The new end of the file.
 
     Raises:
-        OSError: they cannot be written. What was there stays, and nothing is added, as after Ctrl-C.
+        OSError: the lines cannot be written. The file is as before, also after Ctrl-C.
     """
     begin = file.seek(0, os.SEEK_END) if end is None else end
     try:
@@ -303,6 +310,149 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
             file.seek(begin)
         raise
     return begin + len(lines)
+
+
+class AppendLog:
+    """JSON lines in a file that only grows, open in one process at a time (Windows: no lock).
+
+    The first line is the header, whose first entry says what the file is. Lines are on the disk when `append` returns.
+    Opening cuts off a last line that a kill left unfinished, and refuses a damaged line before it.
+
+    Args:
+        path: the file, begun where there is none; its folder is made.
+        header: the first line of a new file; its first entry is the mark of such files, and "version" the
+            mark's version, where it has one.
+        what: what the file should be, for errors: "study of chunkcore tune".
+        advice: what to do about another file, for errors: "name another output".
+        check: called with the header that is there, to compare it with this one.
+
+    Attributes:
+        entries: line number and object of each line after the header, as they were when the log was opened.
+        cut_off: whether a last, unfinished line was cut off.
+
+    Raises:
+        OptionError: another process has the file open.
+        DataError: the file is another one, is damaged, or cannot be opened, read or written; or what `check` raises.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for _ in range(2):
+    ...         with AppendLog(Path(folder) / "log", {"format": "toy"}, what="toy log", advice="rename it") as log:
+    ...             log.append({"kept": len(log.entries)})
+    ...     log.entries
+    [(2, {'kept': 0})]
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        header: Mapping[str, Any],
+        *,
+        what: str,
+        advice: str,
+        check: Callable[[dict[str, Any]], None] = lambda header: None,
+    ) -> None:
+        self.path = Path(path)
+        self.entries: list[tuple[int, dict[str, Any]]] = []
+        self.cut_off = False
+        self._what, self._advice = what, advice
+        self._file = open_locked(self.path, advice)
+        try:
+            self._read(dict(header), check)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, *entries: Mapping[str, Any]) -> None:
+        """Add lines: all of them or none, on the disk when this returns.
+
+        Raises:
+            DataError: they cannot be written; what is there stays.
+        """
+        lines = b"".join(map(_json_line, entries))
+        try:
+            self._end = append_lines(self._file, lines, self._end)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{self.path} cannot be written ({reason}): what was written before is kept") from error
+
+    def close(self) -> None:
+        """Close the file and drop its lock."""
+        self._file.close()
+
+    def __enter__(self) -> AppendLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, header: dict[str, Any], check: Callable[[dict[str, Any]], None]) -> None:
+        try:
+            self._file.seek(0)
+            lines = self._file.readall().splitlines(keepends=True)
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        name, mark = next(iter(header.items()))
+        beginning = _json_line({name: mark}).rstrip(b"}\n")
+        unfinished = bool(lines) and not lines[0].endswith(b"\n")
+        self._end = 0
+        if lines and not (unfinished and (beginning.startswith(lines[0]) or lines[0].startswith(beginning))):
+            head = _whole_line(lines[0])
+            if head is None or head.get(name) != mark or head.get("version") != header.get("version"):
+                raise DataError(f"{self.path} is there, and is no {self._what}: {self._advice}")
+            check(head)
+            self._end = len(lines[0])
+            for number, line in enumerate(lines[1:], start=2):
+                entry = _whole_line(line)
+                if entry is None:
+                    if number < len(lines):
+                        raise DataError(
+                            f"{self.path}, line {number}: damaged, expected one JSON object; "
+                            f"delete the line, or {self._advice}"
+                        )
+                    self.cut_off = True
+                    break
+                self.entries.append((number, entry))
+                self._end += len(line)
+        self._file.truncate(self._end)
+        self._file.seek(self._end)
+        if not self._end:
+            self.append(header)
+
+
+def open_locked(path: Path, advice: str) -> FileIO:
+    """A file, made where there is none, for this process alone: read and write, unbuffered.
+
+    Raises:
+        OptionError: another process has it open; `advice` says what to do.
+        DataError: it cannot be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644), "r+")
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened for writing: {error.strerror or error}") from error
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise OptionError(f"another process is at work on {path}: wait for it, or {advice}") from None
+        except OSError:  # a file system without locks
+            pass
+    return file
+
+
+def _json_line(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _whole_line(line: bytes) -> dict[str, Any] | None:
+    """The object of a line that ends with its newline; None for any other line."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) and line.endswith(b"\n") else None
 
 
 _AT_ONCE = 2**30  # bytes; systems read no more than 2 GB in one call

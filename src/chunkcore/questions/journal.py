@@ -8,20 +8,17 @@ failed fails again, as later prompts depend on that, too; but not where the endp
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
-from chunkcore.files import append_lines
+from chunkcore.files import AppendLog
 from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, UnreachableError, Usage
 from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens
 from chunkcore.models.llm.cache import question_key
@@ -71,13 +68,7 @@ class CallBudget:
             raise BudgetError(f"one more call could cost more than the cap of {self.max_cost:g}")
 
 
-try:
-    import fcntl
-except ImportError:  # Windows: two runs at one journal are not told there
-    fcntl = None  # type: ignore[assignment]
-
-
-_HEADER = b'{"journal": "chunkcore generate", "version": 1}\n'
+_HEADER = {"journal": "chunkcore generate", "version": 1}
 FINISHES = ("stop", "length", "refusal")
 _IN_A_ROW = 10  # calls that fail one after another are an endpoint's failure, and not that of a question
 _ANSWER_TOKENS = 200  # of a call whose answer is not known; the mean that the Chroma report measured
@@ -110,8 +101,8 @@ class Journal:
         path: the file, begun where there is none; None for this run alone.
 
     Raises:
-        OptionError: the file is no journal, or another process has it open.
-        DataError: a line in it is damaged, or it cannot be read or written.
+        OptionError: another process has the file open.
+        DataError: the file is no journal, a line of it is damaged, or it cannot be read or written.
 
     >>> with Journal() as journal:
     ...     journal.ask("k", 120)
@@ -128,13 +119,16 @@ class Journal:
         self._unwritten: list[tuple[str, Failure]] = []
         self._asked: dict[str, int] = {}  # by key, the tokens of the question
         self._spent = Usage()
-        self._end = 0  # of the last whole line
-        self._file = None if self.path is None else _opened(self.path)
-        if self._file is not None:
+        self._log: AppendLog | None = None
+        if self.path is not None:
+            advice = "name another output"
+            self._log = AppendLog(self.path, _HEADER, what="journal of questions", advice=advice)
+            if self._log.cut_off:
+                warnings.warn(f"{self.path}: the last line was not finished and is cut off", stacklevel=2)
             try:
-                self._read()
+                self._take_all(self._log)
             except BaseException:
-                self._file.close()
+                self._log.close()
                 raise
 
     def fetch(self, key: str) -> Reply | None:
@@ -218,9 +212,9 @@ class Journal:
         return self._spent.calls - len(self._replies)
 
     def close(self) -> None:
-        """Let go of the file."""
-        if self._file is not None:
-            self._file.close()
+        """Close the file."""
+        if self._log is not None:
+            self._log.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -257,90 +251,28 @@ class Journal:
         self._replies[key] = reply
 
     def _append(self, *entries: Mapping[str, Any]) -> None:
-        if self._file is None:
-            return
-        lines = b"".join(json.dumps(entry).encode("ascii") + b"\n" for entry in entries)
-        self._write(lines)
+        if self._log is not None:
+            self._log.append(*entries)
 
-    def _write(self, lines: bytes) -> None:
-        assert self._file is not None
-        try:
-            self._end = append_lines(self._file, lines, self._end)
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"{self.path} cannot be written ({error}): what is not there would be paid twice"
-            ) from error
+    def _take_all(self, log: AppendLog) -> None:
+        for number, entry in log.entries:
+            try:
+                self._take(entry)
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(
+                    f"{self.path}, line {number}: no line of a journal; delete it, and its call is made again"
+                ) from error
 
-    def _read(self) -> None:
-        """Take in the file, and cut off what follows its last whole line."""
-        assert self._file is not None
-        end, damaged = 0, 0
-        for number, line in enumerate(self._lines(), start=1):
-            if number == 1:
-                end = self._begin(line)
-                continue
-            if self._take(line):
-                if damaged:
-                    raise DataError(
-                        f"{self.path}, line {damaged}: no line of a journal; delete it, and its call is made again"
-                    )
-                end += len(line)
-            else:
-                damaged = damaged or number
-        if damaged:
-            warnings.warn(f"{self.path}: the last line was not finished and is cut off", stacklevel=4)
-        self._file.truncate(end)
-        self._end = self._file.seek(end)
-        if not end:
-            self._write(_HEADER)
-
-    def _lines(self) -> list[bytes]:
-        assert self._file is not None
-        self._file.seek(0)
-        return self._file.read().splitlines(keepends=True)
-
-    def _begin(self, line: bytes) -> int:
-        """Where the first line ends; 0 where it was never finished."""
-        if line == _HEADER:
-            return len(line)
-        if _HEADER.startswith(line):
-            return 0
-        raise OptionError(f"{self.path} is there, and is no journal of chunkcore generate: name another file")
-
-    def _take(self, line: bytes) -> bool:
-        """Take in one line; whether it is whole."""
-        if not line.endswith(b"\n"):
-            return False
-        try:
-            entry = json.loads(line)
-            if "asked" in entry:
-                self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
-            elif "withdrawn" in entry:
-                self._note_withdrawn(_text(entry["withdrawn"]))
-            elif "failed" in entry:
-                failure = Failure(_text(entry["reason"]), entry["again"] is True)
-                self._failures[_text(entry["failed"])].append(failure)
-            else:
-                self._note_answered(_text(entry["answered"]), _reply(entry))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return False
-        return True
-
-
-def _opened(path: Path) -> FileIO:
-    """The file, for this process alone."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644), "r+")
-    except OSError as error:
-        raise DataError(f"{path} cannot be opened for writing: {error.strerror or error}") from error
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.close()
-            raise OptionError(f"{path} is open in another run: wait for its end, or name another output") from error
-    return file
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        if "asked" in entry:
+            self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
+        elif "withdrawn" in entry:
+            self._note_withdrawn(_text(entry["withdrawn"]))
+        elif "failed" in entry:
+            failure = Failure(_text(entry["reason"]), entry["again"] is True)
+            self._failures[_text(entry["failed"])].append(failure)
+        else:
+            self._note_answered(_text(entry["answered"]), _reply(entry))
 
 
 def _unanswered(input_tokens: int) -> Usage:
