@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chunkcore.report.sweep import sweep_html
+from chunkcore.tuning.grid import Sweep, run_sweep
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
@@ -18,10 +20,8 @@ from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.questions.filters import Dropped, Filtered, Similarities
 from chunkcore.questions.page import filter_page
-from chunkcore.report import Study, html_report
-from chunkcore.report.sweep import sweep_html
+from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run
-from chunkcore.tuning.grid import Sweep, run_sweep
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.fakes import FakeEmbedder
 
@@ -93,7 +93,7 @@ def report(swept: Sweep) -> str:
     cost = Cost(source_tokens=9, embedder_calls=1, embedded_texts=1, embedded_tokens=9, llm_calls=1, llm_input_tokens=1)
     reports = [replace(each, cost=cost) for each in reports]
     settings = {hostile("setting"): hostile("setting's value")}
-    made = Study(compare(reports, "Recall@1", resamples=100), asked, settings, hostile("date"), swept)
+    made = ReportPage(compare(reports, "Recall@1", resamples=100), asked, settings, hostile("date"), swept)
     return html_report(made)
 
 

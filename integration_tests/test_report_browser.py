@@ -17,7 +17,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Ev
 from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.report import Study, html_report
+from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
 from integration_tests.browser import CHROMIUM, Browser, browser
@@ -69,7 +69,7 @@ def choose(tab: Browser, name: str, number: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def nasty() -> Study:
+def nasty() -> ReportPage:
     return study(
         names=NASTY,
         texts=NASTY,
@@ -107,7 +107,7 @@ def test_no_script_from_the_data_runs_in_the_viewer(tab, nasty, tmp_path):
     assert tab.errors == []
 
 
-def text_of(made: Study, document_id: str) -> str:
+def text_of(made: ReportPage, document_id: str) -> str:
     return made.benchmark.document(document_id).text
 
 
@@ -126,7 +126,7 @@ STORY = f"{VALVE}{PUMP}\n\nNothing else is to be said of either. {VALVE}"
 
 
 @pytest.fixture(scope="module")
-def story() -> Study:
+def story() -> ReportPage:
     """Two strategies on two documents: chunks that overlap and leave something out, and one that knows no chunks."""
     documents = [Document("story.md", STORY), Document("other.md", "Of something else. " * 5)]
     queries = [
@@ -145,7 +145,7 @@ def story() -> Study:
         "outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", how="unlocated", certainty=0.0)]}
     )
     reports = [score(run, benchmark, ["Recall@1", "Recall@5"]) for run in (overlapping, outside)]
-    return Study(compare(reports, "Recall@5", resamples=100), benchmark)
+    return ReportPage(compare(reports, "Recall@5", resamples=100), benchmark)
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_what_is_not_carried_is_told_where_it_is_missing(tab, story, tmp_path, m
     benchmark = Benchmark("story", long, story.benchmark.queries)
     reports = [score(run, benchmark, ["Recall@5"]) for run in runs]
     monkeypatch.setattr("chunkcore.report.viewer.excerpts", partial(excerpts, room=4_000))
-    show(tab, html_report(Study(compare(reports, resamples=100), benchmark)), tmp_path)
+    show(tab, html_report(ReportPage(compare(reports, resamples=100), benchmark)), tmp_path)
     assert "too large for one page" in " ".join(texts(tab, "#viewer > .note"))
     to_viewer(tab)
     (left,) = texts(tab, "#v-rows .gap")
@@ -258,7 +258,7 @@ def test_rows_are_made_as_they_are_scrolled_to_up_and_down(tab, tmp_path):
     query = Query("q", "Which?", (Evidence("long.md", Span(250 * 23, 250 * 23 + 13)),))
     benchmark = Benchmark("long", [Document("long.md", text)], [query])
     report = score(Run("short", {"q": pool[250:251]}, pool), benchmark, ["Recall@5"])
-    show(tab, html_report(Study(compare([report], resamples=100), benchmark)), tmp_path)
+    show(tab, html_report(ReportPage(compare([report], resamples=100), benchmark)), tmp_path)
     to_viewer(tab)
     assert texts(tab, "#v-rows mark") == ["evidence 1Sentence 0250"]
     assert count(tab, "#v-rows > li") <= 200
@@ -406,7 +406,7 @@ def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tab, tmp_path):
         )
         for report in wide.reports
     ]
-    show(tab, html_report(Study(compare(reports, resamples=200), wide.benchmark)), tmp_path)
+    show(tab, html_report(ReportPage(compare(reports, resamples=200), wide.benchmark)), tmp_path)
     assert tab.ask(HIDDEN) == 0
 
 

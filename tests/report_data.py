@@ -9,7 +9,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Ev
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.report.study import Study
+from chunkcore.report.page import ReportPage
 from chunkcore.run import Retrieved, Run
 
 NASTY = (
@@ -36,7 +36,7 @@ def study(
     measure: str = "Recall@5",
     seed: int = 0,
     price: float | None = None,
-) -> Study:
+) -> ReportPage:
     """A study whose scores are drawn at random, each system a little worse than the one before."""
     draw = np.random.default_rng(seed)
     documents = tuple(Document(f"{text[:40]} {i}.md", f"{excerpt} {text}\n" * 3) for i, text in enumerate(texts))
@@ -57,7 +57,7 @@ def study(
     hardness = draw.beta(2.2, 0.9, questions)
     reports = [_report(name, benchmark, index, hardness, ks, draw, price) for index, name in enumerate(names)]
     comparison = compare(reports, measure, resamples=1000)
-    return Study(comparison, benchmark, settings={"Embedder": "all-MiniLM-L6-v2"}, written="2026-11-21")
+    return ReportPage(comparison, benchmark, settings={"Embedder": "all-MiniLM-L6-v2"}, written="2026-11-21")
 
 
 class Prose:
@@ -81,7 +81,9 @@ class Prose:
         return "".join(np.char.add(self.words[words], self.ends[ends]).tolist())[:size]
 
 
-def large(questions: int = 1000, systems: int = 12, documents: int = 60, size: int = 60_000, depth: int = 20) -> Study:
+def large(
+    questions: int = 1000, systems: int = 12, documents: int = 60, size: int = 60_000, depth: int = 20
+) -> ReportPage:
     """A study of the size that the page is made for: drawn scores, prose that packs about as well as English."""
     draw = np.random.default_rng(5)
     prose = Prose(draw)
@@ -109,7 +111,7 @@ def large(questions: int = 1000, systems: int = 12, documents: int = 60, size: i
         )
         for index in range(systems)
     ]
-    return Study(compare(reports, "Recall@5", resamples=200), benchmark)
+    return ReportPage(compare(reports, "Recall@5", resamples=200), benchmark)
 
 
 def _report(

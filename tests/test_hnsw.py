@@ -14,7 +14,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.report import Study
+from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
 from chunkcore.retrieval import HNSW, Dense, Pool, get_retriever
 from chunkcore.retrieval.base import SearchRecall
@@ -126,7 +126,7 @@ def test_a_report_tells_what_was_found_and_is_read_back() -> None:
         assert report.search_recall is not None
         assert report.search_recall.queries == 2
         assert Report.from_dict(report.to_dict()).search_recall == report.search_recall
-    told = [each for each in warnings(Study(compare(reports, "Recall@3"), benchmark)) if "approximate" in each]
+    told = [each for each in warnings(ReportPage(compare(reports, "Recall@3"), benchmark)) if "approximate" in each]
     assert len(told) == 3
     assert told[0].startswith(f"{others[0].name}: the search is approximate and found ")
     assert "best 3 chunks that exact search finds, measured on 2 questions." in told[0]

@@ -14,7 +14,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import LAYOUTS, load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.loading import recognised
-from chunkcore.report import Study
+from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
 from chunkcore.training.data import load_labelled
 from tests import layouts
@@ -484,5 +484,5 @@ def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> None:
     benchmark = load_benchmark(layouts.qmsum(tmp_path))
-    study = Study(compare([score(Run("r", {}), benchmark)], "Recall@5"), benchmark, {}, "2026-01-01")
+    study = ReportPage(compare([score(Run("r", {}), benchmark)], "Recall@5"), benchmark, {}, "2026-01-01")
     assert "1 question is not scored because the collection marks no evidence for them." in warnings(study)

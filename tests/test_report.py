@@ -28,11 +28,11 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.files import write_parts, write_text
-from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_reports
-from chunkcore.report.page import whole_percent
-from chunkcore.report.study import Study
+from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
+from chunkcore.report.html import whole_percent
+from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import collection_table, difference_table, located_table, score_table, warnings
-from chunkcore.report.terminal import print_study
+from chunkcore.report.terminal import print_report
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
 
@@ -81,12 +81,12 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def plain() -> Study:
+def plain() -> ReportPage:
     return study()
 
 
 @pytest.fixture(scope="module")
-def nasty() -> Study:
+def nasty() -> ReportPage:
     return study(
         names=NASTY,
         texts=NASTY,
@@ -215,7 +215,7 @@ def test_what_is_not_known_is_not_shown_as_nothing_found(plain):
     reports = list(plain.comparison.reports)
     unknown = tuple((math.nan,) * len(shares) for shares in reports[0].found["min"])
     reports[0] = replace(reports[0], found={**reports[0].found, "min": unknown})
-    data = Page(html_report(Study(compare(reports, resamples=200), plain.benchmark))).data
+    data = Page(html_report(ReportPage(compare(reports, resamples=200), plain.benchmark))).data
     at, system = data["ks"].index("min"), data["systems"].index(reports[0].name)
     assert {share for question in data["questions"] for share in question["found"][at][system]} == {None}
     assert None not in data["questions"][0]["found"][0][system]
@@ -278,14 +278,14 @@ def test_a_study_with_next_to_nothing_is_rendered_too(tmp_path):
         get_measure("Recall@5[character]"): np.array([1.0, 0.5]),
     }
     report = Report("only", "toy", ("a", "b"), ("", ""), scores)
-    bare = Study(compare([report], "Recall@5", resamples=100))
+    bare = ReportPage(compare([report], "Recall@5", resamples=100))
     page = Page(html_report(bare))
     assert "only" in page.text
     assert page.data["questions"] == []
     assert "nan" not in page.text.lower().split()
-    written = write_reports(tmp_path, bare)
+    written = write_report(bare, tmp_path)
     assert read_reports(written.json)[0].name == "only"
-    print_study(bare, Console(file=io.StringIO(), width=80))
+    print_report(bare, Console(file=io.StringIO(), width=80))
 
 
 def test_an_empty_chunk_pool_is_no_obstacle(plain):
@@ -558,7 +558,7 @@ def test_the_page_has_every_plot_and_its_table(plain):
 
 
 def test_reports_can_be_read_back_from_json(tmp_path, nasty):
-    written = write_reports(tmp_path, nasty)
+    written = write_report(nasty, tmp_path)
     again = read_reports(written.json)
     assert [report.to_dict() for report in again] == [report.to_dict() for report in nasty.reports]
     compared = compare(again, "Recall@5", resamples=1000)
@@ -574,7 +574,7 @@ def test_another_json_file_is_refused_with_its_name(tmp_path, content):
 
 
 def test_all_five_files_are_written_whole(tmp_path, nasty):
-    files = write_reports(tmp_path / "new" / "folder", nasty)
+    files = write_report(nasty, tmp_path / "new" / "folder")
     names = sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
     assert names == ["questions.csv", "report.html", "report.json", "report.md", "scores.csv"]
     assert files.html.read_text("utf-8") == html_report(nasty)
@@ -619,7 +619,7 @@ def test_a_folder_in_the_files_place_is_an_error_that_names_it(tmp_path):
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
     stream = io.StringIO()
-    print_study(nasty, Console(file=stream, width=width))
+    print_report(nasty, Console(file=stream, width=width))
     lines = stream.getvalue().split("\n")
     assert max(map(cell_len, lines)) <= width
     assert not [line for line in lines if CONTROLS.search(line)]
@@ -628,7 +628,7 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
 
 def test_the_terminal_refers_to_the_report_for_questions_left_out():
     stream = io.StringIO()
-    print_study(study(problems=(DataProblem("q7", "not found"),)), Console(file=stream, width=120))
+    print_report(study(problems=(DataProblem("q7", "not found"),)), Console(file=stream, width=120))
     assert (
         "1 question is left out because the evidence could not be placed; the report lists each." in stream.getvalue()
     )
@@ -637,7 +637,7 @@ def test_the_terminal_refers_to_the_report_for_questions_left_out():
 def test_a_name_in_brackets_is_no_style():
     named = study(names=("[red]a[/red]", "[link=x]b"))
     stream = io.StringIO()
-    print_study(named, Console(file=stream, width=120))
+    print_report(named, Console(file=stream, width=120))
     for name in ("[red]a[/red]", "[link=x]b"):
         assert stream.getvalue().count(name) >= 2, "once in the table and once in the verdict"
 
@@ -646,7 +646,7 @@ def test_a_wide_terminal_shows_more_than_a_narrow_one(plain):
     shown = {}
     for width in (80, 140):
         stream = io.StringIO()
-        print_study(plain, Console(file=stream, width=width))
+        print_report(plain, Console(file=stream, width=width))
         shown[width] = stream.getvalue()
     assert "PrecisionΩ" in shown[140]
     assert "PrecisionΩ" not in shown[80]
@@ -657,7 +657,7 @@ def test_a_wide_terminal_shows_more_than_a_narrow_one(plain):
 @pytest.mark.parametrize("measure", ["PrecisionOmega", "F1@5", "Precision@10", "IoU@min"])
 def test_the_verdicts_measure_is_shown_however_narrow_the_terminal(measure):
     stream = io.StringIO()
-    print_study(study(measure=measure), Console(file=stream, width=80))
+    print_report(study(measure=measure), Console(file=stream, width=80))
     heading = next(line for line in stream.getvalue().split("\n") if "Strategy" in line)
     assert measure.partition("@")[0].replace("Omega", "Ω") in heading.split()
     assert max(map(cell_len, stream.getvalue().split("\n"))) <= 80

@@ -13,16 +13,16 @@ from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.report import Study, html_report, markdown_report, plots
-from chunkcore.report.sweep import sweep_svg
+from chunkcore.report import ReportPage, html_report, markdown_report, plots
 from chunkcore.report.tables import Table, collection_score_tables, cost_axis, cost_table, cross_table, score_table
-from chunkcore.tuning.grid import run_sweep
+from chunkcore.report.tuning import option_plot
+from chunkcore.tuning import TuneOptions, tune
 from tests.fakes import FakeEmbedder
 from tests.report_data import study
 
 
 @pytest.fixture(scope="module")
-def priced() -> Study:
+def priced() -> ReportPage:
     return study(price=0.1)
 
 
@@ -31,7 +31,7 @@ def cells(table: Table, row: int) -> dict[tuple[str, str], str]:
     return {(column.group, column.title): cell.text for column, cell in pairs}
 
 
-def without(made: Study, **changes) -> Study:
+def without(made: ReportPage, **changes) -> ReportPage:
     reports = tuple(replace(report, **changes) for report in made.comparison.reports)
     return replace(made, comparison=replace(made.comparison, reports=reports))
 
@@ -172,7 +172,7 @@ def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot()
         Report(name, "toy", ("a", "b"), ("", ""), {get_measure("Recall", 5): values})
         for name, values in zip(("known", "unknown"), scores, strict=True)
     ]
-    source = html_report(Study(compare(reports, "Recall@5", resamples=100)))
+    source = html_report(ReportPage(compare(reports, "Recall@5", resamples=100)))
     (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every strategy.*?</svg>', source)
     assert drawn.count('class="estimate') == 1
 
@@ -180,15 +180,16 @@ def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot()
 # ---- a sweep
 
 
-def test_a_sweep_is_shown_with_its_plots_and_choices_where_there_is_one():
-    swept = run_sweep(load_dataset("lochmere"), ("recursive:size={80,160}",), FakeEmbedder(), ks=(1, 3), resamples=50)
-    made = replace(study(), sweep=swept)
+def test_a_search_of_grids_is_shown_with_its_plots_and_choices_where_there_is_one():
+    options = TuneOptions(measure=["F1@1", "F1@3"], resamples=100)
+    tuning = tune(load_dataset("lochmere"), "recursive:size={80,160}", FakeEmbedder(), options=options)
+    made = replace(study(), tuning=tuning)
     source = html_report(made)
     for width in (860, 360):
-        assert sweep_svg(swept, width=width) in source
-        assert sweep_svg(swept, "F1", width=width) in source
-    assert 'href="#sweep"' in source
+        assert option_plot(tuning, width=width) in source
+        assert option_plot(tuning, "F1", width=width) in source
+    assert 'href="#tuning"' in source
     assert "Each strategy's best configuration" in markdown_report(made)
     bare = html_report(study())
-    assert "#sweep" not in bare
+    assert "#tuning" not in bare
     assert "best configuration" not in bare

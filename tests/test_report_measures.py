@@ -13,11 +13,10 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.report import Study, read_reports, write_reports
-from chunkcore.report.page import html_report
+from chunkcore.report import ReportPage, html_report, read_reports, write_report
 from chunkcore.report.records import markdown_report
 from chunkcore.report.tables import score_table, warnings
-from chunkcore.report.terminal import print_study
+from chunkcore.report.terminal import print_report
 from chunkcore.run import Retrieved, Run
 
 DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]
@@ -25,7 +24,7 @@ QUERIES = [Query(f"q{number}", "Which?", (Evidence(f"d{number}", Span(0, 17)),))
 BENCHMARK = Benchmark("valves", DOCUMENTS, QUERIES)
 
 
-def study(measures: list[str], verdict_by: str) -> Study:
+def study(measures: list[str], verdict_by: str) -> ReportPage:
     def run(name: str, rank: int) -> Run:
         """Each question's document at this rank."""
         results = {}
@@ -35,16 +34,16 @@ def study(measures: list[str], verdict_by: str) -> Study:
         return Run(name, results)
 
     reports = [score(run(f"rank {rank + 1}", rank), BENCHMARK, measures) for rank in (2, 0)]
-    return Study(compare(reports, verdict_by, resamples=200), BENCHMARK)
+    return ReportPage(compare(reports, verdict_by, resamples=200), BENCHMARK)
 
 
-def terminal(shown: Study, width: int = 160) -> str:
+def terminal(shown: ReportPage, width: int = 160) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_study(shown, console)
+    print_report(shown, console)
     return console.file.getvalue()
 
 
-def column(shown: Study, k, unit: str, title: str) -> list[str]:
+def column(shown: ReportPage, k, unit: str, title: str) -> list[str]:
     table = score_table(shown, k, unit)
     place = [each.title for each in table.columns].index(title)
     return [row[place].text for row in table.rows]
@@ -93,7 +92,7 @@ def test_dcg_is_told_as_it_is() -> None:
 )
 def test_any_measures_make_a_whole_report(measures, tmp_path) -> None:
     shown = study(measures, measures[0])
-    files = write_reports(tmp_path, shown)
+    files = write_report(shown, tmp_path)
     assert measures[0] in files.html.read_text("utf-8")
     assert terminal(shown)
     again = read_reports(tmp_path / "report.json")

@@ -24,9 +24,11 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, default_space, known_space, snippets, tune
-from chunkcore.tuning.result import Outcomes, Spread, choose, hold_out, pareto, rechosen
+from chunkcore.tuning.choosing import Outcomes, Spread, choose, hold_out, rechosen
+from chunkcore.tuning.result import pareto_trials
 from chunkcore.tuning.space import _TABLE, load_space
-from chunkcore.tuning.trial import Proposal, Seen, Trial, assign_folds, propose
+from chunkcore.tuning.trials import Trial, assign_folds
+from chunkcore.tuning.tuner import Proposal, Seen, propose
 from tests.fakes import FakeEmbedder, FakeLLM, RaisingEmbedder
 
 pytest.importorskip("optuna")
@@ -319,15 +321,19 @@ def test_the_rule_of_choice() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
 def test_the_front_is_what_nothing_beats(rows) -> None:
-    quality, tokens, cost = np.array(rows, dtype=float).T
-    found = pareto(quality, tokens, cost)
-    front = {row for row, on in zip(rows, found, strict=True) if on}
+    trials = [
+        Trial(
+            number=number, origin="random", spec="", scores=np.array([row[0]]), tokens=np.array([row[1]]), asked=row[2]
+        )
+        for number, row in enumerate(rows)
+    ]
+    front = {rows[trial.number] for trial in pareto_trials(trials)}
     for one in rows:
         beaten = any(
             other[0] >= one[0] and other[1] <= one[1] and other[2] <= one[2] and other != one for other in rows
         )
         assert (one in front) is not beaten
-    assert len(front) == found.sum()  # each stands there once
+    assert len(front) == len(pareto_trials(trials))  # each stands there once
 
 
 def test_on_noise_the_picked_score_is_too_high_and_the_held_out_one_is_not() -> None:

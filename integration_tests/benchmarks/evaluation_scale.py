@@ -41,7 +41,7 @@ from chunkcore.evaluation.measures import parse_depth
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.base import Vectors
-from chunkcore.report import Study, write_reports
+from chunkcore.report import ReportPage, write_report
 from chunkcore.retrieval import Sharded
 from chunkcore.stored import store_documents
 from integration_tests.static_model import static_model
@@ -222,8 +222,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with stage("compare"):
             comparison = compare(reports, f"Recall@{ks[0]}")
         with stage("write the report"):
-            study = Study(comparison, benchmark, {}, date(2000, 1, 1).isoformat())
-            write_reports(Path(folder, "report"), study)
+            study = ReportPage(comparison, benchmark, {}, date(2000, 1, 1).isoformat())
+            write_report(study, Path(folder, "report"))
             sizes = {path.name: path.stat().st_size / 2**20 for path in Path(folder, "report").iterdir()}
         kept = Path(folder, "cache.sqlite").stat().st_size / 2**30
     print(f"\n{len(benchmark.documents):,} documents, {size / 1e6:,.0f} million characters, {kept:.1f} GB of cache")

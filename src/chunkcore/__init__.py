@@ -37,7 +37,6 @@ from chunkcore.chunkers import (
     get_chunkers,
     strategies,
 )
-from chunkcore.chunkers.configuration import Grid, parse_grid
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.datasets import dataset_path, list_datasets, load_dataset
 from chunkcore.document import Chunk, Document, Mark, Span
@@ -69,9 +68,9 @@ from chunkcore.evaluation.segmentation import (
     score_segments,
     window_diff,
 )
-from chunkcore.evaluation.statistics.choices import Choice, Gap, pareto_front
 from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
+from chunkcore.evaluation.statistics.pareto import pareto_front
 from chunkcore.models import (
     CachedEmbedder,
     CacheWarning,
@@ -95,6 +94,7 @@ from chunkcore.questions import (
     validate_benchmark,
 )
 from chunkcore.registry import Registry
+from chunkcore.report import ReportFiles, ReportPage, write_report
 from chunkcore.retrieval import (
     BM25,
     HNSW,
@@ -119,7 +119,6 @@ from chunkcore.stored import store_documents
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tokens.counters import counters
 from chunkcore.tuning import TuneOptions, Tuning, tune
-from chunkcore.tuning.grid import Sweep, run_sweep
 from chunkcore.update import KeptChunk, UpdatePlan, plan_update
 
 __all__ = [
@@ -140,7 +139,6 @@ __all__ = [
     "CallBudget",
     "CallableLLM",
     "Check",
-    "Choice",
     "Chunk",
     "ChunkStatistics",
     "ChunkcoreError",
@@ -166,10 +164,8 @@ __all__ = [
     "Finding",
     "FixedSentences",
     "FixedToken",
-    "Gap",
     "Generated",
     "GenerationOptions",
-    "Grid",
     "Hierarchical",
     "Hits",
     "Html",
@@ -200,6 +196,8 @@ __all__ = [
     "Registry",
     "Rejection",
     "Report",
+    "ReportFiles",
+    "ReportPage",
     "Reranked",
     "Reranker",
     "RetrievalMethod",
@@ -215,7 +213,6 @@ __all__ = [
     "SingleLinkage",
     "SizeError",
     "Span",
-    "Sweep",
     "Tagger",
     "TextTiling",
     "TokenCounter",
@@ -249,7 +246,6 @@ __all__ = [
     "load_dataset",
     "load_segmented",
     "pareto_front",
-    "parse_grid",
     "parts_of",
     "pk",
     "plan_update",
@@ -257,7 +253,6 @@ __all__ = [
     "read_run",
     "retrievers",
     "run_experiment",
-    "run_sweep",
     "sample_queries",
     "score",
     "score_answers",
@@ -272,5 +267,6 @@ __all__ = [
     "window_diff",
     "write_benchmark",
     "write_pool",
+    "write_report",
     "write_run",
 ]

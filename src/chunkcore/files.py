@@ -527,8 +527,8 @@ class ScratchFile:
 
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
-SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html")
-TUNE_NAMES = ("study.jsonl", "tune.json", "winner.yaml")
+SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html", "winner.yaml")
+TUNE_NAMES = ("study.jsonl", "tune.json", "winner.yaml", "tune.md", "tune.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
 ANSWERS = "answers.jsonl"
 

@@ -21,7 +21,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import check_baseline
-from chunkcore.report import Study
+from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings as notes_of
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
@@ -110,9 +110,9 @@ def test_a_report_knows_its_texts_when_it_is_read_again() -> None:
 def test_the_page_says_that_texts_differ() -> None:
     with pytest.warns(ChangedDocumentsWarning):
         mixed = compare([report("a", TEXT), report("b", LONGER)], "Recall@5", resamples=100)
-    assert any("different versions of them" in note for note in notes_of(Study(mixed)))
+    assert any("different versions of them" in note for note in notes_of(ReportPage(mixed)))
     same = compare([report("a", TEXT), report("b", TEXT)], "Recall@5", resamples=100)
-    assert not any("versions" in note for note in notes_of(Study(same)))
+    assert not any("versions" in note for note in notes_of(ReportPage(same)))
 
 
 # ---- the commands

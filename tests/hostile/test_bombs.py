@@ -22,7 +22,7 @@ from chunkcore.models.model_files import read_bert_folder
 from chunkcore.questions.journal import Journal
 from chunkcore.report import read_reports
 from chunkcore.tuning.space import load_space
-from chunkcore.tuning.tuner import StudyFile
+from chunkcore.tuning.trials import TrialLog
 from tests.fakes import ScriptedLLM
 
 DEEP = 100_000
@@ -46,7 +46,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
     "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
     "a report": ("report.json", read_reports),
-    "a study": ("study.jsonl", lambda path: StudyFile(path, {"measure": "Recall"})),
+    "a study": ("study.jsonl", lambda path: TrialLog(path, {"measure": "Recall"})),
     "a journal": ("questions.journal.jsonl", Journal),
     "strategies": ("strategies.yaml", get_chunkers),
     "a space": ("space.yaml", load_space),

@@ -108,8 +108,8 @@ def answer(
     from chunkcore.evaluation.statistics.comparison import compare
     from chunkcore.models import EmbeddingCache, get_embedder
     from chunkcore.models.llm import Estimator
-    from chunkcore.report import Study
-    from chunkcore.report.page import require_jinja2
+    from chunkcore.report import ReportPage
+    from chunkcore.report.rendering import require_jinja2
 
     require_jinja2()
     prices = read_prices(input_price, output_price)
@@ -164,7 +164,7 @@ def answer(
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not to be seen
     result = AnswerStudy(
-        Study(comparison, shown, settings, today, stopped=stopped and f"{stopped.capitalize()}."),
+        ReportPage(comparison, shown, settings, today, stopped=stopped and f"{stopped.capitalize()}."),
         asked,
         runs,
         names,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Depth, Measure, Scores
     from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.statistics.comparison import Comparison
-    from chunkcore.report import Study
+    from chunkcore.report import ReportPage
 
 __all__ = ["ANSWERS", "AnswerStudy"]
 
@@ -38,7 +38,7 @@ class AnswerStudy:
         depth: how much of the ranking the model was shown.
     """
 
-    study: Study
+    study: ReportPage
     benchmark: Benchmark
     runs: Sequence[AnswerRun]
     names: Sequence[str]
@@ -51,10 +51,10 @@ class AnswerStudy:
     def write(self, folder: Path) -> Path:
         """The files of a report, and ``answers.jsonl``, a strategy's answer to a question a line; the page's path."""
         from chunkcore.files import write_parts
-        from chunkcore.report import write_reports
+        from chunkcore.report import write_report
 
         write_parts(folder / ANSWERS, self._lines())
-        return write_reports(folder, self.study).html
+        return write_report(self.study, folder).html
 
     def tables(self) -> Iterator[Table]:
         """A row a strategy, the best first: each measure with its interval, as many measures as 80 columns hold.

@@ -151,8 +151,8 @@ def compare(
     from chunkcore.evaluation.experiment import run_experiment
     from chunkcore.evaluation.statistics.comparison import compare as compare_reports
     from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
-    from chunkcore.report import Study, write_reports
-    from chunkcore.report.terminal import print_study
+    from chunkcore.report import ReportPage, write_report
+    from chunkcore.report.terminal import print_report
 
     ks, verdict_by = depths_and_measure(k or [], measure)
     gate = read_gate(require or [], baseline)
@@ -223,13 +223,13 @@ def compare(
         described = dict(zip(specs, chunkers, strict=True))
         settings = _settings(benchmark, docs, questions, models, retrievers, described, counter)
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        study = Study(comparison, benchmark, settings, today, stopped=stopped and f"{stopped.capitalize()}.")
-        files = write_reports(output, study)
+        study = ReportPage(comparison, benchmark, settings, today, stopped=stopped and f"{stopped.capitalize()}.")
+        files = write_report(study, output)
         if save_runs_to is not None:
             save_runs(reports, benchmark, save_runs_to)
         checks = [] if stopped else gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
         progress("compare", 1, 1)
-    print_study(study, Console(highlight=False))
+    print_report(study, Console(highlight=False))
     for line in used(made, prices):
         typer.echo(f"\n{terminal_text(line)}")
     for check in checks:

@@ -103,7 +103,7 @@ def check_output(output: Path) -> None:
         OSError: there is a file where a folder is needed, or the folder cannot be written to.
         MissingExtraError: jinja2 is not installed.
     """
-    from chunkcore.report.page import require_jinja2
+    from chunkcore.report.rendering import require_jinja2
 
     require_jinja2()
     check_folder(output)

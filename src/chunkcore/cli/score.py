@@ -82,8 +82,8 @@ def score(
     from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.scoring import Scorer
     from chunkcore.evaluation.statistics.comparison import compare as compare_reports
-    from chunkcore.report import Study, write_reports
-    from chunkcore.report.terminal import print_study
+    from chunkcore.report import ReportPage, write_report
+    from chunkcore.report.terminal import print_report
 
     ks, verdict_by = depths_and_measure(k or [], measure, default=("5", "10"))
     gate = read_gate(require or [], baseline)
@@ -109,10 +109,10 @@ def score(
             "Scores count tokens of": counter,
             **{name: str(path) for name, path in zip(names, runs, strict=True)},
         }
-        study = Study(comparison, benchmark, settings, today)
-        files = write_reports(output, study)
+        study = ReportPage(comparison, benchmark, settings, today)
+        files = write_report(study, output)
         checks = gate.checks(found, verdict_by, resamples=resamples, seed=seed)
-    print_study(study, Console(highlight=False))
+    print_report(study, Console(highlight=False))
     for check in checks:
         typer.echo(f"\n{terminal_text(check.sentence)}")
     typer.echo(f"\n{files.html}")

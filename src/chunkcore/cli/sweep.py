@@ -19,13 +19,11 @@ from chunkcore.cli.spending import estimates, keeping, used
 from chunkcore.cli.wording import help_text
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from chunkcore.chunkers.base import Chunker
-    from chunkcore.chunkers.configuration import Grid
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Unit
-    from chunkcore.report.tables import Table
+    from chunkcore.tuning import Branch
+    from chunkcore.tuning.trials import By
 
 __all__ = ["DEFAULT_GRIDS", "HELP", "sweep"]
 
@@ -96,77 +94,76 @@ def sweep(
     """Try every combination of some options, and choose each strategy's best without fooling yourself."""
     from rich.console import Console
 
-    from chunkcore.chunkers.base import get_chunker
     from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.benchmarks.benchmark import question_documents
+    from chunkcore.evaluation.measures import get_measure
+    from chunkcore.files import SWEEP_NAMES
     from chunkcore.models import EmbeddingCache, get_embedder
-    from chunkcore.report.sweep import SWEEP_NAMES, write_sweep
-    from chunkcore.report.tables import choice_table
-    from chunkcore.tuning.grid import run_sweep
+    from chunkcore.report import write_tuning
+    from chunkcore.report.terminal import print_choices
+    from chunkcore.tuning import TuneOptions, grid_space, tune
 
     grids = _grids(strategy or [], config)
     depths, _ = depths_and_measure(k or [], "", ("1", "3", "5", "10"))
     wanted, name = _measured(unit, measure)
     given = read_benchmark(docs, questions, dataset, output, layout, SWEEP_NAMES)
     benchmark = _prepared(given, wanted, stitch, queries, seed)
-    clusters = clusters_by(benchmark, by)
-    specs = [each.spec for grid in grids for each in grid.configurations]
+    clusters_by(benchmark, by)
+    space = grid_space(grids)
+    specs = space.specs
     if dry_run:
         for line in _listed(specs, benchmark):
             typer.echo(terminal_text(line))
         return
     check_output(output)
     answers = None if no_cache else default_answers()
-    chunkers: dict[str, Chunker] = {}
+    chunkers: list[Chunker] = []
 
-    def build(spec: str) -> Chunker:
-        chunkers[spec] = keeping(get_chunker(spec), answers)
-        return chunkers[spec]
+    def kept(chunker: Chunker) -> Chunker:
+        chunkers.append(keeping(chunker, answers))
+        return chunkers[-1]
 
     model = get_embedder(embedder)
     store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
+    units = len(set(question_documents(benchmark).values())) if by == "document" else len(benchmark.queries)
+    options = TuneOptions(
+        measure=[get_measure(name, k, wanted) for k in depths],
+        seed=seed,
+        folds=max(2, min(5, units)),
+        by=cast("By", by),
+        counter=counter,
+        resamples=resamples,
+        llm_tokens=sys.maxsize,
+    )
     with reporting(sys.stderr) as progress, told_when_stopped(f"nothing is chosen yet; {going_on(store.path)}"):
-        found = run_sweep(
-            benchmark,
-            grids,
-            model,
-            ks=depths,
-            unit=wanted,
-            measure=name,
-            clusters=clusters,
-            seed=seed,
-            resamples=resamples,
-            counter=counter,
-            cache=store,
-            build=build,
-            progress=progress,
-        )
+        found = tune(benchmark, space, model, options=options, cache=store, keeping=kept, progress=progress)
     settings = {
         "Documents": f"{docs or dataset} ({len(benchmark.documents):,})",
         "Questions": f"{len(benchmark.queries):,}",
-        "Configurations": f"{len(found.reports):,}",
+        "Configurations": f"{len(found.configurations):,}",
         "Embedder": model.name,
         "Counts": f"{wanted}s",
         "Halves": f"by {by}, seed {seed}",
         "Date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }
-    page = write_sweep(output, found, settings)
-    console = Console(highlight=False)
-    console.print(_rich(choice_table(found)))
-    typer.echo(terminal_text(found.verdict))
-    for line in used(chunkers.values(), None):
+    page = write_tuning(found, output, settings, embedder=embedder, name="sweep").html
+    print_choices(found, Console(highlight=False))
+    for line in used(chunkers, None):
         typer.echo(terminal_text(line))
     typer.echo(f"\n{terminal_text(str(page))}")
+    if found.stopped == "interrupted":
+        raise typer.Exit(130)
 
 
-def _grids(strategies: Sequence[str], config: Path | None) -> list[Grid]:
+def _grids(strategies: Sequence[str], config: Path | None) -> list[Branch]:
     """The grids of the command line and of the file, or the default ones where there is neither.
 
     Raises:
         OptionError: one is malformed, or stands there twice.
         DataError: the file cannot be read.
     """
-    from chunkcore.chunkers.configuration import parse_grid
     from chunkcore.errors import OptionError
+    from chunkcore.tuning import parse_grid
 
     given = [each.strip() for each in strategies]
     if config is not None:
@@ -224,34 +221,3 @@ def _listed(specs: Sequence[str], benchmark: Benchmark) -> list[str]:
     if asking:
         lines += estimates(asking, benchmark.documents, None)
     return [*lines, f"{len(chunkers):,} configurations, {len(benchmark.queries):,} questions"]
-
-
-# Of the page's table what a terminal has room for, with titles in two lines.
-_TITLES = {
-    "Chosen": "Best configuration",
-    "Of": "Of",
-    "Mean": "Mean",
-    "Mean where chosen": "Where\nchosen",
-    "Choosing flatters by": "Choosing\nflatters by",
-}
-
-
-def _rich(table: Table) -> RichTable:
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    from chunkcore.escaping import terminal_text
-
-    made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    kept = [number for number, column in enumerate(table.columns) if column.title in _TITLES]
-    for number in kept:
-        column = table.columns[number]
-        words = column.kind == "text"
-        made.add_column(
-            Text(_TITLES[column.title]), justify="left" if words else "right", no_wrap=not words, overflow="fold"
-        )
-    for row in table.rows:
-        cells = [row[number] for number in kept]
-        made.add_row(*(Text("\n".join(map(terminal_text, (cell.text, *cell.details)))) for cell in cells))
-    return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from textwrap import indent
@@ -12,6 +11,7 @@ import typer
 
 from chunkcore.cli import flags
 from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.inputs import check_output
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import keeping
 from chunkcore.cli.wording import help_text
@@ -20,11 +20,11 @@ from chunkcore.files import TUNE_NAMES
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.tuning import Space
-    from chunkcore.tuning.trial import By
+    from chunkcore.tuning.trials import By
 
 __all__ = ["HELP", "tune"]
 
-STUDY, RESULT, WINNER = TUNE_NAMES
+STUDY, RESULT, WINNER, *_ = TUNE_NAMES
 
 HELP = help_text(
     """Search strategies and their options for the configuration that retrieves best on your questions.
@@ -90,15 +90,16 @@ def tune(
 
     from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.measures import get_measure
-    from chunkcore.files import write_text
     from chunkcore.models import EmbeddingCache, get_embedder
+    from chunkcore.report import write_tuning
+    from chunkcore.report.terminal import print_tuning
     from chunkcore.tuning import TuneOptions
     from chunkcore.tuning import tune as search
     from chunkcore.tuning.result import snippets
-    from chunkcore.tuning.terminal import print_tuning
-    from chunkcore.tuning.trial import require_optuna
+    from chunkcore.tuning.tuner import require_optuna
 
     require_optuna()
+    check_output(output)
     wanted = get_measure(measure)
     options = TuneOptions(
         trials=trials,
@@ -131,9 +132,7 @@ def tune(
             progress=progress,
         )
     pasted = snippets(found.winner.spec, embedder)
-    data = json.dumps({**found.to_dict(), "snippets": dict(pasted)}, ensure_ascii=True, allow_nan=False, indent=1)
-    result = write_text(output / RESULT, data + "\n")
-    write_text(output / WINNER, pasted["YAML, for compare --config"] + "\n")
+    result = write_tuning(found, output, embedder=embedder).json
     print_tuning(found, Console(highlight=False))
     for title, text in pasted.items():
         typer.echo(f"\n{title}:\n")
@@ -171,7 +170,7 @@ def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: 
     from chunkcore.evaluation.benchmarks import load_benchmark
 
     if docs is not None:
-        return load_benchmark(docs, questions, leave_out=[output / name for name in (STUDY, RESULT, WINNER)])
+        return load_benchmark(docs, questions, leave_out=[output / name for name in TUNE_NAMES])
     if questions is not None:
         raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
     return load_dataset(dataset)

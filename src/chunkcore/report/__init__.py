@@ -1,38 +1,43 @@
-"""Reports: the page, Markdown, CSV and JSON of one comparison.
+"""Reports: the page, Markdown, CSV and JSON of a comparison, and the page of a search over options.
 
-study.py          what a report is made of
-tables.py         its tables, as plain cells          notes.py       what to know before believing them
-cost_tables.py    what each system cost               cross_table.py chunkers beside what searched them
-plots.py          its plots, as SVG                   sweep_*.py     a sweep's tables, plots and page
-page.py           HTML                                rendering.py   what every page is rendered with
-questions.py      the page's list of questions        viewer.py      what its viewer draws:
-excerpts.py       how much of the documents           answers.py     what was cut and retrieved
-packs.py          packed                              text.py        foreign text made harmless
-markdown.py       Markdown                            terminal.py    a terminal
-records.py        CSV and JSON                        files.py       writing without halves
+page.py        `ReportPage`: what a report is made of
+tables.py      its tables: columns that describe themselves
+plots.py       its plots, as SVG
+viewer.py      the documents, chunks and answers that the page's viewer draws
+html.py        the page                       rendering.py   what every page is rendered with
+records.py     Markdown, CSV and JSON         terminal.py    a terminal
+tuning.py      the tables, plots, page and files of a search
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.measures import Measure, as_measure
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import REPORT_NAMES, write_text
-from chunkcore.report.page import html_report
+from chunkcore.report.html import html_report
+from chunkcore.report.page import ReportPage
 from chunkcore.report.records import json_report, markdown_report, question_csv, read_reports, score_csv
-from chunkcore.report.study import Study
+from chunkcore.report.tuning import TuningFiles, write_tuning
 
 __all__ = [
     "REPORT_NAMES",
     "ReportFiles",
-    "Study",
+    "ReportPage",
+    "TuningFiles",
     "html_report",
     "json_report",
     "markdown_report",
     "question_csv",
     "read_reports",
     "score_csv",
-    "write_reports",
+    "write_report",
+    "write_tuning",
 ]
 
 
@@ -47,22 +52,46 @@ class ReportFiles:
     questions: Path
 
 
-def write_reports(folder: Path | str, study: Study) -> ReportFiles:
+def write_report(
+    found: ReportPage | Comparison | Sequence[Report],
+    folder: Path | str,
+    *,
+    benchmark: Benchmark | None = None,
+    measure: Measure | str = "",
+    settings: Mapping[str, str] | None = None,
+) -> ReportFiles:
     """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``.
 
     Everything is rendered before anything is written, and each file replaces its predecessor whole.
 
+    Args:
+        found: a comparison; or the reports to compare; or a page with all that is to be shown.
+        folder: made where there is none.
+        benchmark: what was scored: the page then shows its questions, documents and chunks.
+        measure: what the verdict of reports is about; Recall@5, or the first that they have, by default.
+        settings: how the report was made, as names and values to show.
+
     Raises:
         MissingExtraError: jinja2 is not installed.
+        DataError: no report, or reports that cannot be compared; see `compare`.
         OSError: the folder cannot be written to.
+
+    >>> import numpy as np, tempfile
+    >>> reports = [Report(name, "toy", ("q",), ("",), {Measure("Recall", 5): np.ones(1)}) for name in ("a", "b")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(reports, folder).html.name
+    'report.html'
     """
+    if not isinstance(found, ReportPage | Comparison):
+        found = compare(found, as_measure(measure) if measure else _first_measure(found))
+    page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
     texts = {
-        "report.md": markdown_report(study),
-        "report.json": json_report(study),
+        "report.md": markdown_report(page),
+        "report.json": json_report(page),
         # Excel takes a CSV file for UTF-8 only where it begins with a byte order mark.
-        "scores.csv": f"\ufeff{score_csv(study)}",
-        "questions.csv": f"\ufeff{question_csv(study)}",
-        "report.html": html_report(study),
+        "scores.csv": f"\ufeff{score_csv(page)}",
+        "questions.csv": f"\ufeff{question_csv(page)}",
+        "report.html": html_report(page),
     }
     written = {name: write_text(Path(folder) / name, text) for name, text in texts.items()}
     return ReportFiles(
@@ -72,3 +101,9 @@ def write_reports(folder: Path | str, study: Study) -> ReportFiles:
         scores=written["scores.csv"],
         questions=written["questions.csv"],
     )
+
+
+def _first_measure(reports: Sequence[Report]) -> Measure:
+    usual = Measure("Recall", 5)
+    scored = reports[0].scores if reports else {}
+    return usual if usual in scored or not scored else next(iter(scored))

@@ -16,13 +16,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.statistics.choices import pareto_front
+from chunkcore.evaluation.statistics.pareto import pareto_front
 
-__all__ = ["Point", "Row", "forest", "histogram", "means", "scatter", "ticks"]
+__all__ = ["Line", "Panel", "Point", "Row", "forest", "histogram", "means", "panels", "scatter", "ticks"]
 
 _RADIUS = 9.0  # of the numbered disc
 _DOT = 4.0
@@ -184,24 +185,24 @@ def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -
 
 
 def forest(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
-    """One line a difference (in points), its interval as a bar, a filled mark where the interval excludes zero."""
-    return _lines(rows, width=width, x_label=x_label, title=title, differences=True)
+    """One line for each difference (in points): its interval as a bar, a filled mark where that excludes zero."""
+    return _rows(rows, width=width, x_label=x_label, title=title, differences=True)
 
 
 def means(rows: Sequence[Row], *, width: int, x_label: str, title: str, notes: Sequence[str] = ()) -> str:
-    """One line a system, its mean and interval (in percent), a filled mark where `distinct` says so.
+    """One line for each system: its mean and interval (in percent), a filled mark where `distinct` is set.
 
     Args:
         rows: the systems.
         width: in pixels.
         x_label: of the axis.
         title: what a screen reader says of the plot.
-        notes: at the end of each line; shown where there is width for them.
+        notes: at the end of each line, where there is width for them.
     """
-    return _lines(rows, width=width, x_label=x_label, title=title, differences=False, notes=notes)
+    return _rows(rows, width=width, x_label=x_label, title=title, differences=False, notes=notes)
 
 
-def _lines(
+def _rows(
     rows: Sequence[Row], *, width: int, x_label: str, title: str, differences: bool, notes: Sequence[str] = ()
 ) -> str:
     if not rows:
@@ -259,6 +260,96 @@ def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: 
     return _figure(width, height, title, parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a panel: the letters in its disc, its name, and a value (in percent) at each label."""
+
+    letters: str
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One option's values, the others fixed.
+
+    Attributes:
+        option: what is on the horizontal axis.
+        labels: the option's values.
+        fixed: the values of the other options, in words.
+        lines: what is drawn.
+    """
+
+    option: str
+    labels: tuple[str, ...]
+    fixed: str
+    lines: tuple[Line, ...]
+
+
+_PANEL = 250, 210, 28  # pixels: the least width of a panel, its height, the height of a heading over a row of them
+_END = 8.5  # radius of the disc at the end of a line
+
+
+def panels(groups: Sequence[tuple[str, Sequence[Panel]]], *, width: int, title: str) -> str:
+    """Lines against each option: headings, and below each its panels side by side; "" where there is none.
+
+    Values stand at even distances, as most grids grow by factors and some hold words (figures 2 to 5 of Qu et al.,
+    2024).
+    """
+    if not groups:
+        return ""
+    least, height, heading = _PANEL
+    columns = max(1, width // least)
+    size = width / columns
+    values = [each for _, found in groups for panel in found for line in panel.lines for each in line.values]
+    scale = ticks(0, max([1.0, *(each for each in values if math.isfinite(each))]))
+    parts: list[str] = []
+    top = 0.0
+    for text, found in groups:
+        parts.append(_text(4, top + 20, shorten(text, int(width / 7.5)), "name"))
+        for place, panel in enumerate(found):
+            row, column = divmod(place, columns)
+            shift = f"translate({column * size:.1f} {top + heading + row * height:.1f})"
+            parts.append(f'<g transform="{shift}">{_panel(panel, size, height, scale)}</g>')
+        top += heading + height * math.ceil(len(found) / columns)
+    return _figure(width, round(top), title, parts)
+
+
+def _panel(panel: Panel, size: float, height: float, scale: Sequence[float]) -> str:
+    y = _Scale(scale[0], scale[-1], height - 46, 40)
+    left, right = 40.0, size - 40
+    step = (right - left - 16) / max(1, len(panel.labels) - 1)
+    places = [left + 8 + step * number for number in range(len(panel.labels))]
+    parts = _axes(_Scale(0, 1, left, right), y, [], scale, panel.option, "")
+    parts.append(_text(4, 24, shorten(panel.fixed, int(size / 7)), "label"))
+    room = max(2, int(step / 7)) if len(panel.labels) > 1 else 99
+    for x, label in zip(places, panel.labels, strict=True):
+        parts.append(_text(x, height - 27, shorten(label, room), "tick", anchor="middle"))
+    for number, line in enumerate(panel.lines, 1):
+        known = [(x, y(value)) for x, value in zip(places, line.values, strict=True)]
+        for start, end in pairwise(known):
+            if math.isfinite(start[1]) and math.isfinite(end[1]):
+                parts.append(_line(*start, *end, f"whisker {_tone(number)}"))
+        for (x, at), value, label in zip(known, line.values, panel.labels, strict=True):
+            if math.isfinite(at):
+                tip = _safe(f"{line.name}: {value:.1f} % at {panel.option}={label}")
+                dot = f'<circle class="dot {_tone(number)}" cx="{x:.1f}" cy="{at:.1f}" r="3.2">'
+                parts.append(f"{dot}<title>{tip}</title></circle>")
+    return "".join([*parts, *_ends(panel.lines, right + 16, y)])
+
+
+def _ends(lines: Sequence[Line], x: float, y: _Scale) -> list[str]:
+    """A disc at the end of each line, moved up where it would cover another's."""
+    ends = []
+    for number, line in enumerate(lines, 1):
+        ends.append((y(next((value for value in reversed(line.values) if math.isfinite(value)), 0.0)), number, line))
+    parts, last = [], math.inf
+    for height, number, line in sorted(ends, key=lambda each: -each[0]):
+        last = min(height, last - 2 * _END - 1)
+        parts.append(_disc(number, x, last, shorten(line.letters, 3), _END))
+    return parts
+
+
 def signed(value: float) -> str:
     """A difference in points, always with its sign.
 
@@ -282,10 +373,10 @@ def _tone(index: int) -> str:
     return f"s{(index - 1) % 8 + 1}"
 
 
-def _disc(index: int, x: float, y: float) -> str:
+def _disc(number: int, x: float, y: float, letters: str = "", radius: float = _RADIUS) -> str:
     return (
-        f'<circle class="disc {_tone(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:g}"/>'
-        f"{_text(x, y + 3.8, str(index), 'digit', anchor='middle')}"
+        f'<circle class="disc {_tone(number)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>'
+        f"{_text(x, y + 3.8, letters or str(number), 'digit', anchor='middle')}"
     )
 
 

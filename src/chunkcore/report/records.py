@@ -1,4 +1,4 @@
-"""The report as data: two CSV tables and a JSON file that can be read back."""
+"""The report as Markdown, as two CSV tables, and as a JSON file that can be read back."""
 
 from __future__ import annotations
 
@@ -17,96 +17,65 @@ from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
-from chunkcore.report.study import Study
+from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import (
-    GROUPS,
-    Cell,
     Table,
-    choice_table,
     chunk_table,
     collection_score_tables,
     collection_table,
-    configuration_table,
     cost_table,
     cross_table,
     difference_table,
-    gap_table,
     located_table,
+    markdown_table,
     measure_table,
     pairs_note,
     problem_table,
     score_table,
     warnings,
 )
+from chunkcore.report.tuning import tuning_tables
 
-__all__ = ["json_report", "markdown_report", "markdown_table", "question_csv", "read_reports", "score_csv"]
+__all__ = ["json_report", "markdown_report", "question_csv", "read_reports", "score_csv"]
 
 
-def markdown_report(study: Study) -> str:
+def markdown_report(page: ReportPage) -> str:
     """The verdict, then every table of the HTML page, at every k and in every unit."""
-    name = study.benchmark.name if study.benchmark else study.reports[0].benchmark
-    parts = [f"# Chunking strategies on {markdown_cell(name)}", markdown_cell(study.comparison.verdict)]
-    parts += [f"> {markdown_cell(text)}" for text in warnings(study)]
-    for unit in study.units:
-        for k in study.ks:
+    name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
+    parts = [f"# Chunking strategies on {markdown_cell(name)}", markdown_cell(page.comparison.verdict)]
+    parts += [f"> {markdown_cell(text)}" for text in warnings(page)]
+    for unit in page.units:
+        for k in page.ks:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
-            parts += [title, markdown_table(score_table(study, k, unit))]
-            parts += _titled(collection_table(study, k, unit), level=3)
-            for each in collection_score_tables(study, k, unit):
+            parts += [title, markdown_table(score_table(page, k, unit))]
+            parts += _titled(collection_table(page, k, unit), level=3)
+            for each in collection_score_tables(page, k, unit):
                 parts += _titled(replace(each, title=f"{each.title}, {unit}s"), level=4)
-    parts += _titled(cost_table(study), "For one strategy, as if it were alone. Seconds are this run's.")
-    parts += _titled(cross_table(study), "Bold are the highest and those that the questions can't tell from it.")
-    parts += _titled(difference_table(study), f"Row minus column, in points; {pairs_note(study)}.")
-    parts += _titled(measure_table(study))
-    swept = study.sweep
-    sweeps = (choice_table(swept), gap_table(swept), configuration_table(swept)) if swept else ()
-    for table in (*sweeps, chunk_table(study), problem_table(study), located_table(study)):
+    parts += _titled(cost_table(page), "For one strategy, as if it were alone. Seconds are this run's.")
+    parts += _titled(cross_table(page), "Bold are the highest and those that are statistically tied with it.")
+    parts += _titled(difference_table(page), f"Row minus column, in points; {pairs_note(page)}.")
+    parts += _titled(measure_table(page))
+    for table in tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
-    parts += ["## How this was made", "\n".join(_settings(study))]
+    for found in (chunk_table(page), problem_table(page), located_table(page)):
+        parts += _titled(found)
+    parts += ["## How this was made", "\n".join(_settings(page))]
     return "\n\n".join(parts) + "\n"
 
 
-def _titled(table: Table | None, note: str = "", *, level: int = 2) -> list[str]:
+def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
     if table is None:
         return []
     return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), markdown_table(table)]
 
 
-def markdown_table(table: Table) -> str:
-    """A table in the pipe syntax; pipes and HTML inside cells are escaped."""
-    titles = [
-        f"{column.group}: {column.title}" if column.group in ("Chunks", "Cost", *GROUPS) else column.title
-        for column in table.columns
-    ]
-    rules = ["---:" if column.kind == "number" else "---" for column in table.columns]
-    lines = [_line(map(markdown_cell, titles)), _line(rules)]
-    lines += [_line(map(_cell, row)) for row in table.rows]
-    return "\n".join(lines)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _cell(cell: Cell) -> str:
-    text = markdown_cell(cell.text)
-    if cell.strong:
-        text = f"**{text}**"
-    if cell.number:
-        text = f"{cell.number}. {text}"
-    if not cell.details:
-        return text
-    first, *rest = (markdown_cell(detail) for detail in cell.details)
-    return f"{text} {first}{''.join(f' ({each})' for each in rest)}"
-
-
-def _settings(study: Study) -> list[str]:
+def _settings(page: ReportPage) -> list[str]:
     shown = {
-        "Date": study.written,
-        "Seed": str(study.comparison.seed),
-        "Resamples": str(study.comparison.resamples),
-        "k = min counts": f"chunks {study.reports[0].min_rule} evidence",
-        **study.settings,
+        "Date": page.written,
+        "Seed": str(page.comparison.seed),
+        "Resamples": str(page.comparison.resamples),
+        "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
+        **page.settings,
     }
     return [f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in shown.items() if value]
 
@@ -114,37 +83,37 @@ def _settings(study: Study) -> list[str]:
 FORMAT = "chunkcore report 1"
 
 
-def score_csv(study: Study) -> str:
-    """One row a strategy, collection ("" for all) and measure: mean, standard deviation, questions, interval.
+def score_csv(page: ReportPage) -> str:
+    """A row for each strategy, collection ("" for all) and measure: mean, standard deviation, questions, interval.
 
-    Shares are 0 to 1. The interval is that of the mean by the verdict's measure, over all.
+    Shares are from 0 to 1. The interval is that of the mean over all, and only by the verdict's measure.
     """
     header = ("strategy", "collection", "measure", "k", "unit", "mean", "std", "questions", "low", "high")
-    rows = [row for report in study.reports for measure in report.scores for row in _scores(study, report, measure)]
+    rows = [row for report in page.reports for measure in report.scores for row in _scores(page, report, measure)]
     return _csv(header, rows)
 
 
-def _scores(study: Study, report: Report, measure: Measure) -> Iterable[tuple[Any, ...]]:
+def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterable[tuple[Any, ...]]:
     whole = (report.mean(measure), report.std(measure), int(np.isfinite(report.values(measure)).sum()))
-    named = study.collections != ("",)
+    named = page.collections != ("",)
     groups = {"": whole} | {name: row for name, row in report.by_collection(measure).items() if named and name}
     for collection, (mean, std, count) in groups.items():
-        known = measure == study.comparison.measure and not collection
-        low, high = study.comparison.intervals[report.name] if known else (math.nan, math.nan)
+        known = measure == page.comparison.measure and not collection
+        low, high = page.comparison.intervals[report.name] if known else (math.nan, math.nan)
         depth = "" if measure.k is None else measure.k
         yield report.name, collection, str(measure), depth, measure.unit, mean, std, count, low, high
 
 
-def question_csv(study: Study) -> str:
-    """One row a strategy and question: every measure, and the tokens retrieved at each k."""
-    texts = {query.id: query.text for query in study.benchmark.queries} if study.benchmark else {}
-    measures = list(dict.fromkeys(measure for report in study.reports for measure in report.scores))
+def question_csv(page: ReportPage) -> str:
+    """A row for each strategy and question: every measure, and the tokens retrieved at each k."""
+    texts = {query.id: query.text for query in page.benchmark.queries} if page.benchmark else {}
+    measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
     header = ["strategy", "question_id", "collection", "question", *map(str, measures)]
-    header += [f"tokens@{k}" for k in study.ks]
+    header += [f"tokens@{k}" for k in page.ks]
     rows = []
-    for report in study.reports:
+    for report in page.reports:
         columns = [report.scores.get(measure) for measure in measures]
-        columns += [report.retrieved_tokens.get(k) for k in study.ks]
+        columns += [report.retrieved_tokens.get(k) for k in page.ks]
         for index, (query, collection) in enumerate(zip(report.query_ids, report.collections, strict=True)):
             values = [math.nan if column is None else float(column[index]) for column in columns]
             rows.append((report.name, query, collection, texts.get(query, ""), *values))
@@ -168,14 +137,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def json_report(study: Study) -> str:
+def json_report(page: ReportPage) -> str:
     """Everything as JSON. `read_reports` gives the reports back, so that they can be compared again."""
-    found = study.comparison
+    found = page.comparison
     data = {
         "format": FORMAT,
-        "benchmark": study.benchmark.name if study.benchmark else study.reports[0].benchmark,
-        "written": study.written,
-        "settings": dict(study.settings),
+        "benchmark": page.benchmark.name if page.benchmark else page.reports[0].benchmark,
+        "written": page.written,
+        "settings": dict(page.settings),
         "verdict": {
             "measure": str(found.measure),
             "text": found.verdict,
@@ -209,9 +178,9 @@ def json_report(study: Study) -> str:
         },
         "problems": [
             {"question": problem.query_id, "reason": problem.reason}
-            for problem in (study.benchmark.problems if study.benchmark else ())
+            for problem in (page.benchmark.problems if page.benchmark else ())
         ],
-        "reports": [report.to_dict() for report in study.reports],
+        "reports": [report.to_dict() for report in page.reports],
     }
     return json.dumps(data, ensure_ascii=True, allow_nan=False) + "\n"
 

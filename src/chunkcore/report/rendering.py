@@ -1,4 +1,4 @@
-"""What every page of a report is rendered with: its assets, its policy, its template engine."""
+"""What every page is rendered with: its assets, its policy, its packed data, its template engine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
@@ -24,8 +23,8 @@ __all__ = [
     "WIDTHS",
     "Pack",
     "assets",
+    "both_widths",
     "markup",
-    "package_version",
     "packed",
     "policy",
     "require_jinja2",
@@ -64,6 +63,11 @@ def packed(name: str, value: Any) -> Pack:
 WIDTHS = (("wide", 860), ("narrow", 360))
 
 
+def both_widths(draw: Callable[[int], str]) -> dict[str, Any]:
+    """A plot's two drawings, by the name of their width."""
+    return {kind: markup(draw(width)) for kind, width in WIDTHS}
+
+
 def policy(style: str, script: str = "") -> str:
     """The page's policy: no connection, and no style or script but these, named by their SHA-256."""
 
@@ -80,21 +84,13 @@ def sentences(text: str) -> tuple[str, str]:
     return first, rest[0] if rest else ""
 
 
-def package_version() -> str:
-    """The installed package's."""
-    try:
-        return version("chunkadapters")
-    except PackageNotFoundError:
-        return "of a source tree"
-
-
 def assets(*names: str) -> str:
     """Files of this folder, one after another."""
     return "\n".join(files("chunkcore.report").joinpath(name).read_text("utf-8") for name in names)
 
 
 def require_jinja2() -> None:
-    """Tell before any work is done whether the page can be made.
+    """Call before expensive work that ends in a page.
 
     Raises:
         MissingExtraError: jinja2 is not installed.

@@ -1,49 +1,50 @@
-"""The report's tables, as plain cells that the terminal, Markdown and HTML each lay out in their own way.
+"""The tables of a report: rows of columns that describe themselves, for the page, Markdown and a terminal.
 
-Scores are shown in percent.
+A column knows its heading, what it shows of a row, what it means, and whether a terminal has room for it. A wrong
+column is corrected here, once. Scores are shown in percent.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from functools import cached_property, partial
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 
-from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth, get_measure
+from chunkcore.escaping import markdown_cell
+from chunkcore.evaluation.benchmarks.benchmark import DataProblem
+from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
-from chunkcore.evaluation.statistics.choices import Choice, Gap
-from chunkcore.evaluation.statistics.comparison import Comparison, Difference
+from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
-from chunkcore.report.study import Study, mean, std
 from chunkcore.run import MatchKind
-from chunkcore.tuning.grid import SHOWN, Sweep
 
 __all__ = [
-    "GROUPS",
+    "FOUND_BY",
     "Cell",
     "Column",
     "CostAxis",
     "Table",
-    "choice_table",
     "chunk_table",
     "collection_score_tables",
     "collection_table",
-    "configuration_table",
     "cost_axis",
     "cost_table",
     "cross_table",
     "difference_table",
-    "gap_table",
     "located_table",
+    "markdown_table",
     "measure_table",
     "pairs_note",
     "problem_table",
     "score_table",
     "warnings",
 ]
+
+Row = TypeVar("Row")
 
 MISSING = "–"
 STEPS = ("chunk", "embed", "search")
@@ -63,22 +64,80 @@ class Cell:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A heading. `group` is a heading over neighbours that share it."""
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column that describes itself.
+
+    Attributes:
+        title: its heading.
+        show: what it shows of a row: a cell, or the text of one.
+        group: a heading over neighbouring columns that share it.
+        kind: how it is aligned.
+        meaning: one sentence, for the reader of the page.
+        qualified: the title says little without its group, so Markdown writes both.
+        number: of the system that the column is about; 0 for none.
+        short: the heading in a terminal; "" leaves the column to the written report.
+        priority: a narrow terminal drops the column with the highest number first, and never one with 0.
+    """
 
     title: str
+    show: Callable[[Row], Cell | str]
     group: str = ""
     kind: Literal["number", "text"] = "number"
+    meaning: str = ""
+    qualified: bool = False
+    number: int = 0
+    short: str = ""
+    priority: int = 0
+
+    def cell(self, row: Row) -> Cell:
+        """The cell of a row."""
+        shown = self.show(row)
+        return shown if isinstance(shown, Cell) else Cell(shown)
+
+    @property
+    def full_title(self) -> str:
+        """The heading where groups have no line of their own."""
+        return f"{self.group}: {self.title}" if self.qualified else self.title
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Columns and rows of as many cells; the first column names the row."""
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """Columns, and what there is a row of. The first column names the row."""
 
     title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: tuple[Column[Row], ...]
+    items: tuple[Row, ...]
+
+    @cached_property
+    def rows(self) -> tuple[tuple[Cell, ...], ...]:
+        """The cells, row by row."""
+        return tuple(tuple(column.cell(item) for column in self.columns) for item in self.items)
+
+
+def markdown_table(table: Table[Any]) -> str:
+    """A table in the pipe syntax; pipes and HTML inside cells are escaped."""
+    titles = [column.full_title for column in table.columns]
+    rules = ["---:" if column.kind == "number" else "---" for column in table.columns]
+    lines = [_markdown_line(map(markdown_cell, titles)), _markdown_line(rules)]
+    lines += [_markdown_line(map(_markdown_cell, row)) for row in table.rows]
+    return "\n".join(lines)
+
+
+def _markdown_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = markdown_cell(cell.text)
+    if cell.strong:
+        text = f"**{text}**"
+    if cell.number:
+        text = f"{cell.number}. {text}"
+    if not cell.details:
+        return text
+    first, *rest = (markdown_cell(detail) for detail in cell.details)
+    return f"{text} {first}{''.join(f' ({each})' for each in rest)}"
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -90,9 +149,9 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f}" if math.isfinite(value) else MISSING
 
 
-def amount(value: float, digits: int = 0) -> str:
+def amount(value: float | None, digits: int = 0) -> str:
     """A number with its thousands grouped."""
-    return f"{value:,.{digits}f}" if math.isfinite(value) else MISSING
+    return f"{value:,.{digits}f}" if value is not None and math.isfinite(value) else MISSING
 
 
 def duration(seconds: float | None) -> str:
@@ -122,77 +181,145 @@ def compact(value: float) -> str:
     return f"{value:.0f}"
 
 
-def money(value: float) -> str:
+def money(value: float | None) -> str:
     """An amount in the prices' currency, with the digits that matter.
 
     >>> money(12.5), money(0.01234), money(math.nan)
     ('12.50', '0.0123', '–')
     """
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return MISSING
     return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
 
 
 def interval_text(low: float, high: float) -> str:
-    """An interval of a share in percent."""
+    """An interval of a share in percent; "" where it is not known."""
     return f"{percent(low)} to {percent(high)}" if math.isfinite(low) else ""
 
 
-def plain_text(value: float) -> str:
-    """How far scores spread around their mean."""
-    return f"± {percent(value)}" if math.isfinite(value) else ""
+def plural(count: int, noun: str) -> str:
+    """A count with its noun and "is" or "are".
+
+    >>> plural(1, "chunk"), plural(2, "chunk")
+    ('1 chunk is', '2 chunks are')
+    """
+    return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
 
 
-def score_table(study: Study, k: Depth, unit: Unit) -> Table:
-    """One row a system: scores at `k`, what they cost in tokens, chunks and seconds."""
-    columns = [Column("Strategy", kind="text")]
-    columns += [Column(_heading(m), f"At {describe_depth(k)}, % of {unit}s") for m in _at(study, k, unit)]
-    columns += [Column(_heading(m), f"Any k, % of {unit}s") for m in _at(study, None, unit)]
-    columns += [
-        Column("Tokens retrieved", "Per question"),
-        Column("Number", "Chunks"),
-        Column("Mean tokens", "Chunks"),
+def _spread(value: float, around: float, *more: str, strong: bool = False) -> Cell:
+    """A mean with its standard deviation."""
+    deviation = f"± {percent(around)}" if math.isfinite(around) else ""
+    return Cell(percent(value), tuple(filter(None, (deviation, *more))), strong)
+
+
+def _strategy(title: str = "Strategy") -> Column[System]:
+    """The column that names the row's system."""
+    return Column(title, lambda row: Cell(row.report.name, number=row.number), kind="text", short=title)
+
+
+def _of_chunks(show: Callable[[System], str]) -> Callable[[System], str]:
+    return lambda row: show(row) if row.report.chunks else MISSING
+
+
+def _of_cost(show: Callable[[Cost], str]) -> Callable[[System], str]:
+    return lambda row: show(row.report.cost) if row.report.cost else MISSING
+
+
+def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
+    """A row for each system: scores at `k`, and what they cost in tokens, chunks and seconds."""
+    columns = [
+        _strategy(),
+        *_score_columns(page, k, unit),
+        Column(
+            "Tokens retrieved",
+            lambda row: amount(row.report.mean_tokens(k)),
+            "Per question",
+            short="Tokens per\nquestion",
+        ),
+        Column(
+            "Number",
+            _of_chunks(lambda row: amount(row.report.chunks.count)),
+            "Chunks",
+            qualified=True,
+            short="Chunks",
+            priority=4,
+        ),
+        Column(
+            "Mean tokens",
+            _of_chunks(lambda row: amount(row.report.chunks.mean)),
+            "Chunks",
+            qualified=True,
+            short="Tokens\nper chunk",
+            priority=5,
+        ),
+        Column("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
     ]
-    columns += [Column(title, "Cost") for title, _ in _costs(study)]
-    rows = [_score_row(study, number, report, k, unit) for number, report in enumerate(study.reports, 1)]
-    return Table(f"Scores at {describe_depth(k)}", tuple(columns), tuple(rows))
+    known = [report.cost for report in page.reports if report.cost is not None]
+    if known:
+        columns += [
+            Column(
+                "Model calls",
+                _of_cost(lambda cost: compact(cost.embedder_calls + cost.llm_calls)),
+                "Cost",
+                qualified=True,
+            ),
+            Column(
+                "Embedded",
+                _of_cost(lambda cost: compact(_or_nan(cost.embedded_tokens))),
+                "Cost",
+                qualified=True,
+                short="Tokens\nembedded",
+                priority=6,
+            ),
+        ]
+    if any(cost.money is not None for cost in known):
+        columns.append(
+            Column(
+                "Per million",
+                _of_cost(lambda cost: money(cost.money_per_million)),
+                "Cost",
+                qualified=True,
+                short="Money per\nmillion",
+                priority=1,
+            )
+        )
+    return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems)
 
 
-def _at(study: Study, k: Depth | None, unit: Unit) -> list[Measure]:
-    """The measures that a table of this depth has columns for."""
-    if k is not None:
-        return study.ranked(k, unit)
-    usual = () if unit in ("document", "answer") else ("PrecisionOmega",)
-    return [get_measure(name, k, unit) for name in (*usual, *study.others(k, unit))]
+# Which of the usual measures a narrow terminal drops first; every other measure goes before them.
+_PRIORITIES = {"Recall": 0, "IoU": 2, "Precision": 3, "PrecisionOmega": 7, "F1": 8}
 
 
-def _heading(measure: Measure) -> str:
+def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System]]:
+    """A column for each measure at this depth, then for each that needs none."""
+    groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
+    verdict = page.comparison.measure
+    columns: list[Column[System]] = []
+    for depth, group in groups.items():
+        for measure in page.measures(depth, unit):
+            title = heading(measure)
+            columns.append(
+                Column(
+                    title,
+                    partial(_score, page, measure),
+                    group,
+                    meaning=measure.meaning,
+                    short=title.replace("ChunkP", "Chunk-\nP"),
+                    priority=0 if measure == verdict else _PRIORITIES.get(measure.kind, 9 + len(columns)),
+                )
+            )
+    return columns
+
+
+def heading(measure: Measure) -> str:
+    """The heading of the measure's column. Scores are shown times 100: in percent where they are shares."""
     return measure.title if measure.is_share else f"{measure.title} × 100"
 
 
-def _score_row(study: Study, number: int, report: Report, k: Depth, unit: Unit) -> tuple[Cell, ...]:
-    measures = _at(study, k, unit) + _at(study, None, unit)
-    chunks = report.chunks
-    return (
-        named(report.name, number),
-        *(_score(study, report, measure) for measure in measures),
-        Cell(amount(report.mean_tokens(k))),
-        Cell(amount(chunks.count) if chunks else MISSING),
-        Cell(amount(chunks.mean) if chunks else MISSING),
-        *(Cell(text(report)) for _, text in _costs(study)),
-    )
-
-
-def _costs(study: Study) -> list[tuple[str, Callable[[Report], str]]]:
-    """What stands beside the scores of what they cost: titles, and what each report has there."""
-    known = [report.cost for report in study.reports if report.cost is not None]
-    found: list[tuple[str, Callable[[Report], str]]] = [("Seconds", lambda report: duration(total_seconds(report)))]
-    if known:
-        found.append(("Model calls", lambda report: compact(_model_calls(report))))
-        found.append(("Embedded", lambda report: compact(_embedded(report))))
-    if any(cost.money is not None for cost in known):
-        found.append(("Per million", lambda report: money(report.cost.money_per_million if report.cost else math.nan)))
-    return found
+def _score(page: ReportPage, measure: Measure, row: System) -> Cell:
+    verdict = measure == page.comparison.measure
+    more = interval_text(*page.interval(row.report, measure)) if verdict else ""
+    return _spread(mean(row.report, measure), std(row.report, measure), more, strong=verdict)
 
 
 def total_seconds(report: Report) -> float | None:
@@ -201,196 +328,160 @@ def total_seconds(report: Report) -> float | None:
     return sum(known) if known else None
 
 
-def _model_calls(report: Report) -> float:
-    return math.nan if report.cost is None else report.cost.embedder_calls + report.cost.llm_calls
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
-def _embedded(report: Report) -> float:
-    tokens = None if report.cost is None else report.cost.embedded_tokens
-    return math.nan if tokens is None else tokens
-
-
-def _score(study: Study, report: Report, measure: Measure) -> Cell:
-    details = [plain_text(std(report, measure))]
-    verdict = measure == study.comparison.measure
-    if verdict:
-        details.append(interval_text(*study.comparison.intervals.get(report.name, (math.nan, math.nan))))
-    return Cell(percent(mean(report, measure)), tuple(filter(None, details)), strong=verdict)
-
-
-def named(name: str, number: int) -> Cell:
-    """The cell that names a system."""
-    return Cell(name, number=number)
-
-
-def collection_table(study: Study, k: Depth, unit: Unit) -> Table | None:
+def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | None:
     """The verdict's measure in each document collection and over all; None where there is one collection."""
-    if len(study.collections) < 2:
+    if len(page.collections) < 2:
         return None
-    given = study.comparison.measure
+    given = page.comparison.measure
     fixed = given.k is None or given.unit == "document" or "answer" in (given.unit, unit)
     measure = given if fixed else replace(given, k=k, unit=unit)
-    reports = [report for report in study.reports if measure in report.scores]
-    counts = {name: sum(other == name for other in study.reports[0].collections) for name in study.collections}
-    columns = [Column("Strategy", kind="text"), Column(f"All ({sum(counts.values()):,})")]
-    columns += [Column(f"{name or '(none)'} ({count:,})") for name, count in counts.items()]
-    rows = []
-    for number, report in enumerate(study.reports, 1):
-        if report not in reports:
-            continue
-        by_name = report.by_collection(measure)
-        spread = [(mean(report, measure), std(report, measure))]
-        spread += [by_name.get(name, (math.nan, math.nan, 0))[:2] for name in study.collections]
-        cells = [Cell(percent(value), tuple(filter(None, [plain_text(around)]))) for value, around in spread]
-        rows.append((named(report.name, number), *cells))
-    return Table(f"{measure} by collection", tuple(columns), tuple(rows))
-
-
-def collection_score_tables(study: Study, k: Depth, unit: Unit) -> list[Table]:
-    """Every measure in each document collection, a table a collection; none where there is one collection."""
-    if len(study.collections) < 2:
-        return []
-    measures = _at(study, k, unit) + _at(study, None, unit)
-    columns = (Column("Strategy", kind="text"), *(Column(_heading(measure)) for measure in measures))
-    by_measure = {(report.name, m): report.by_collection(m) for report in study.reports for m in report.scores}
-    tables = []
-    for name in study.collections:
-
-        def cell(report: Report, measure: Measure, name: str = name) -> Cell:
-            value, around, _ = by_measure.get((report.name, measure), {}).get(name, (math.nan, math.nan, 0))
-            return Cell(percent(value), tuple(filter(None, [plain_text(around)])))
-
-        rows = tuple(
-            (named(report.name, number), *(cell(report, measure) for measure in measures))
-            for number, report in enumerate(study.reports, 1)
-        )
-        asked = sum(each == name for each in study.reports[0].collections)
-        tables.append(Table(f"{name or '(none)'}: {asked:,} questions, {describe_depth(k)}", columns, rows))
-    return tables
-
-
-def difference_table(study: Study) -> Table:
-    """Row minus column, in points, with its interval: bold where the data tells the two apart, with an equals sign
-    where it shows that they differ by less than the margin.
-    """
-    names = [report.name for report in study.reports]
-    columns = [Column("Row minus column", kind="text")]
-    columns += [Column(str(number)) for number in range(1, len(names) + 1)]
-    pairs = {(found.a, found.b): found for found in study.comparison.differences}
-    rows = [
-        (named(row, number), *(_difference(pairs, row, column) for column in names))
-        for number, row in enumerate(names, 1)
+    scored = tuple(row for row in page.systems if measure in row.report.scores)
+    found = {row.report.name: row.report.by_collection(measure) for row in scored}
+    asked = page.reports[0].collections
+    columns = [
+        _strategy(),
+        Column[System](
+            f"All ({len(asked):,})", lambda row: _spread(mean(row.report, measure), std(row.report, measure))
+        ),
+        *(
+            Column[System](f"{name or '(none)'} ({asked.count(name):,})", partial(_in_collection, found, name))
+            for name in page.collections
+        ),
     ]
-    return Table(f"Differences of {study.comparison.measure}", tuple(columns), tuple(rows))
+    return Table(f"{measure} by collection", tuple(columns), scored)
 
 
-def pairs_note(study: Study) -> str:
-    """What the signs of `difference_table` mean."""
-    margin = study.comparison.margin
-    within = f"{100 * margin:g} points" if study.comparison.measure.is_share else f"{margin:g}"
-    return f"bold where the data tells the two apart, ≈ where it shows that they differ by less than {within}"
+_ByCollection = Mapping[str, tuple[float, float, int]]
 
 
-def difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Difference | None:
-    """`a` minus `b`, whichever way round the pair was compared."""
-    if (a, b) in pairs:
-        return pairs[a, b]
-    if (b, a) not in pairs:
-        return None
-    return pairs[b, a].reverse()
+def _in_collection(found: Mapping[str, _ByCollection], name: str, row: System) -> Cell:
+    return _spread(*found[row.report.name].get(name, (math.nan, math.nan, 0))[:2])
 
 
-def _difference(pairs: dict[tuple[str, str], Difference], a: str, b: str) -> Cell:
-    found = difference(pairs, a, b)
-    if found is None or not math.isfinite(found.mean):
-        return Cell("·" if a == b else MISSING)
-    low, high = signed(100 * found.low), signed(100 * found.high)
-    alike = "≈ " if found.equivalent else ""
-    return Cell(f"{alike}{signed(100 * found.mean)}", (f"{low} to {high}",), strong=found.distinct)
+def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Table[System]]:
+    """Every measure in each document collection, a table for each; none where there is one collection."""
+    if len(page.collections) < 2:
+        return []
+    found = {
+        measure: {
+            report.name: report.by_collection(measure) if measure in report.scores else {} for report in page.reports
+        }
+        for depth in (k, None)
+        for measure in page.measures(depth, unit)
+    }
+    return [
+        Table(
+            f"{name or '(none)'}: {page.reports[0].collections.count(name):,} questions, {describe_depth(k)}",
+            (
+                _strategy(),
+                *(Column(heading(each), partial(_in_collection, scores, name)) for each, scores in found.items()),
+            ),
+            page.systems,
+        )
+        for name in page.collections
+    ]
 
 
-def measure_table(study: Study) -> Table:
-    """Which system each measure puts first at each k, and which ones it can't tell from that one."""
-    unit = study.comparison.measure.unit
-    shown = {k: {measure.kind: measure for measure in study.ranked(k, unit)} for k in study.ks}
-    rows = tuple(
-        (Cell(name), *(_first(study, _compared(study, shown[k].get(name))) for k in study.ks))
-        for name in dict.fromkeys(name for measures in shown.values() for name in measures)
+def difference_table(page: ReportPage) -> Table[System]:
+    """Row minus column, in points, with its interval; `pairs_note` says what the signs mean."""
+    columns = (
+        Column(str(other.number), partial(_difference, page, other), number=other.number) for other in page.systems
     )
-    columns = (Column("Highest mean by", kind="text"), *(Column(describe_depth(k), kind="text") for k in study.ks))
-    return Table("The first by each measure", columns, rows)
+    return Table(f"Differences of {page.comparison.measure}", (_strategy("Row minus column"), *columns), page.systems)
 
 
-def _compared(study: Study, measure: Measure | None) -> Comparison | None:
-    return None if measure is None else study.comparison_by(measure)
+def _difference(page: ReportPage, other: System, row: System) -> Cell:
+    if row == other:
+        return Cell("·")
+    found = page.comparison.between(row.report.name, other.report.name)
+    if not math.isfinite(found.mean):
+        return Cell(MISSING)
+    alike = "≈ " if found.equivalent else ""
+    interval = f"{signed(100 * found.low)} to {signed(100 * found.high)}"
+    return Cell(f"{alike}{signed(100 * found.mean)}", (interval,), strong=found.distinct)
 
 
-def _first(study: Study, found: Comparison | None) -> Cell:
+def pairs_note(page: ReportPage) -> str:
+    """What the signs of `difference_table` mean."""
+    margin = page.comparison.margin
+    within = f"{100 * margin:g} points" if page.comparison.measure.is_share else f"{margin:g}"
+    return f"bold where the difference is significant, ≈ where it is surely less than {within}"
+
+
+def measure_table(page: ReportPage) -> Table[str]:
+    """Which system has the highest mean by each measure at each k, and which are statistically tied with it."""
+    unit = page.comparison.measure.unit
+    shown = {k: {measure.kind: measure for measure in page.measures(k, unit)} for k in page.ks}
+    columns = (
+        Column[str]("Highest mean by", lambda name: name, kind="text"),
+        *(Column[str](describe_depth(k), partial(_highest, page, shown[k]), kind="text") for k in page.ks),
+    )
+    return Table("The first by each measure", columns, tuple(dict.fromkeys(name for k in page.ks for name in shown[k])))
+
+
+def _highest(page: ReportPage, shown: Mapping[str, Measure], name: str) -> Cell:
+    found = page.comparison.by(shown[name]) if name in shown else None
     if found is None or not found.tied:
         return Cell(MISSING)
-    numbers = {report.name: number for number, report in enumerate(study.reports, 1)}
-    first, *others = found.tied
-    report = study.reports[numbers[first] - 1]
-    tied = ", ".join(str(number) for number in sorted(numbers[name] for name in others))
+    number, *others = (page.numbers[each] for each in found.tied)
+    tied = ", ".join(map(str, sorted(others)))
     return Cell(
-        percent(mean(report, found.measure)),
+        percent(mean(page.reports[number - 1], found.measure)),
         (f"tied with {tied}" if tied else "no tie",),
-        strong=found.measure == study.comparison.measure,
-        number=numbers[first],
+        strong=found is page.comparison,
+        number=number,
     )
 
 
-def chunk_table(study: Study) -> Table | None:
-    """How long each system's chunks are; None where no system's chunks are known."""
-    rows = []
-    for number, report in enumerate(study.reports, 1):
-        if (chunks := report.chunks) is not None:
-            values = (chunks.count, chunks.mean, chunks.std, chunks.minimum, chunks.median, chunks.maximum)
-            rows.append((named(report.name, number), *(Cell(amount(value)) for value in values)))
-    titles = ("Number", "Mean tokens", "Std", "Shortest", "Median", "Longest")
-    columns = (Column("Strategy", kind="text"), *map(Column, titles))
-    return Table("Chunks", columns, tuple(rows)) if rows else None
+def chunk_table(page: ReportPage) -> Table[System] | None:
+    """MatchKind long each system's chunks are, in tokens; None where no system's chunks are known."""
+    known = tuple(row for row in page.systems if row.report.chunks is not None)
+    columns = (
+        _strategy(),
+        Column[System]("Number", lambda row: amount(row.report.chunks.count)),
+        Column[System]("Mean tokens", lambda row: amount(row.report.chunks.mean)),
+        Column[System]("Std", lambda row: amount(row.report.chunks.std)),
+        Column[System]("Shortest", lambda row: amount(row.report.chunks.minimum)),
+        Column[System]("Median", lambda row: amount(row.report.chunks.median)),
+        Column[System]("Longest", lambda row: amount(row.report.chunks.maximum)),
+    )
+    return Table("Chunks", columns, known) if known else None
 
 
-def problem_table(study: Study) -> Table | None:
+def problem_table(page: ReportPage) -> Table[DataProblem] | None:
     """The questions that were left out, and why; None where all were asked."""
-    if study.benchmark is None or not study.benchmark.problems:
+    if page.benchmark is None or not page.benchmark.problems:
         return None
-    rows = tuple((Cell(problem.query_id), Cell(problem.reason)) for problem in study.benchmark.problems)
-    return Table("Questions left out", (Column("Question", kind="text"), Column("Why", kind="text")), rows)
+    columns = (
+        Column[DataProblem]("Question", lambda problem: problem.query_id, kind="text"),
+        Column[DataProblem]("Why", lambda problem: problem.reason, kind="text"),
+    )
+    return Table("Questions left out", columns, tuple(page.benchmark.problems))
 
 
 # Of 2,000 samples from a strategy whose recall is 90 % (a question is found or not), the 95 % interval held the
 # 90 % in 64 % with 10 questions, 86 % with 20, 95 % with 30.
 FEW = 30
 
-HOW: dict[str, str] = {
-    "spans": "by its spans",
-    "exact": "by its text",
-    "whitespace": "by its text but for white space",
-    "folded": "by its letters and digits",
-    "order": "by its text and its neighbours",
-    "fuzzy": "by resemblance",
-    "part": "by a part of its text",
-    "ambiguous": "at one of several places",
-    "unlocated": "nowhere",
-}
 
-
-def warnings(study: Study) -> list[str]:
-    """One sentence each, of the study and then in the order of the reports; empty where there is nothing to warn of."""
-    found = [study.stopped] if study.stopped else []
-    if len({report.documents_digest for report in study.reports} - {""}) > 1:
+def warnings(page: ReportPage) -> list[str]:
+    """What to know before believing the numbers, one sentence each; empty where there is nothing."""
+    found = [page.stopped] if page.stopped else []
+    if len({report.documents_digest for report in page.reports} - {""}) > 1:
         found.append("The systems were scored on different documents, or on different versions of them.")
-    if (count := len(study.reports[0].query_ids)) < FEW:
+    if (count := len(page.reports[0].query_ids)) < FEW:
         found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
-    found += [text for report in study.reports for text in _about(report)]
-    left_out = len(study.benchmark.problems) if study.benchmark else 0
+    found += [text for report in page.reports for text in _about(report)]
+    left_out = len(page.benchmark.problems) if page.benchmark else 0
     if left_out:
         found.append(
             f"{plural(left_out, 'question')} left out because the evidence could not be placed; the report lists each."
         )
-    without = len(study.benchmark.without_evidence) if study.benchmark else 0
+    without = len(page.benchmark.without_evidence) if page.benchmark else 0
     if without:
         found.append(f"{plural(without, 'question')} not scored because the collection marks no evidence for them.")
     return found
@@ -408,7 +499,7 @@ def _about(report: Report) -> list[str]:
     if report.search_recall is not None:
         found.append(f"{report.name}: the search is approximate and found {report.search_recall}.")
     for k, tokens in report.retrieved_tokens.items():
-        # The last piece may end a few tokens early, where a cut would be inside of a character.
+        # The last piece may end a few tokens early, where a cut would be inside a character.
         short = int(np.count_nonzero(tokens < 0.95 * (budget_of(k) or 0)))
         if short:
             asked = plural(short, "question")
@@ -422,36 +513,32 @@ def _about(report: Report) -> list[str]:
     return found
 
 
-def plural(count: int, noun: str) -> str:
-    """A count with its noun and "is" or "are".
+# MatchKind a retrieved piece was matched to its document.
+FOUND_BY: dict[MatchKind, str] = {
+    "spans": "by its spans",
+    "exact": "by its text",
+    "whitespace": "by its text but for white space",
+    "folded": "by its letters and digits",
+    "order": "by its text and its neighbours",
+    "fuzzy": "by resemblance",
+    "part": "by a part of its text",
+    "ambiguous": "at one of several places",
+    "unlocated": "nowhere",
+}
 
-    >>> plural(1, "chunk"), plural(2, "chunk")
-    ('1 chunk is', '2 chunks are')
-    """
-    return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
 
-
-def located_table(study: Study) -> Table | None:
-    """How many retrieved pieces were located how; None where every one came with right spans."""
-    if all(how == "spans" or not count for report in study.reports for how, count in report.located.items()):
+def located_table(page: ReportPage) -> Table[System] | None:
+    """MatchKind many retrieved pieces were matched how; None where every piece came with valid spans."""
+    if all(how == "spans" or not count for report in page.reports for how, count in report.located.items()):
         return None
-    hows: tuple[MatchKind, ...] = get_args(MatchKind)
-    columns = (Column("Strategy", kind="text"), *(Column(HOW[how], "Pieces located") for how in hows))
-    rows = tuple(
-        (named(report.name, number), *(_located(report, how) for how in hows))
-        for number, report in enumerate(study.reports, 1)
-    )
-    return Table("How pieces were located", columns, rows)
+    columns = (Column[System](FOUND_BY[how], partial(_located, how), "Pieces located") for how in get_args(MatchKind))
+    return Table("MatchKind pieces were located", (_strategy(), *columns), page.systems)
 
 
-def _located(report: Report, how: MatchKind) -> Cell:
+def _located(how: MatchKind, row: System) -> Cell:
     """A count, and how sure the places are where they may be wrong."""
-    sure = report.certainty.get(how, 1.0)
-    return Cell(amount(report.located.get(how, 0)), (f"{percent(sure, 0)} % sure",) if sure < 1 else ())
-
-
-# Of columns whose titles say little without them.
-GROUPS = ("Seconds", "Embedder", "Language models", "Money")
+    sure = row.report.certainty.get(how, 1.0)
+    return Cell(amount(row.report.located.get(how, 0)), (f"{percent(sure, 0)} % sure",) if sure < 1 else ())
 
 
 @dataclass(frozen=True)
@@ -471,13 +558,13 @@ class CostAxis:
     values: tuple[float, ...]
 
 
-def cost_axis(study: Study) -> CostAxis | None:
+def cost_axis(page: ReportPage) -> CostAxis | None:
     """Money where prices are known, else the tokens that models read and wrote; None where no cost is known."""
-    costs = [report.cost for report in study.reports]
-    money = tuple(math.nan if cost is None else cost.money_per_million for cost in costs)
-    if any(map(math.isfinite, money)):
-        return CostAxis("cost", "Money per million tokens of the documents", "a million tokens", money)
-    ratios = tuple(math.nan if cost is None else model_tokens(cost) for cost in costs)
+    costs = [report.cost for report in page.reports]
+    prices = tuple(cost.money_per_million if cost else math.nan for cost in costs)
+    if any(map(math.isfinite, prices)):
+        return CostAxis("cost", "Money per million tokens of the documents", "a million tokens", prices)
+    ratios = tuple(model_tokens(cost) if cost else math.nan for cost in costs)
     if any(map(math.isfinite, ratios)):
         label = "Tokens that models read and wrote, for each token of the documents"
         return CostAxis("what models read", label, "model tokens a token", ratios)
@@ -495,141 +582,70 @@ def model_tokens(cost: Cost) -> float:
     return cost.tokens_ratio + (cost.llm_input_tokens + cost.llm_output_tokens) / cost.source_tokens
 
 
-def cost_table(study: Study) -> Table | None:
-    """Seconds by step and what models were asked, for one system alone; None where nothing is known."""
-    parts: list[tuple[Column, Callable[[Report], str]]] = []
-    if any(report.seconds for report in study.reports):
-        parts += [(Column(step, "Seconds"), _seconds(step)) for step in STEPS]
-        parts.append((Column("together", "Seconds"), lambda report: duration(total_seconds(report))))
-    costs = [report.cost for report in study.reports if report.cost is not None]
+def cost_table(page: ReportPage) -> Table[System] | None:
+    """Seconds by step and what models were asked, for each system as if it were alone; None where nothing is known."""
+    columns: list[Column[System]] = []
+    if any(report.seconds for report in page.reports):
+        columns += [_seconds(step) for step in STEPS]
+        columns.append(Column("together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True))
+    costs = [report.cost for report in page.reports if report.cost is not None]
     if costs:
-        parts += [
-            (Column("Calls", "Embedder"), _of(lambda cost: amount(cost.embedder_calls))),
-            (Column("Texts", "Embedder"), _of(lambda cost: amount(cost.embedded_texts))),
-            (Column("Tokens", "Embedder"), _of(lambda cost: _known(cost.embedded_tokens))),
-            (Column("per source token", "Embedder"), _of(lambda cost: _ratio(cost.tokens_ratio))),
+        columns += [
+            _cost("Calls", "Embedder", lambda cost: amount(cost.embedder_calls)),
+            _cost("Texts", "Embedder", lambda cost: amount(cost.embedded_texts)),
+            _cost("Tokens", "Embedder", lambda cost: amount(cost.embedded_tokens)),
+            _cost("per source token", "Embedder", lambda cost: amount(cost.tokens_ratio, 2)),
         ]
     if any(cost.llm_calls for cost in costs):
-        parts += [
-            (Column("Calls", "Language models"), _of(lambda cost: amount(cost.llm_calls))),
-            (Column("Tokens read", "Language models"), _of(lambda cost: amount(cost.llm_input_tokens))),
-            (Column("Tokens written", "Language models"), _of(lambda cost: amount(cost.llm_output_tokens))),
+        columns += [
+            _cost("Calls", "Language models", lambda cost: amount(cost.llm_calls)),
+            _cost("Tokens read", "Language models", lambda cost: amount(cost.llm_input_tokens)),
+            _cost("Tokens written", "Language models", lambda cost: amount(cost.llm_output_tokens)),
         ]
     if any(cost.money is not None for cost in costs):
-        parts += [
-            (Column("Documents", "Money"), _of(lambda cost: money(math.nan if cost.money is None else cost.money))),
-            (Column("per million tokens", "Money"), _of(lambda cost: money(cost.money_per_million))),
+        columns += [
+            _cost("Documents", "Money", lambda cost: money(cost.money)),
+            _cost("per million tokens", "Money", lambda cost: money(cost.money_per_million)),
         ]
-    if not parts:
-        return None
-    rows = tuple(
-        (named(report.name, number), *(Cell(text(report)) for _, text in parts))
-        for number, report in enumerate(study.reports, 1)
-    )
-    return Table("What each strategy costs", (Column("Strategy", kind="text"), *(column for column, _ in parts)), rows)
+    return Table("What each strategy costs", (_strategy(), *columns), page.systems) if columns else None
 
 
-def _seconds(step: str) -> Callable[[Report], str]:
-    return lambda report: duration(report.seconds.get(step))
+def _seconds(step: str) -> Column[System]:
+    return Column(step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True)
 
 
-def _of(text: Callable[[Cost], str]) -> Callable[[Report], str]:
-    return lambda report: MISSING if report.cost is None else text(report.cost)
-
-
-def _known(value: int | None) -> str:
-    return MISSING if value is None else amount(value)
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else MISSING
+def _cost(title: str, group: str, show: Callable[[Cost], str]) -> Column[System]:
+    return Column(title, _of_cost(show), group, qualified=True)
 
 
 # Between a strategy's name and what it was searched with; see `run_experiment`.
 JOINT = " · "
 
 
-def cross_table(study: Study) -> Table | None:
-    """A row a strategy, a column a retriever or embedder: the mean by the verdict's measure, and its interval.
+def cross_table(page: ReportPage) -> Table[str] | None:
+    """A row for each strategy, a column for each retriever or embedder: the mean by the verdict's measure.
 
-    None where the names tell no two ways of searching that share two strategies (Qu, Tu and Bao 2024, appendix E.2,
-    lay out chunkers and embedders so).
+    None where fewer than two ways of searching share two strategies (Qu, Tu and Bao 2024, appendix E.2, lay out
+    chunkers and embedders so).
     """
-    places = {report.name.partition(JOINT)[::2]: report for report in study.reports}
-    rows = list(dict.fromkeys(strategy for strategy, _ in places))
-    ways = list(dict.fromkeys(way for _, way in places))
-    if len(rows) < 2 or len(ways) < 2 or len(places) < 4 or len(places) <= max(len(rows), len(ways)):
+    places = {row.report.name.partition(JOINT)[::2]: row for row in page.systems}
+    strategies = tuple(dict.fromkeys(strategy for strategy, _ in places))
+    ways = tuple(dict.fromkeys(way for _, way in places))
+    fewest, most = sorted((len(strategies), len(ways)))
+    if fewest < 2 or len(places) < 4 or len(places) <= most:
         return None
-    numbers = {report.name: number for number, report in enumerate(study.reports, 1)}
-    measure = study.comparison.measure
 
-    def cell(strategy: str, way: str) -> Cell:
-        report = places.get((strategy, way))
-        if report is None:
+    def cell(way: str, strategy: str) -> Cell:
+        if (strategy, way) not in places:
             return Cell(MISSING)
-        interval = interval_text(*study.comparison.intervals[report.name])
+        number, report = places[strategy, way]
+        interval = interval_text(*page.comparison.intervals[report.name])
         details = (interval,) if interval else ()
-        return Cell(percent(mean(report, measure)), details, report.name in study.comparison.tied, numbers[report.name])
+        tied = report.name in page.comparison.tied
+        return Cell(percent(mean(report, page.comparison.measure)), details, tied, number)
 
-    columns = (Column("Strategy", kind="text"), *(Column(way or "(not named)", "Searched by", "text") for way in ways))
-    cells = tuple((Cell(strategy), *(cell(strategy, way) for way in ways)) for strategy in rows)
-    return Table(f"{measure} by strategy and search", columns, cells)
-
-
-def choice_table(sweep: Sweep) -> Table:
-    """A row a strategy: what was chosen, its scores on the questions that did not choose, and how choosing flatters."""
-    what = "Questions that chose nothing"
-    columns = [Column("Chosen", kind="text"), Column("Of")]
-    columns += [Column(f"{sweep.measure}, {describe_depth(k)}", what) for k in sweep.ks]
-    columns += [Column("Mean", what), Column("Mean where chosen"), Column("Choosing flatters by"), Column("Chosen in")]
-    return Table("Each strategy's best configuration", tuple(columns), tuple(_choice(each) for each in sweep.choices))
-
-
-def _choice(choice: Choice) -> tuple[Cell, ...]:
-    return (
-        Cell(choice.configuration),
-        Cell(amount(choice.candidates)),
-        *(Cell(percent(value)) for value in choice.by_k.values()),
-        Cell(percent(choice.score), (interval_text(choice.low, choice.high),), strong=True),
-        Cell(percent(choice.picked)),
-        Cell(signed(100 * choice.optimism) if choice.candidates > 1 else MISSING),
-        Cell(f"{percent(choice.share, 0)} %"),
+    columns = (
+        Column[str]("Strategy", lambda strategy: strategy, kind="text"),
+        *(Column[str](way or "(not named)", partial(cell, way), "Searched by", "text") for way in ways),
     )
-
-
-def gap_table(sweep: Sweep) -> Table | None:
-    """A row a pair of strategies; None where there is only one."""
-    if not sweep.gaps:
-        return None
-    columns = (Column("Pair", kind="text"), Column("Difference"), Column("p, corrected"), Column("Told apart"))
-    return Table("Differences of the choices, in points", columns, tuple(_gap(each) for each in sweep.gaps))
-
-
-def _gap(gap: Gap) -> tuple[Cell, ...]:
-    interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
-    return (
-        Cell(f"{gap.a} − {gap.b}"),
-        Cell(signed(100 * gap.mean), (interval,), strong=gap.distinct),
-        Cell(f"{gap.p_value:.2g}"),
-        Cell("yes" if gap.distinct else "no"),
-    )
-
-
-def configuration_table(sweep: Sweep) -> Table:
-    """A row a configuration: means over all questions."""
-    columns = [Column("Configuration", kind="text"), Column("Chunks"), Column("Tokens per chunk")]
-    columns += [Column(name, "Mean over k") for name in SHOWN]
-    columns += [Column(f"{sweep.measure}, {describe_depth(k)}") for k in sweep.ks]
-    rows = []
-    for each in sweep.configurations:
-        chunks = sweep.reports[each.spec].chunks
-        rows.append(
-            (
-                Cell(each.spec),
-                Cell(amount(chunks.count) if chunks else MISSING),
-                Cell(amount(chunks.mean) if chunks else MISSING),
-                *(Cell(percent(sweep.mean(each.spec, name))) for name in SHOWN),
-                *(Cell(percent(sweep.mean(each.spec, sweep.measure, k))) for k in sweep.ks),
-            )
-        )
-    return Table("Every configuration, on all questions", tuple(columns), tuple(rows))
+    return Table(f"{page.comparison.measure} by strategy and search", columns, strategies)

@@ -1,112 +1,163 @@
-"""The report in a terminal: the scores and the verdict. Needs rich, which comes with the command line."""
+"""A report, and what a search found, in a terminal. Needs rich, which comes with the command line."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 from chunkcore.escaping import terminal_text
-from chunkcore.report.study import Study
-from chunkcore.report.tables import Cell, Table, score_table, warnings
+from chunkcore.report.page import ReportPage
+from chunkcore.report.tables import Cell, Column, Table, score_table, warnings
+from chunkcore.report.tuning import choice_table, front_table, winner_facts
+from chunkcore.tuning.result import Tuning
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-__all__ = ["print_study"]
+__all__ = ["print_choices", "print_report", "print_tuning"]
 
-# Titles as a terminal has room for them, in the table's order. The rest stands in the written report.
-_TITLES = {
-    "Strategy": "Strategy",
-    "Recall": "Recall",
-    "Precision": "Precision",
-    "IoU": "IoU",
-    "F1": "F1",
-    "HitRate": "HitRate",
-    "MRR": "MRR",
-    "MAP": "MAP",
-    "nDCG": "nDCG",
-    "DCG × 100": "DCG × 100",
-    "ChunkPrecision": "Chunk-\nPrecision",
-    "PrecisionΩ": "PrecisionΩ",
-    "Tokens retrieved": "Tokens per\nquestion",
-    "Number": "Chunks",
-    "Mean tokens": "Tokens\nper chunk",
-    "Embedded": "Tokens\nembedded",
-    "Per million": "Money per\nmillion",
-}
-# What goes first where even that is too wide, unless the verdict is about it.
-_LEAST = (
-    *("ChunkPrecision", "DCG × 100", "MAP", "MRR", "HitRate", "nDCG"),
-    *("F1", "PrecisionΩ", "Embedded", "Mean tokens", "Number", "Precision", "IoU", "Per million"),
-)
-_HEADINGS = {"PrecisionOmega": "PrecisionΩ", "DCG": "DCG × 100"}
 _NAME = 27  # columns for a strategy's name
+_SPEC = 44  # columns for a configuration
+_MOST_ROWS = 15
+_STOPPED = {
+    "time": "The time was over after {done} of {wanted} trials; the same command goes on.",
+    "interrupted": "Stopped after {done} of {wanted} trials; the same command goes on.",
+    "exhausted": "All of the space was tried, in {done} trials of {wanted}.",
+}
 
 
-def print_study(study: Study, console: Console) -> None:
+def print_report(page: ReportPage, console: Console) -> None:
     """Print the scores at the verdict's k, then warnings, then the verdict."""
     from rich.text import Text
 
-    unit = study.comparison.measure.unit
-    console.print(_fitting(score_table(study, study.chosen_k, unit), console.width, study.comparison.measure.kind))
+    measure = page.comparison.measure
+    table = score_table(page, page.chosen_k, measure.unit)
+    console.print(_laid_out(table, _fitting(table, console.width), _named, fold=False))
     console.print(
-        Text(
-            f"% of {unit}s, mean ± standard deviation; {study.level} interval of the mean by {study.comparison.measure}"
-        ),
+        Text(f"% of {measure.unit}s, mean ± standard deviation; {page.level} interval of the mean by {measure}"),
         style="dim",
     )
-    for warning in warnings(study):
+    for warning in warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     console.print()
-    console.print(Text(terminal_text(study.comparison.verdict)), style="bold")
+    console.print(Text(terminal_text(page.comparison.verdict)), style="bold")
 
 
-def _fitting(table: Table, width: int, needed: str) -> RichTable:
-    """The table with as many of its columns as fit, that of the measure `needed` among them."""
-    needed = _HEADINGS.get(needed, needed)
-    kept = [title for title in _TITLES if any(column.title == title for column in table.columns)]
-    for title in ("", *_LEAST):
-        kept = [each for each in kept if each != title or each == needed]
-        indexes = [index for index, column in enumerate(table.columns) if column.title in kept]
-        if _NAME + 2 + sum(_width(table, index) + 2 for index in indexes[1:]) <= width:
+def print_choices(tuning: Tuning, console: Console) -> None:
+    """Print each strategy's best configuration of a grid, and what the other half of the questions says of them."""
+    table = choice_table(tuning)
+    if table is None or tuning.strategies is None:
+        return
+    console.print(_laid_out(table, [column for column in table.columns if column.short], _named))
+    _print_gaps(tuning, console)
+    console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
+
+
+def print_tuning(tuning: Tuning, console: Console) -> None:
+    """Print the Pareto front, the winner with its held-out score, the verdict, and what failed."""
+    from rich.text import Text
+
+    table = front_table(tuning)
+    shown = Table(table.title, table.columns, (*tuning.front[:_MOST_ROWS], tuning.baseline))
+    console.print(_laid_out(shown, list(shown.columns), _wrapped_spec))
+    if len(tuning.front) > _MOST_ROWS:
+        console.print(Text(f"and {len(tuning.front) - _MOST_ROWS} more, in tune.json"), style="dim")
+    unit = "% of " if tuning.goal.suffix else ""
+    legend = (
+        f"{unit}{tuning.goal} over all questions, by which the configurations were picked, and so too high for the "
+        "best; model tokens: what models read (and language models write) to cut and embed all documents once"
+    )
+    console.print(Text(legend), style="dim")
+    _print_gaps(tuning, console)
+    console.print()
+    for line in winner_facts(tuning):
+        console.print(Text(terminal_text(line)), soft_wrap=True)
+    console.print()
+    console.print(Text(terminal_text(tuning.verdict)), style="bold")
+
+
+def _print_gaps(tuning: Tuning, console: Console) -> None:
+    """Print why there are fewer trials than were asked for, and what failed."""
+    from rich.text import Text
+
+    if tuning.stopped:
+        text = _STOPPED[tuning.stopped].format(done=len(tuning.trials), wanted=tuning.wanted)
+        console.print(Text(text), style="yellow")
+    for reason, count in Counter(trial.failure for trial in tuning.failed).most_common(3):
+        many = "one configuration" if count == 1 else f"{count} configurations"
+        console.print(Text(terminal_text(f"! {many} failed: {reason}")), style="yellow")
+
+
+def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
+    """As many of the columns as fit. Of those with a priority the highest goes first."""
+    kept = [column for column in table.columns if column.short]
+    for column in sorted(kept, key=lambda column: -column.priority):
+        if _NAME + 2 + sum(_width(table, each) + 2 for each in kept[1:]) <= width or not column.priority:
             break
-    return _rich(table, indexes)
+        kept.remove(column)
+    return kept
 
 
-def _width(table: Table, index: int) -> int:
-    lines = _TITLES[table.columns[index].title].split("\n")
-    for row in table.rows:
-        lines += [row[index].text, *row[index].details]
-    return max(map(len, lines))
+def _width(table: Table[Any], column: Column[Any]) -> int:
+    cells = [column.cell(row) for row in table.items]
+    return max(map(len, [*column.short.split("\n"), *(line for cell in cells for line in (cell.text, *cell.details))]))
 
 
-def _rich(table: Table, indexes: list[int]) -> RichTable:
+def _laid_out(
+    table: Table[Any], columns: list[Column[Any]], name: Callable[[Cell], Text], *, fold: bool = True
+) -> RichTable:
+    """The table with some of its columns; `name` lays out the text of the first one."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for index in indexes:
-        column = table.columns[index]
+    for column in columns:
+        heading = Text(column.short or column.title)
         right = column.kind == "number"
-        made.add_column(Text(_TITLES[column.title]), justify="right" if right else "left", no_wrap=True)
-    for row in table.rows:
-        made.add_row(*(_text(row[index]) for index in indexes))
+        made.add_column(
+            heading,
+            justify="right" if right else "left",
+            no_wrap=right or not fold,
+            overflow="fold" if fold else "ellipsis",
+        )
+    for row in table.items:
+        first, *others = (column.cell(row) for column in columns)
+        made.add_row(name(first), *map(_text, others))
     return made
 
 
 def _text(cell: Cell) -> Text:
     from rich.text import Text
 
-    if cell.number:
-        lines = _wrapped(terminal_text(cell.text), _NAME - 3)
-        return Text(f"{cell.number:<3}" + "\n   ".join(lines))
     made = Text(terminal_text(cell.text), style="bold" if cell.strong else "")
     for detail in cell.details:
         made.append(f"\n{terminal_text(detail)}", style="dim not bold")
     return made
+
+
+def _named(cell: Cell) -> Text:
+    """A system's number and its name, in lines that stand below each other."""
+    from rich.text import Text
+
+    if not cell.number:
+        return _text(cell)
+    lines = _wrapped(terminal_text(cell.text), _NAME - 3)
+    return Text(f"{cell.number:<3}" + "\n   ".join(lines))
+
+
+def _wrapped_spec(cell: Cell) -> Text:
+    """A configuration in lines that end after a comma."""
+    from rich.text import Text
+
+    parts = terminal_text(cell.text).replace(",", ", ")
+    lines = "\n".join(wrap(parts, _SPEC, break_on_hyphens=False)).replace(", ", ",")
+    return Text(lines, style="bold" if cell.strong else "")
 
 
 def _wrapped(name: str, width: int) -> list[str]:

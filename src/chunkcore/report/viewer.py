@@ -13,15 +13,15 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.report.page import ReportPage
 from chunkcore.report.rendering import Pack, packed
-from chunkcore.report.study import Study
-from chunkcore.report.tables import HOW
+from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
 
-__all__ = ["Answers", "Excerpts", "Place", "Viewer", "answers", "excerpts", "viewer"]
+__all__ = ["Excerpts", "PackedAnswers", "Place", "Viewer", "answers", "excerpts", "viewer"]
 
-ROOM = 13_000_000  # characters of the page
+TEXT_ROOM = 13_000_000  # characters of the page
 SHELF = 200_000  # characters of text that are unpacked together
 SAMPLE = 20, 50_000  # documents, and characters of each, that tell how well text packs
 
@@ -78,13 +78,13 @@ class _Windows:
         return f"The documents are too large for one page: it carries {kept}{around}."
 
 
-_LADDER = (
+_WINDOWS = (
     *(_Windows(10, 1000), _Windows(10, 200), _Windows(10, 0), _Windows(5, 0), _Windows(3, 0), _Windows(1, 0)),
     *(_Windows(0, 500), _Windows(0, 100, 1000)),
 )
 
 
-def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = ROOM) -> Excerpts:
+def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = TEXT_ROOM) -> Excerpts:
     """The documents whole where they fit into `room` characters of the page, else the widest windows that do.
 
     What fits in no other way is cut off, and the note says so.
@@ -93,11 +93,11 @@ def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int =
     whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
     if (found := _fitting(documents, whole, room, density)) is not None:
         return found
-    for windows in _LADDER:
+    for windows in _WINDOWS:
         kept = _kept(documents, places, windows)
         if (found := _fitting(documents, kept, room, density, windows.note())) is not None:
             return found
-    return _first(documents, _kept(documents, places, _LADDER[-1]), room)
+    return _first(documents, _kept(documents, places, _WINDOWS[-1]), room)
 
 
 def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Windows) -> dict[int, Ranges]:
@@ -156,7 +156,7 @@ def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int)
         within = ranges[np.cumsum(ranges[:, 1] - ranges[:, 0]) <= left]
         cut[number] = within
         left -= int((within[:, 1] - within[:, 0]).sum())
-    note = f"{_LADDER[-1].note()} Even so, not every document had room."
+    note = f"{_WINDOWS[-1].note()} Even so, not every document had room."
     found = _fitting(documents, cut, room, 0.0, note)
     return found or Excerpts([], [], [], [], "The documents are too large for this page.")
 
@@ -170,14 +170,14 @@ def _parts(text: str, ranges: Ranges) -> list[int | str]:
 
 _Place = tuple[str, tuple[Span, ...]]
 
-ROOM_ANSWERS = 7_000_000  # characters of the page, all systems together
+ANSWER_ROOM = 7_000_000  # characters of the page, all systems together
 HOWS: tuple[MatchKind, ...] = get_args(MatchKind)
 TEXT = 400  # characters kept of a text that is not in the documents
 POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can be given to draw
 
 
 @dataclass(frozen=True)
-class Answers:
+class PackedAnswers:
     """What is carried.
 
     Attributes:
@@ -205,12 +205,12 @@ class _Share:
         return " ".join(said)
 
 
-_LADDER_ANSWERS = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, False))
+_SHARES = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, False))
 
 
 def answers(
-    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], room: int = ROOM_ANSWERS
-) -> Answers:
+    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], room: int = ANSWER_ROOM
+) -> PackedAnswers:
     """Every run's chunks and answers where they fit into `room` characters of the page, else as much as does.
 
     Args:
@@ -220,11 +220,11 @@ def answers(
         room: characters of the page.
     """
     deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
-    for share in _LADDER_ANSWERS[1:] if _too_many(runs, documents) else _LADDER_ANSWERS:
+    for share in _SHARES[1:] if _too_many(runs, documents) else _SHARES:
         packs = list(_within(benchmark, runs, documents, share, room))
         if len(packs) == len(runs):
-            return Answers(packs, share.note(deeper=deepest > share.depth))
-    return Answers([None] * len(runs), "There are too many answers for one page: none is shown.")
+            return PackedAnswers(packs, share.note(deeper=deepest > share.depth))
+    return PackedAnswers([None] * len(runs), "There are too many answers for one page: none is shown.")
 
 
 def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
@@ -411,12 +411,12 @@ class Viewer:
     notes: list[str]
 
 
-def viewer(study: Study) -> Viewer | None:
-    """The viewer's data; None where the study has no documents to show."""
-    benchmark = study.benchmark
+def viewer(page: ReportPage) -> Viewer | None:
+    """The viewer's data; None where the page has no benchmark to show."""
+    benchmark = page.benchmark
     if benchmark is None:
         return None
-    runs = [report.run for report in study.reports]
+    runs = [report.run for report in page.reports]
     carried = excerpts(benchmark.documents, _places(benchmark, runs))
     listed = [benchmark.documents[number] for number in carried.numbers]
     numbers = {document.id: at for at, document in enumerate(listed)}
@@ -426,7 +426,7 @@ def viewer(study: Study) -> Viewer | None:
         "sizes": [document.size for document in listed],
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in found.packs],
-        "hows": [HOW[how] for how in HOWS],
+        "hows": [FOUND_BY[how] for how in HOWS],
     }
     packs = [*carried.shelves, *(pack for pack in found.packs if pack)]
     return Viewer(index, packs, numbers, [note for note in (carried.note, found.note) if note])

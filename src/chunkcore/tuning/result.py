@@ -1,4 +1,4 @@
-"""`Tuning`: what a search found, and what the choice is worth."""
+"""`Tuning`: what a search found, what the choice is worth, and what to paste."""
 
 from __future__ import annotations
 
@@ -6,242 +6,41 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import strategies
+from chunkcore.chunkers.base import get_chunker, strategies
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
-from chunkcore.evaluation.measures import Measure, Scores, get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import Difference
-from chunkcore.evaluation.statistics.resampling import resampled_means, student_quantile, units_of
+from chunkcore.evaluation.statistics.pareto import pareto_front
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
-from chunkcore.tuning.trial import Trial, TuneOptions
+from chunkcore.tuning.choosing import (
+    Candidates,
+    Gap,
+    HeldOut,
+    Outcomes,
+    Spread,
+    StrategyChoices,
+    choose,
+    hold_out,
+    rechosen,
+)
+from chunkcore.tuning.space import Branch, Space
+from chunkcore.tuning.trials import Goal, Trial, TuneOptions
 
-__all__ = [
-    "Fold",
-    "HeldOut",
-    "Outcomes",
-    "Spread",
-    "Stopped",
-    "Tuning",
-    "choose",
-    "conclude",
-    "hold_out",
-    "pareto",
-    "portable_spec",
-    "rechosen",
-    "snippets",
-]
-
-Flags = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """What came of some configurations.
-
-    Attributes:
-        quality: float64, shape (queries, configurations), higher is better; NaN where it is undefined.
-        tokens: retrieved tokens, likewise; all NaN where the measure looks at no ranking.
-        cost: float64, shape (configurations,).
-    """
-
-    quality: Scores
-    tokens: Scores
-    cost: Scores
-
-    def means(self, questions: Flags | None = None) -> tuple[Scores, Scores]:
-        """Mean quality and mean tokens of each configuration, over some of the questions."""
-        chosen = slice(None) if questions is None else questions
-        return _means(self.quality[chosen]), _means(self.tokens[chosen])
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """What choosing is worth.
-
-    Attributes:
-        scores: of each question by the configuration that was chosen without it: float64, shape (queries,).
-        tokens: retrieved tokens, likewise.
-        picks: of each fold, the configuration that the questions of the other folds chose.
-        training: of each fold, the mean by which it was chosen.
-        means: of each fold, its mean on the fold's own questions.
-    """
-
-    scores: Scores
-    tokens: Scores
-    picks: tuple[int, ...]
-    training: tuple[float, ...]
-    means: tuple[float, ...]
-
-
-def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -> int:
-    """The place of the configuration to take, of means of shape (configurations,).
-
-    Of those whose quality is within `margin` of the highest: the one with the fewest retrieved tokens (to a whole
-    one), then with the lowest cost, then with the highest quality, then the one that came first. Without a
-    margin, that is the highest quality.
-
-    >>> means = np.array([0.70, 0.71, 0.69]), np.array([900.0, 1000.0, 400.0]), np.array([1.0, 1.0, 1.0])
-    >>> choose(*means), choose(*means, margin=0.02)
-    (1, 2)
-    """
-    level = np.where(np.isnan(quality), -np.inf, quality)
-    whole = np.round(np.where(np.isnan(tokens), 0.0, tokens))
-    near = level >= level.max() - margin - 1e-12
-    order = np.lexsort((np.arange(len(level)), -level, cost, whole, ~near))
-    return int(order[0])
-
-
-def hold_out(outcomes: Outcomes, fold_of: NDArray[np.int64], allowed: Flags, margin: float = 0.0) -> HeldOut:
-    """Score every question by the configuration that is chosen without its fold.
-
-    Args:
-        outcomes: of all configurations on all questions.
-        fold_of: each question's fold, shape (queries,).
-        allowed: which configurations may be chosen for which fold, shape (folds, configurations): those that
-            nobody proposed who had seen the fold's scores.
-        margin: see `choose`.
-
-    Returns:
-        Scores whose mean is, but for the fewer questions that each choice was made from, what may be expected of
-        the choice on new questions. The mean by which a configuration was chosen is higher, as it is the highest of
-        many.
-
-    Source: Varma and Simon, Bias in error estimation when using cross-validation for model selection, BMC
-    Bioinformatics 7:91 (2006); Cawley and Talbot, On over-fitting in model selection, JMLR 11 (2010).
-
-    >>> quality = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.9]])
-    >>> found = hold_out(Outcomes(quality, quality, np.ones(2)), np.array([0, 0, 1, 1]), np.ones((2, 2), dtype=bool))
-    >>> found.picks, found.training, found.means
-    ((1, 0), (0.95, 1.0), (0.0, 0.0))
-    """
-    scores = np.full(len(fold_of), np.nan)
-    tokens = np.full(len(fold_of), np.nan)
-    picks, training, means = [], [], []
-    for fold, may in enumerate(allowed):
-        held = fold_of == fold
-        columns = np.flatnonzero(may)
-        quality, retrieved = outcomes.means(~held)
-        pick = int(columns[choose(quality[columns], retrieved[columns], outcomes.cost[columns], margin)])
-        scores[held], tokens[held] = outcomes.quality[held, pick], outcomes.tokens[held, pick]
-        picks.append(pick)
-        training.append(float(quality[pick]))
-        means.append(float(_means(scores[held][:, None])[0]))
-    return HeldOut(scores, tokens, tuple(picks), tuple(training), tuple(means))
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """How far the held-out mean, and its lead over a baseline, might have come out elsewhere with other questions.
-
-    Attributes:
-        mean: the standard error of the held-out mean.
-        lead: that of its difference from the baseline's mean.
-        units: how many questions, or documents, were resampled.
-    """
-
-    mean: float
-    lead: float
-    units: int
-
-    def interval(self, value: float, error: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Student's interval around a value that has this standard error."""
-        if self.units < 2:
-            return float("nan"), float("nan")
-        reach = student_quantile((1 + confidence) / 2, self.units - 1) * error
-        return value - reach, value + reach
-
-
-def rechosen(
-    outcomes: Outcomes,
-    baseline: Scores,
-    fold_of: NDArray[np.int64],
-    allowed: Flags,
-    margin: float = 0.0,
-    *,
-    resamples: int = 2_000,
-    seed: int = 0,
-    clusters: Sequence[str] | None = None,
-) -> Spread:
-    """The bootstrap of the held-out mean in which every resample makes its own choices.
-
-    The choices of different folds lean on each other's questions, so that held-out scores are no independent
-    witnesses: where many configurations are equally good, an interval from the scores alone is a fifth to a third too
-    narrow, and calls one choice in seven better than an equal baseline (docs/tuning.md has the simulation). Here the
-    questions of each resample choose anew.
-
-    Args:
-        outcomes: see `hold_out`.
-        baseline: its scores, shape (queries,).
-        fold_of: see `hold_out`.
-        allowed: see `hold_out`.
-        margin: see `choose`.
-        resamples: of the questions.
-        seed: equal seeds give equal spreads.
-        clusters: of each question, what it is drawn together with, such as its document.
-    """
-    defined = ~np.isnan(baseline)
-
-    def drawn(columns: Scores) -> Scores:
-        # Equal seeds draw the same questions each time.
-        return resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
-
-    total = np.zeros(resamples)
-    for fold, may in enumerate(allowed):
-        held = fold_of == fold
-        columns = np.flatnonzero(may)
-        quality = drawn(np.where(held[:, None], np.nan, outcomes.quality[:, columns]))
-        retrieved = drawn(np.where(held[:, None], np.nan, outcomes.tokens[:, columns]))
-        cost = outcomes.cost[columns]
-        picks = [choose(*means, cost, margin) for means in zip(quality, retrieved, strict=True)]
-        own = drawn(np.where(held[:, None], outcomes.quality[:, columns], np.nan))[np.arange(resamples), picks]
-        share = drawn(np.where(defined, held.astype(np.float64), np.nan)[:, None])[:, 0]
-        total += np.where(np.isnan(own), 0.0, own) * np.nan_to_num(share)
-    lead = total - drawn(baseline[:, None])[:, 0]
-    units = int(units_of(baseline[:, None], clusters)[0])
-    return Spread(float(total.std(ddof=1)), float(np.nanstd(lead, ddof=1)), units)
-
-
-def pareto(quality: Scores, tokens: Scores, cost: Scores) -> Flags:
-    """Which configurations no other one is at least as good as in all three, and better in one.
-
-    Of configurations that are equal in all three the first stands for them.
-
-    >>> pareto(np.array([0.7, 0.8, 0.6, 0.8]), np.array([9.0, 9, 5, 9]), np.array([1.0, 2, 1, 3])).tolist()
-    [True, True, True, False]
-    """
-    low = np.where(np.isnan(quality), -np.inf, quality)
-    table = np.column_stack((-low, np.where(np.isnan(tokens), 0.0, tokens), cost))
-    found = np.ones(len(table), dtype=np.bool_)
-    for place, row in enumerate(table):
-        no_worse = (table <= row).all(axis=1)
-        better = no_worse & (table < row).any(axis=1)
-        equal = no_worse & ~better
-        found[place] = not better.any() and not equal[:place].any()
-    return found
-
-
-def _means(columns: Scores) -> Scores:
-    """Of each column over what is not NaN; NaN where nothing is."""
-    known = ~np.isnan(columns)
-    counts = known.sum(axis=0)
-    sums = np.where(known, columns, 0.0).sum(axis=0)
-    means: Scores = np.divide(sums, counts, out=np.full(columns.shape[1], np.nan), where=counts > 0)
-    return means
-
+__all__ = ["Fold", "Stopped", "Tuning", "conclude", "pareto_trials", "portable_spec", "snippets"]
 
 Stopped = Literal["", "time", "interrupted", "exhausted"]
 
 FORMAT = "chunkcore-tune-1"
 CHOICE = "the tuned choice"  # its scores are the held-out ones
-_MATTERS = 0.02  # two points, as `compare` has it; of a measure that is no share the same number
-_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about those not asked
+_MATTERS = 0.02  # two points, as in `compare`; the same number for a measure that is no share
+_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about other questions
 _RESAMPLES = 2_000  # enough for a standard error; each makes every choice anew
 
 
@@ -270,21 +69,25 @@ class Tuning:
 
     Attributes:
         options: how it was searched.
+        space: what was searched.
         benchmark: the benchmark's name.
         embedder: the embedder's name.
-        trials: all that were tried, in order; those that failed have a reason.
+        trials: all that were tried, in order; a trial that failed has a reason.
         baseline: the configuration that the choice is compared with.
         winner: the configuration to take.
         front: the configurations that no other one beats in quality, retrieved tokens and cost at once, the best first.
         folds: what was chosen without each part of the questions.
         held_out_report: the scores of all questions, each by the configuration that was chosen without it.
-        interval: of their mean, at 95 %; see `rechosen`.
+        interval: of the held-out mean, at 95 %; see `rechosen`.
         difference: of the same scores from the baseline's; `distinct` where its 95 % interval leaves 0 out.
+        strategies: of a grid, each strategy's best configuration by one half of the questions, compared on the other;
+            None where configurations were proposed, which saw the scores of both halves.
         stopped: why there are fewer trials than were asked for: "time", "interrupted" or "exhausted" (the space);
             "" where there are not.
     """
 
     options: TuneOptions
+    space: Space
     benchmark: str
     embedder: str
     trials: tuple[Trial, ...]
@@ -294,12 +97,19 @@ class Tuning:
     folds: tuple[Fold, ...]
     held_out_report: Report
     interval: tuple[float, float]
-    difference: Difference
+    difference: Gap
+    strategies: StrategyChoices | None = None
     stopped: Stopped = ""
 
+    @cached_property
+    def goal(self) -> Goal:
+        """What was made high."""
+        return self.options.goal
+
     @property
-    def measure(self) -> Measure:
-        return get_measure(self.options.measure)
+    def wanted(self) -> int:
+        """How many trials there were to be."""
+        return len(self.space.specs) if self.space.exhaustive else self.options.trials
 
     @property
     def picked(self) -> float:
@@ -309,7 +119,8 @@ class Tuning:
     @property
     def held_out(self) -> float:
         """The mean over all questions, each scored by the configuration that was chosen without it."""
-        return self.held_out_report.mean(self.measure)
+        values = self.goal.scores(self.held_out_report)
+        return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else math.nan
 
     @property
     def optimism(self) -> float:
@@ -322,81 +133,86 @@ class Tuning:
         return tuple(trial for trial in self.trials if trial.failure)
 
     @property
+    def configurations(self) -> tuple[Trial, ...]:
+        """The trials with scores, each configuration once, in the order in which they were tried."""
+        return tuple({trial.spec: trial for trial in reversed(self.trials) if not trial.failure}.values())[::-1]
+
+    @property
     def rule(self) -> str:
         """How the winner is chosen, in words."""
         if not self.options.margin:
-            return f"the highest mean {self.measure}; of equal ones the fewest retrieved tokens, then the lowest cost"
-        given = f"{100 * self.options.margin:g} points" if self.measure.is_share else f"{self.options.margin:g}"
+            return (
+                f"the highest mean {_noun(self.goal)}; of equal ones the fewest retrieved tokens, then the lowest cost"
+            )
+        margin = self.options.margin
+        given = f"{100 * margin:g} points" if self.goal.points else f"{margin:g}"
         return (
-            f"of the configurations whose mean {self.measure} is within {given} of the highest, the one with the "
+            f"of the configurations whose mean {_noun(self.goal)} is within {given} of the highest, the one with the "
             "fewest retrieved tokens, then with the lowest cost"
         )
 
     @property
     def verdict(self) -> str:
         """What the search may claim, in two sentences."""
-        low, high = (self._score(each) for each in self.interval)
-        share, points = (" %", " points") if self.measure.is_share else ("", "")
-        asked = int(np.count_nonzero(~np.isnan(self.held_out_report.values(self.measure))))
+        show = self.goal.show
+        low, high = map(show, self.interval)
+        share, points = self.goal.suffix, self.goal.points
+        asked = int(np.count_nonzero(~np.isnan(self.goal.scores(self.held_out_report))))
         opening = (
-            f"On questions that had no part in choosing it the choice has a {self.measure} of "
-            f"{self._score(self.held_out)}{share} (95 % interval {low} to {high}; {asked:,} questions)."
+            f"On questions that had no part in choosing it the choice has a {self.goal} of "
+            f"{show(self.held_out)}{share} (95 % interval {low} to {high}; {asked:,} questions)."
         )
         lead = self.difference
         if not lead.wins and not lead.losses:
             return f"{opening} {lead.b} scores the same on every question."
         way = "ahead of" if lead.mean >= 0 else "behind"
-        low, high = (self._score(each) for each in (lead.low, lead.high))
+        low, high = show(lead.low), show(lead.high)
         unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
-        told = (
+        claim = (
             "more than chance explains"
             if lead.distinct
             else "no difference can be told from chance"
-            + (f", and one of {self._score(_MATTERS)}{points} or more is ruled out" if lead.equivalent else "")
+            + (f", and one of {show(_MATTERS)}{points} or more is ruled out" if lead.equivalent else "")
         )
         return (
-            f"{opening} It is {self._score(abs(lead.mean))}{points} {way} {lead.b} "
-            f"(95 % interval of the difference {low} to {high}; {unalike}): {told}."
+            f"{opening} It is {show(abs(lead.mean))}{points} {way} {lead.b} "
+            f"(95 % interval of the difference {low} to {high}; {unalike}): {claim}."
         )
 
-    def _score(self, value: float) -> str:
-        written = f"{100 * value:.1f}" if self.measure.is_share else f"{value:.3f}"
-        return written.removeprefix("-") if not float(written) else written
-
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values, NaN as null; per-question scores are in the study's file."""
+        """Everything as plain JSON values, NaN as null; with the scores of each question of a grid."""
         low, high = self.interval
-        difference = self.difference
-        return {
+        lead = self.difference
+        data = {
             "format": FORMAT,
             "benchmark": self.benchmark,
             "questions": len(self.held_out_report.query_ids),
             "embedder": self.embedder,
-            "measure": str(self.measure),
+            "measure": str(self.goal),
             "counter": self.options.counter if isinstance(self.options.counter, str) else self.options.counter.name,
             "retriever": self.options.retriever,
             "seed": self.options.seed,
             "by": self.options.by,
-            "trials_wanted": self.options.trials,
+            "trials_wanted": self.wanted,
             "stopped": self.stopped,
             "rule": self.rule,
             "winner": {
-                **_told(self.winner),
+                **_described(self.winner),
                 "picked": _number(self.picked),
                 "held_out": _number(self.held_out),
                 "low": _number(low),
                 "high": _number(high),
                 "optimism": _number(self.optimism),
             },
-            "baseline": _told(self.baseline),
+            "baseline": _described(self.baseline),
             "difference": {
-                "mean": _number(difference.mean),
-                "low": _number(difference.low),
-                "high": _number(difference.high),
-                "distinct": difference.distinct,
-                "equivalent": difference.equivalent,
-                "wins": difference.wins,
-                "losses": difference.losses,
+                "mean": _number(lead.mean),
+                "low": _number(lead.low),
+                "high": _number(lead.high),
+                "distinct": lead.distinct,
+                "equivalent": lead.equivalent,
+                "wins": lead.wins,
+                "losses": lead.losses,
             },
             "verdict": self.verdict,
             "folds": [
@@ -409,14 +225,33 @@ class Tuning:
                 }
                 for fold in self.folds
             ],
-            "front": [_told(trial) for trial in self.front],
-            "trials": [_told(trial) for trial in self.trials],
+            "front": [_described(trial) for trial in self.front],
+            "trials": [_described(trial) for trial in self.trials],
         }
+        if self.strategies is not None:
+            data["strategies"] = self.strategies.to_dict() | {
+                "grids": [
+                    {
+                        "grid": branch.grid,
+                        "strategy": branch.strategy,
+                        "options": {option: list(each.values) for option, each in branch.varied.items()},
+                    }
+                    for branch in self.space.branches
+                ],
+                "configurations": [_measured(trial, self.space.branch(trial.branch)) for trial in self.configurations],
+            }
+        return data
+
+
+def _noun(goal: Goal) -> str:
+    """The goal after the word "mean"."""
+    return str(goal).removeprefix("mean ")
 
 
 def conclude(
     trials: Sequence[Trial],
     benchmark: Benchmark,
+    space: Space,
     fold_of: NDArray[np.int64],
     options: TuneOptions,
     embedder: str,
@@ -427,6 +262,7 @@ def conclude(
     Args:
         trials: all that were run, the baseline among them, by their numbers.
         benchmark: the questions.
+        space: what was searched.
         fold_of: each question's fold.
         options: see `TuneOptions`.
         embedder: its name.
@@ -451,9 +287,8 @@ def conclude(
     if not allowed.any(axis=1).all():
         raise DataError("too few configurations could be run to choose without some questions: try more of them")
     held = hold_out(outcomes, fold_of, allowed, options.margin)
-    quality, tokens = outcomes.means()
-    front = [done[place] for place in np.flatnonzero(pareto(quality, tokens, outcomes.cost))]
-    documents = question_documents(benchmark)
+    documents = question_documents(benchmark) if options.by == "document" else {}
+    clusters = [documents[query.id] for query in benchmark.queries] if documents else None
     spread = rechosen(
         outcomes,
         baseline.scores,
@@ -462,17 +297,30 @@ def conclude(
         options.margin,
         resamples=min(options.resamples, _RESAMPLES),
         seed=options.seed,
-        clusters=[documents[query.id] for query in benchmark.queries] if options.by == "document" else None,
+        clusters=clusters,
     )
-    report = _report(benchmark, get_measure(options.measure), held)
+    known = held.scores[~np.isnan(held.scores)]
+    mean = float(known.mean()) if len(known) else math.nan
+    ids = [query.id for query in benchmark.queries]
+    strategies = None
+    if space.exhaustive:
+        strategies = StrategyChoices.of(
+            options.goal,
+            _candidates(done, space, options.goal),
+            ids,
+            clusters or ids,
+            seed=options.seed,
+            resamples=options.resamples,
+        )
     return Tuning(
         options=options,
+        space=space,
         benchmark=benchmark.name,
         embedder=embedder,
         trials=tuple(tried),
         baseline=baseline,
-        winner=done[choose(quality, tokens, outcomes.cost, options.margin)],
-        front=tuple(sorted(front, key=lambda trial: (-trial.quality, trial.mean_tokens, trial.cost))),
+        winner=done[choose(*outcomes.means(), outcomes.cost, options.margin)],
+        front=pareto_trials(done),
         folds=tuple(
             Fold(
                 spec=done[pick].spec,
@@ -483,30 +331,73 @@ def conclude(
             )
             for fold, (pick, training, mean) in enumerate(zip(held.picks, held.training, held.means, strict=True))
         ),
-        held_out_report=report,
-        interval=spread.interval(report.mean(get_measure(options.measure)), spread.mean),
-        difference=_difference(held.scores, baseline, get_measure(options.measure), spread),
+        held_out_report=_report(benchmark, options.goal, done, held, fold_of),
+        interval=spread.interval(mean, spread.mean),
+        difference=_difference(held.scores, baseline, spread),
+        strategies=strategies,
         stopped=stopped,
     )
 
 
-def _report(benchmark: Benchmark, measure: Measure, held: HeldOut) -> Report:
+def pareto_trials(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """The trials that no other one beats in quality, retrieved tokens and cost at once, the best first.
+
+    Of trials that are equal in all three the first stands for them.
+    """
+    points = np.array([[trial.quality, trial.mean_tokens, trial.cost] for trial in trials], dtype=np.float64)
+    # No quality is worse than any; where tokens are not known, they are known of no trial.
+    points[:, 0] = np.where(np.isnan(points[:, 0]), -1.0, points[:, 0])
+    points[:, 1] = np.nan_to_num(points[:, 1])
+    front = pareto_front(points, better=("high", "low", "low"))
+    distinct = {tuple(points[place].tolist()): trials[place] for place in reversed(front)}
+    return tuple(sorted(distinct.values(), key=lambda trial: (-trial.quality, trial.mean_tokens, trial.cost)))
+
+
+def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> list[Candidates]:
+    """Each strategy's configurations, of all of its grids; of equal ones the first."""
+    found: dict[str, dict[str, Trial]] = {}
+    for trial in done:
+        name = space.branch(trial.branch).strategy
+        found.setdefault(name, {}).setdefault(get_chunker(trial.spec).label, trial)
+    return [
+        Candidates(
+            name,
+            tuple(trial.spec for trial in trials.values()),
+            np.stack(
+                [np.column_stack([trial.measured[measure] for measure in goal.measures]) for trial in trials.values()],
+                axis=1,
+            ),
+        )
+        for name, trials in found.items()
+    ]
+
+
+def _report(
+    benchmark: Benchmark, goal: Goal, done: Sequence[Trial], held: HeldOut, fold_of: NDArray[np.int64]
+) -> Report:
+    """The held-out scores as those of one system."""
     ids, collections = zip(*((query.id, query.collection) for query in benchmark.queries), strict=True)
-    depths = {} if measure.k is None else {measure.k: held.tokens}
-    return Report(CHOICE, benchmark.name, ids, collections, {measure: held.scores}, depths)
+    chosen = [done[pick] for pick in held.picks]
+    if len(goal.measures) == 1:
+        scores = {goal.measures[0]: held.scores}
+    else:
+        by_fold = {each: np.stack([trial.measured[each] for trial in chosen]) for each in goal.measures}
+        scores = {each: values[fold_of, np.arange(len(fold_of))] for each, values in by_fold.items()}
+    tokens = np.stack([trial.tokens for trial in chosen])[fold_of, np.arange(len(fold_of))]
+    depths = {goal.ks[0]: tokens} if len(goal.ks) == 1 else {}
+    return Report(CHOICE, benchmark.name, ids, collections, scores, depths)
 
 
-def _difference(scores: Scores, baseline: Trial, measure: Measure, spread: Spread) -> Difference:
+def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread) -> Gap:
     apart = scores - baseline.scores
     known = apart[~np.isnan(apart)]
     mean = float(known.mean()) if len(known) else math.nan
     low, high = spread.interval(mean, spread.lead)
     narrow, wide = spread.interval(mean, spread.lead, 0.9)  # two one-sided tests at 5 %
     wins, losses = int(np.count_nonzero(known > 0)), int(np.count_nonzero(known < 0))
-    return Difference(
+    return Gap(
         CHOICE,
         baseline.spec,
-        measure,
         mean,
         low,
         high,
@@ -525,8 +416,8 @@ def _nothing(tried: Sequence[Trial]) -> str:
     )
 
 
-def _told(trial: Trial) -> dict[str, Any]:
-    """A trial without what stands in the study's file."""
+def _described(trial: Trial) -> dict[str, Any]:
+    """A trial without its per-question scores."""
     found: dict[str, Any] = {
         "number": trial.number,
         "spec": trial.spec,
@@ -539,6 +430,17 @@ def _told(trial: Trial) -> dict[str, Any]:
         "seconds": round(trial.seconds, 3),
     }
     return found | ({"failure": trial.failure} if trial.failure else {})
+
+
+def _measured(trial: Trial, branch: Branch) -> dict[str, Any]:
+    """A grid's configuration with its scores by every measure."""
+    return {
+        "configuration": trial.spec,
+        "values": {option: branch.written(option, trial.drawn[option]) for option in branch.varied},
+        "chunks": trial.chunks,
+        "means": {str(measure): _number(trial.mean(measure)) for measure in trial.measured},
+        "scores": {str(measure): list(map(_number, values.tolist())) for measure, values in trial.measured.items()},
+    }
 
 
 def _number(value: float) -> float | None:

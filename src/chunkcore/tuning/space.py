@@ -1,14 +1,15 @@
 """`Space`: which strategies are tried, with which values of their options.
 
-A space has branches; each is a strategy with some of its options. What an option may be is a list of values or a
-range of numbers, either of them also as a share of another option, so that an overlap is never over its size.
+A space has branches. Each is a strategy with some of its options, and each option has a list of values or a range of
+numbers; either may be a share of another option, so that an overlap never exceeds its size. A grid such as
+``recursive:size={50,100,200}`` is a branch of lists whose every combination is run.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import islice, product
@@ -20,7 +21,7 @@ import yaml  # type: ignore[import-untyped,unused-ignore]
 from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import read_small, root_node, telling_where
 from chunkcore.errors import OptionError
-from chunkcore.registry import format_spec, split_spec
+from chunkcore.registry import format_spec, read_value, split_parts, split_spec
 
 __all__ = [
     "USUAL",
@@ -30,12 +31,16 @@ __all__ = [
     "Space",
     "Values",
     "default_space",
+    "grid_space",
     "known_space",
     "load_space",
     "option_default",
+    "parse_grid",
+    "parse_space",
 ]
 
-_MOST_CORNERS = 2_000
+_CORNERS = 2_000
+_CONFIGURATIONS = 1_000  # of one grid: more is a slip, and would take days
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +95,12 @@ class Values:
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """A number from a range, both ends included: a whole one where both ends are whole.
+    """A number from a range, both ends included; a whole number where both ends are whole.
 
     Attributes:
         low: the least.
         high: the greatest.
-        log: draw evenly by order of magnitude, as suits sizes.
+        log: draw evenly by order of magnitude, which suits sizes.
         share_of: an option; the number is then a share of it, rounded down to a whole number.
 
     Raises:
@@ -153,8 +158,8 @@ class Branch:
 
     Attributes:
         strategy: its name.
-        parameters: by option; an option that is not here has its default.
-        number: tells branches of one strategy apart.
+        parameters: by option; every other option has its default.
+        number: from 1, of the branches of one strategy.
 
     >>> branch = Branch(strategy="recursive", parameters={
     ...     "size": Values(values=(50, 100)), "overlap": Values(values=(0, 0.25), share_of="size")})
@@ -168,13 +173,46 @@ class Branch:
 
     @property
     def name(self) -> str:
-        """The strategy's, with the number of a second branch and of those after it."""
+        """The strategy's name; from the second branch on with the branch's number."""
         return self.strategy if self.number == 1 else f"{self.strategy}#{self.number}"
 
     @property
     def size(self) -> float:
-        """How many configurations it holds at most; infinite with a range that is not of whole numbers."""
+        """How many configurations it holds at most; infinite with a range of fractions."""
         return math.prod(each.size for each in self.parameters.values())
+
+    @property
+    def varied(self) -> Mapping[str, Values]:
+        """The options that have several values."""
+        return {
+            option: each
+            for option, each in self.parameters.items()
+            if isinstance(each, Values) and len(each.values) > 1
+        }
+
+    def written(self, option: str, place: int) -> str:
+        """The value of an option at a place of its list, as a strategy's string has it."""
+        parameter = self.parameters[option]
+        return format_spec("", {option: parameter.value(place)}).partition("=")[2]
+
+    @property
+    def grid(self) -> str:
+        """The branch as `parse_grid` reads it, where all of its parameters are lists of values.
+
+        >>> parse_grid("recursive:size={100,50},overlap=0").grid
+        'recursive:size={50,100},overlap=0'
+        """
+        parts = []
+        for option, parameter in self.parameters.items():
+            values = ",".join(self.written(option, place) for place in range(int(parameter.size)))
+            parts.append(f"{option}={{{values}}}" if parameter.size > 1 else f"{option}={values}")
+        return f"{self.strategy}:{','.join(parts)}" if parts else self.strategy
+
+    def combinations(self) -> Iterator[dict[str, int]]:
+        """All combinations of values, the last option changing first: what `options` takes."""
+        names = list(self.parameters)
+        for places in product(*(range(int(each.size)) for each in self.parameters.values())):
+            yield dict(zip(names, places, strict=True))
 
     def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The strategy's options from what was drawn for each parameter."""
@@ -211,7 +249,7 @@ class Branch:
             yield dict(zip(names, drawn, strict=True))
 
     def check(self) -> None:
-        """Build the strategy at the corners of the space: where one option bounds another, it fails there if anywhere.
+        """Build the strategy at the corners: where one option bounds another, it fails there or nowhere.
 
         Raises:
             OptionError: no such strategy or option, or options that do not fit together.
@@ -219,7 +257,7 @@ class Branch:
         cls = strategies.get(self.strategy)
         for option, parameter in self.parameters.items():
             self._check_share(cls, option, parameter)
-        for drawn in islice(self.corners(), _MOST_CORNERS):
+        for drawn in islice(self.corners(), _CORNERS):
             options = self.options(drawn)
             try:
                 get_chunker(self.strategy, **options)
@@ -244,8 +282,8 @@ class Branch:
             raise OptionError(f"{self.strategy}: {option} is a share of {base}, which is not always a whole number")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values that tell this branch apart from others."""
-        told = {
+        """The branch as plain JSON values."""
+        parameters = {
             option: (
                 {"values": list(each.values), "share_of": each.share_of}
                 if isinstance(each, Values)
@@ -253,15 +291,19 @@ class Branch:
             )
             for option, each in self.parameters.items()
         }
-        return {"strategy": self.strategy, "number": self.number, "parameters": told}
+        return {"strategy": self.strategy, "number": self.number, "parameters": parameters}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
     """The strategies and values that are searched.
 
+    Attributes:
+        branches: one or more.
+        exhaustive: every combination is run, as of grids; else configurations are drawn and proposed.
+
     Raises:
-        OptionError: no branch, or one that cannot be built (see `Branch.check`).
+        OptionError: no branch, one that cannot be built (see `Branch.check`), or an exhaustive space with a range.
 
     >>> space = Space(branches=(Branch(strategy="sentence", parameters={"size": Range(low=50, high=400)}),))
     >>> space.branch("sentence").options({"size": 70})
@@ -269,10 +311,13 @@ class Space:
     """
 
     branches: tuple[Branch, ...]
+    exhaustive: bool = False
 
     def __post_init__(self) -> None:
         if not self.branches:
             raise OptionError("there is nothing to search: expected one strategy at least")
+        if self.exhaustive and math.isinf(self.size):
+            raise OptionError("a grid has lists of values alone: write a list for each range")
         seen: dict[str, int] = {}
         numbered = []
         for each in self.branches:
@@ -281,6 +326,17 @@ class Space:
         object.__setattr__(self, "branches", tuple(numbered))
         for branch in self.branches:
             branch.check()
+
+    @property
+    def size(self) -> float:
+        """How many configurations it holds at most; infinite with a range of fractions."""
+        return sum(branch.size for branch in self.branches)
+
+    @property
+    def specs(self) -> list[str]:
+        """All configurations of an exhaustive space, each string once, in the order in which they are run."""
+        found = (branch.spec(drawn) for branch in self.branches for drawn in branch.combinations())
+        return list(dict.fromkeys(found)) if self.exhaustive else []
 
     def branch(self, name: str) -> Branch:
         """The branch of this name.
@@ -294,9 +350,97 @@ class Space:
         raise KeyError(name)
 
     def digest(self) -> str:
-        """16 hexadecimal digits that change with whatever changes what is searched."""
-        text = json.dumps([branch.to_dict() for branch in self.branches], ensure_ascii=True)
+        """16 hexadecimal digits that change with what is searched."""
+        plain: list[Any] = [branch.to_dict() for branch in self.branches]
+        text = json.dumps([*plain, "exhaustive"] if self.exhaustive else plain, ensure_ascii=True)
         return blake2b(text.encode("ascii"), digest_size=8).hexdigest()
+
+
+def parse_grid(spec: str) -> Branch:
+    """The grid that a string describes: a strategy as `get_chunker` reads it, with ``{a,b}`` where values vary.
+
+    A JSON object in braces is one value. A string without braces is a grid of one configuration. Numbers are sorted.
+
+    Raises:
+        OptionError: a strategy is malformed, braces are empty or hold a value twice, or there are more than a
+            thousand combinations.
+
+    >>> grid = parse_grid("recursive:size={100,50},overlap=0")
+    >>> [grid.spec(drawn) for drawn in grid.combinations()]
+    ['recursive:size=50,overlap=0', 'recursive:size=100,overlap=0']
+    """
+    if not isinstance(spec, str):
+        raise OptionError(f"a grid is given as name:option={{value,value}},...; got {spec!r}")
+    name, _, rest = spec.partition(":")
+    given: dict[str, Values] = {}
+    for part in split_parts(rest, spec, "grid"):
+        option, equals, text = (each.strip() for each in part.partition("="))
+        if not equals or not option:
+            raise OptionError(f"expected option=value, got {part.strip()!r} in the grid {spec!r}")
+        if option in given:
+            raise OptionError(f"the option {option} is given twice in the grid {spec!r}; keep one")
+        given[option] = Values(values=tuple(_grid_values(option, text, spec)))
+    branch = Branch(strategy=name.strip(), parameters=given)
+    if branch.size > _CONFIGURATIONS:
+        raise OptionError(f"the grid {spec!r} is {branch.size:,} configurations: expected {_CONFIGURATIONS:,} at most")
+    for drawn in branch.combinations():
+        get_chunker(branch.strategy, **branch.options(drawn))
+    return branch
+
+
+def _grid_values(option: str, text: str, spec: str) -> list[Any]:
+    if not (text.startswith("{") and text.endswith("}")) or _is_object(text):
+        return [read_value(text, option)]
+    written = [each.strip() for each in split_parts(text[1:-1], spec, "grid")]
+    if not written or not all(written):
+        raise OptionError(f"the option {option} has an empty value in the grid {spec!r}: expected {{value,value,...}}")
+    repeated = next((each for number, each in enumerate(written) if each in written[:number]), None)
+    if repeated is not None:
+        raise OptionError(f"the option {option} has the value {repeated} twice in the grid {spec!r}; keep one")
+    values = [read_value(each, option) for each in written]
+    return sorted(values) if all(_is_number(each) for each in values) else values
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict) and text.strip("{} ") != ""
+    except (ValueError, RecursionError):
+        return False
+
+
+def grid_space(grids: Sequence[Branch | str]) -> Space:
+    """The space of some grids: every combination is run. Two branches of one strategy are chosen from together.
+
+    Raises:
+        OptionError: no grid, or what `parse_grid` raises.
+
+    >>> grid_space(["recursive:size={100,50}", "sentence"]).specs
+    ['recursive:size=50', 'recursive:size=100', 'sentence']
+    """
+    branches = tuple(parse_grid(each) if isinstance(each, str) else each for each in grids)
+    return Space(branches=branches, exhaustive=True)
+
+
+def parse_space(specs: Sequence[str]) -> Space:
+    """The space that strings describe.
+
+    Where one of them has values in braces, all of them are grids, and a strategy without braces is one configuration
+    (`grid_space`). Else each strategy is searched over the options that its string leaves open (`known_space`).
+
+    Raises:
+        OptionError: a strategy or an option is wrong, or no space is known for it.
+
+    >>> parse_space(["recursive:size={50,100}", "sentence"]).size, parse_space(["fixed_token:overlap=0"]).size
+    (3, 9)
+    """
+    if any(_has_braces(spec) for spec in specs):
+        return grid_space(specs)
+    return Space(branches=tuple(branch for spec in specs for branch in known_space(spec).branches))
+
+
+def _has_braces(spec: str) -> bool:
+    values = (part.partition("=")[2].strip() for part in split_parts(spec.partition(":")[2], spec, "grid"))
+    return any(value.startswith("{") and value.endswith("}") and not _is_object(value) for value in values)
 
 
 def option_default(strategy: str, option: str) -> Any:
@@ -321,7 +465,7 @@ _FORM = "size: [100, 200, 400], size: {from: 50, to: 800, log: true} or overlap:
 
 
 def load_space(path: Path | str) -> Space:
-    """The space that a YAML file describes: strategies, and for each what its options may be.
+    """The space that a YAML file describes: strategies, and the values of their options.
 
         recursive:
           size: [100, 200, 400]
@@ -332,8 +476,8 @@ def load_space(path: Path | str) -> Space:
           - {threshold: distance, amount: {from: 0.1, to: 0.7}}
         sentence:
 
-    A value alone is fixed; a list is chosen from; ``from`` and ``to`` are a range, drawn by order of magnitude with
-    ``log: true``. A list of such mappings searches each of them apart. A strategy with nothing after it is tried as it
+    A value alone is fixed. One value of a list is chosen. ``from`` and ``to`` are a range, drawn by order of magnitude
+    with ``log: true``. Each mapping of a list of mappings is a branch. A strategy with nothing after it is tried as it
     is. Only plain values are read (PyYAML's safe loader): no tag in a file can run anything.
 
     Raises:
@@ -409,7 +553,7 @@ def _parameter(option: str, value: Any) -> Parameter:
 
 
 def _plain(option: str, value: Any) -> Any:
-    """A value that a strategy's string can hold; a list of such is one value, as for separators."""
+    """A value that a strategy's string can hold. A list inside a list is one value, as for separators."""
     if isinstance(value, list):
         return [_plain(option, each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
@@ -419,7 +563,7 @@ def _plain(option: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Times:
-    """Values that are so many times the option's default, as whole numbers."""
+    """Multiples of the option's default, as whole numbers."""
 
     factors: tuple[float, ...]
 
@@ -503,7 +647,7 @@ _TABLE: dict[str, list[_Row]] = {
     "single_linkage": [{"stop": _either(0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), **_CLUSTERED}],
 }
 
-# Those that need no more than the embedder, and cut any text. (`hierarchical` runs a model of its own each time.)
+# Strategies that need no model but the embedder, and cut any text. (`hierarchical` runs a model of its own.)
 USUAL = (
     "breakpoint",
     "cluster_semantic",
@@ -519,7 +663,7 @@ USUAL = (
 
 
 def default_space() -> Space:
-    """What is searched where nothing is asked for: the strategies of `USUAL`.
+    """The space that is searched by default: the strategies of `USUAL`.
 
     >>> default_space().branch("recursive").parameters["size"].values
     (50, 75, 100, 150, 200, 300, 400, 600, 800)
@@ -528,10 +672,10 @@ def default_space() -> Space:
 
 
 def known_space(spec: str) -> Space:
-    """What is searched of the strategy that a string names; the options that it states are not searched.
+    """The space of the strategy that a string names; the options that it states stay fixed.
 
     Raises:
-        OptionError: no such strategy, or none with a row in the table, or options that do not go together.
+        OptionError: no such strategy, no row for it in the table, or options that do not go together.
 
     >>> known_space("sentence:minimum=0").branch("sentence").parameters["minimum"].values
     (0,)
@@ -550,7 +694,7 @@ def known_space(spec: str) -> Space:
 
 
 def _contradicts(branch: Branch, given: Mapping[str, Values]) -> bool:
-    """Whether the branch is for another value of an option that is given, as each threshold has amounts of its own."""
+    """Whether the branch has another value for a given option, as the branch of another threshold has."""
     return any(
         isinstance(own := branch.parameters.get(option), Values) and len(own.values) == 1 and own.values != each.values
         for option, each in given.items()

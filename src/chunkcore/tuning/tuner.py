@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
-from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,133 +27,27 @@ from chunkcore.errors import (
     OptionError,
 )
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import budget_of, get_measure
-from chunkcore.files import append_lines, json_lines
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.registry import split_spec
 from chunkcore.tokens import get_counter
-from chunkcore.tuning.result import Outcomes, Stopped, Tuning, conclude
-from chunkcore.tuning.space import Space, default_space
-from chunkcore.tuning.trial import Proposal, Seen, Trial, TuneOptions, assign_folds, propose, require_optuna, run_trial
+from chunkcore.tuning.choosing import Outcomes
+from chunkcore.tuning.result import Stopped, Tuning, conclude
+from chunkcore.tuning.space import Parameter, Space, Values, default_space, parse_space
+from chunkcore.tuning.trials import Trial, TrialLog, TuneOptions, assign_folds, run_trial
 
-__all__ = ["StudyFile", "tune"]
+if TYPE_CHECKING:
+    import optuna
 
-_FORMAT = "chunkcore-study-1"
+__all__ = ["Proposal", "Seen", "propose", "require_optuna", "tune"]
 
-
-class StudyFile:
-    """A file of trials that only grows. A line that a kill left unfinished is dropped.
-
-    Args:
-        path: the file, begun where there is none.
-        identity: what the trials are of: a study of anything else is refused. Names and plain values.
-
-    Raises:
-        DataError: the file is of another search, no such file, or cannot be written.
-        OptionError: another process is at work on it.
-        OSError: it cannot be opened.
-    """
-
-    def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("ab", buffering=0)
-        try:
-            _lock(self._file, self.path)
-            self._drop_unfinished()
-            if not self.path.stat().st_size:
-                self.append({"format": _FORMAT, "identity": dict(identity)})
-            self._lines = list(json_lines(self.path))
-            self._check(identity)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def read(self, take: Callable[[dict[str, Any]], None]) -> None:
-        """Call `take` with each trial, in order.
-
-        Raises:
-            DataError: what `take` raised, with the line.
-        """
-        for number, data in self._lines[1:]:
-            try:
-                take(data)
-            except DataError as error:
-                raise DataError(f"{self.path}, line {number}: {error}; {_ADVICE}") from error
-
-    def append(self, data: Mapping[str, Any]) -> None:
-        """Add a line, and see it on the disk.
-
-        Raises:
-            DataError: it cannot be written; what is there stays.
-        """
-        line = json.dumps(data, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
-        try:
-            append_lines(self._file, line)
-        except OSError as error:
-            raise DataError(
-                f"{self.path} cannot be written ({error.strerror or error}): what was tried before is kept, and the "
-                "same command goes on with it"
-            ) from error
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-    def __enter__(self) -> StudyFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _drop_unfinished(self) -> None:
-        data = self.path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        # A file that is not ours is left as it is; of ours only the first line can have been cut off without an end.
-        ours = data.startswith(b'{"format": "' + _FORMAT.encode()) or _HEAD.startswith(data)
-        if whole < len(data) and ours:
-            self._file.truncate(whole)
-
-    def _check(self, identity: Mapping[str, Any]) -> None:
-        head = self._lines[0][1] if self._lines else {}
-        known = head.get("identity")
-        if head.get("format") != _FORMAT or not isinstance(known, dict):
-            raise DataError(f"{self.path} is no study that chunkcore tune wrote; {_ADVICE}")
-        for name, value in identity.items():
-            if known.get(name) != value:
-                was = f"{name} {known.get(name)!r}, and now it is {value!r}" if name in _SHOWN else f"another {name}"
-                raise DataError(f"{self.path} was begun with {was}: go on as before, or {_ADVICE}")
-
-
-_HEAD = b'{"format": "chunkcore-study-1", "identity": {'
-_ADVICE = "give another folder for the output, or take the file away to begin anew"
-_SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
-
-
-def _lock(file: FileIO, path: Path) -> None:
-    """Keep other processes from the same study, where the system can."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise OptionError(
-            f"another process is at work on {path}: wait for it, or give another folder for the output"
-        ) from None
-    except OSError:  # a file system without locks
-        return
-
-
-_DEAD = 3  # failures of a model in a row, after which there is no point in asking it on
+_DEAD = 3  # failures of a model in a row, after which the search ends
 
 
 def tune(
     benchmark: Benchmark,
-    space: Space | None = None,
+    space: Space | str | Sequence[str] | None = None,
     embedder: Embedder | str = DEFAULT_MODEL,
     *,
     options: TuneOptions | None = None,
@@ -164,28 +58,29 @@ def tune(
 ) -> Tuning:
     """Search strategies and their options for the configuration that retrieves best.
 
-    Each configuration is run once, on all questions. First the baseline and every strategy's defaults are tried, then
-    in turns a configuration that is drawn at random and one that Optuna proposes. A proposal belongs to a fold: it is
-    made from the scores of the questions of all *other* folds, on the configurations that were drawn at random and
-    those proposed for the same fold. So for each fold there are candidates that nobody proposed who had seen its
-    questions; the best of them by the other folds' questions is scored on the fold's own. The mean of these held-out
-    scores is what may be expected of the choice on new questions, and a little less, as each was made
-    from fewer questions and candidates than the final one, which is the best of all by all questions.
+    Each configuration is run once, on all questions. Of grids (``"recursive:size={50,100,200}"``) every combination is
+    run. Of any other space first every strategy's defaults are tried, then in turns a configuration that is drawn at
+    random and one that Optuna proposes. A proposal belongs to a fold: it is made from the scores of the questions of
+    all *other* folds, on the configurations that were drawn at random and those proposed for the same fold. So each
+    fold has candidates that were proposed without its questions. The best of them by the other folds' questions is
+    scored on the fold's own. The mean of these held-out scores is what to expect of the choice on new questions, and a
+    little less, as each was made from fewer questions and candidates than the final choice, which is the best of all
+    by all questions.
 
-    Proposals depend on earlier scores, the seed and the version of Optuna alone. A search that was stopped, by
-    whatever, goes on with the trials of its `study`, and comes to the result that it would have come to, as far as
-    the embedder answers the same (batches of other texts can change a vector's last digits).
+    Proposals depend on earlier scores, the seed and the version of Optuna alone. A search that was stopped goes on
+    with the trials of its `study`, and comes to the same result, as far as the embedder answers the same (batches of
+    other texts can change a vector's last digits).
 
     Args:
-        benchmark: documents and questions.
-        space: what is searched; `default_space` where it is not given.
+        benchmark: documents and questions. For evidence sentences give ``whole_sentences(benchmark)``.
+        space: what is searched: a `Space`, or strategies as `parse_space` reads them; `default_space` by default.
         embedder: of chunks and queries, or the name of one.
         options: see `TuneOptions`.
         study: the file that keeps the trials; None keeps nothing.
         cache: of embeddings, or its file; in memory by default.
         keeping: wraps each strategy before it is run, for instance so that language models' answers are kept.
-        progress: called with "trials", how many are done, and of how many; and with "this trial, %", how far the one
-            at hand is, and 100.
+        progress: called with "trials", how many are done, and of how many; and with "this trial, %", how far the
+            current one is, and 100.
 
     Returns:
         What was found. After Ctrl-C, or where the time is over, it is made of the trials that are done.
@@ -194,19 +89,36 @@ def tune(
         OptionError: an option is out of range, or another process is at work on the study.
         DataError: the study is of another search, or damaged; or no configuration could be run.
         ModelError: the embedder failed on the baseline, or a model three times in a row.
-        MissingExtraError: Optuna is not installed.
+        MissingExtraError: Optuna is not installed, and configurations are to be proposed.
         KeyboardInterrupt: before any configuration was done.
+
+    Source: for grids, Qu et al. (2024), section 4.1 and appendix B.
+
+    >>> from types import SimpleNamespace
+    >>> from chunkcore.datasets import load_dataset
+    >>> letters = lambda texts: np.array([[text.count(each) + 1 for each in "aeiost"] for text in texts], np.float32)
+    >>> model = SimpleNamespace(
+    ...     name="m", fingerprint="m", max_tokens=None, embed_documents=letters, embed_queries=letters
+    ... )
+    >>> options = TuneOptions(measure="F1@5", resamples=100)
+    >>> found = tune(load_dataset("lochmere"), "recursive:size={100,200}", model, options=options)
+    >>> len(found.trials), found.strategies.choices[0].candidates, len(found.strategies.reporting)
+    (2, 2, 45)
     """
-    require_optuna()
-    search = _Search(benchmark, space or default_space(), embedder, options or TuneOptions(), cache, keeping, progress)
+    if isinstance(space, str):
+        space = [space]
+    searched = default_space() if space is None else space if isinstance(space, Space) else parse_space(space)
+    if not searched.exhaustive:
+        require_optuna()
+    search = _Search(benchmark, searched, embedder, options or TuneOptions(), cache, keeping, progress)
     if study is None:
         return search.run(None)
-    with StudyFile(study, search.identity) as file:
-        return search.run(file)
+    with TrialLog(study, search.identity) as log:
+        return search.run(log)
 
 
 class _Search:
-    """A search as it goes on: the trials by their numbers."""
+    """A search and its trials so far, by their numbers."""
 
     def __init__(
         self,
@@ -221,7 +133,6 @@ class _Search:
         self.benchmark = benchmark
         self.space = space
         self.options = options
-        self.measure = get_measure(options.measure)
         self.counter = get_counter(options.counter)
         self.fold_of = assign_folds(benchmark, options.folds, by=options.by, seed=options.seed)
         model = get_embedder(embedder)
@@ -235,10 +146,10 @@ class _Search:
         self.report = progress or (lambda step, done, total: None)
         self.trials: dict[int, Trial] = {}
         self._dead = 0
-        self.file: StudyFile | None = None
+        self.log: TrialLog | None = None
 
     def _check_paid(self) -> None:
-        """Refuse a search that asks language models without a word on how much."""
+        """Refuse a search that asks language models without a limit on their tokens."""
         asking = [
             branch.strategy for branch in self.space.branches if issubclass(strategies[branch.strategy], LLMChunker)
         ]
@@ -249,12 +160,12 @@ class _Search:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a study is of: all that a trial's scores, or what is proposed next, depend on."""
+        """All that a trial's scores, or what is proposed next, depend on."""
         return {
             "benchmark": _digest(self.benchmark),
             "embedder": self.embedder.fingerprint,
             "space": self.space.digest(),
-            "measure": str(self.measure),
+            "measure": str(self.options.goal),
             "counter": self.counter.name,
             "retriever": self.options.retriever,
             "baseline": self.options.baseline,
@@ -263,31 +174,51 @@ class _Search:
             "by": self.options.by,
         }
 
-    def run(self, file: StudyFile | None) -> Tuning:
+    def run(self, log: TrialLog | None) -> Tuning:
         """Try what is missing, and conclude."""
-        self.file = file
-        if file is not None:
-            file.read(self._restore)
+        self.log = log
+        if log is not None:
+            log.read(self._restore)
         stopped = self._try_all()
         return conclude(
             sorted(self.trials.values(), key=lambda trial: trial.number),
             self.benchmark,
+            self.space,
             self.fold_of,
             self.options,
             self.embedder.name,
             stopped,
         )
 
+    @cached_property
+    def _planned(self) -> list[Trial]:
+        """The trials that depend on no scores: all of a grid, else every branch's defaults."""
+        if self.space.exhaustive:
+            found = [(branch, drawn) for branch in self.space.branches for drawn in branch.combinations()]
+            trials = {}
+            for branch, drawn in found:
+                trials.setdefault(branch.spec(drawn), Proposal(branch.name, drawn))
+            return [self._trial(number, "grid", proposal) for number, proposal in enumerate(trials.values())]
+        defaults = [(branch, drawn) for branch in self.space.branches if (drawn := branch.default()) is not None]
+        return [
+            self._trial(number, "default", Proposal(branch.name, drawn))
+            for number, (branch, drawn) in enumerate(defaults)
+        ]
+
+    @property
+    def _wanted(self) -> int:
+        return len(self._planned) if self.space.exhaustive else self.options.trials
+
     def _try_all(self) -> Stopped:
         deadline = math.inf if self.options.timeout is None else time.monotonic() + self.options.timeout
         try:
             if -1 not in self.trials:
                 self._keep(self._run(Trial(number=-1, origin="baseline", spec=self.options.baseline)))
-            for number in range(self.options.trials):
-                self.report("trials", number, self.options.trials)
+            for number in range(self._wanted):
+                self.report("trials", number, self._wanted)
                 if number in self.trials:
                     continue
-                if self._tried >= self._possible:
+                if not self.space.exhaustive and self._tried >= self.space.size:
                     return "exhausted"
                 if time.monotonic() >= deadline:
                     return "time"
@@ -296,16 +227,12 @@ class _Search:
             if -1 not in self.trials or all(each.failure for number, each in self.trials.items() if number >= 0):
                 raise
             return "interrupted"
-        self.report("trials", self.options.trials, self.options.trials)
+        self.report("trials", self._wanted, self._wanted)
         return ""
 
     @property
     def _tried(self) -> int:
         return len({trial.spec for number, trial in self.trials.items() if number >= 0})
-
-    @cached_property
-    def _possible(self) -> float:
-        return sum(branch.size for branch in self.space.branches)
 
     def _try(self, number: int) -> None:
         """Run the trial of this number, and keep it.
@@ -314,16 +241,17 @@ class _Search:
             ModelError: a model has failed in several trials one after another.
         """
         trial = self._propose(number)
-        same = next((each for each in self.trials.values() if each.spec == trial.spec and not each.failure), None)
+        same = self._same(trial)
         if same is not None:
-            self._keep(_like(trial, same))
+            known = {"number": number, "origin": trial.origin, "spec": trial.spec, "branch": trial.branch}
+            self._keep(replace(same, **known, drawn=trial.drawn, seconds=0.0))  # type: ignore[arg-type]
             return
         writing = True
         try:
             done = self._run(trial)
             self._dead = 0
         except (ModelError, MissingExtraError, _OverBudgetError) as error:
-            # Another time it may go well, so that it is not written down, unless an answer was paid for.
+            # It may go well another time, so it is not written down, unless an answer was paid for.
             writing = isinstance(error, NoAnswerError)
             done = replace(trial, failure=str(error))
             self._dead += isinstance(error, ModelError) and not writing
@@ -333,15 +261,28 @@ class _Search:
             done = replace(trial, failure=str(error))
         self._keep(done, writing=writing)
 
+    def _same(self, trial: Trial) -> Trial | None:
+        """An earlier trial of an equal configuration that has all the scores that this one is to have."""
+        name = _label(trial.spec)
+        measured = self.options.measured(trial.origin)
+        return next(
+            (
+                each
+                for each in self.trials.values()
+                if not each.failure and len(each.measured) >= len(measured) and _label(each.spec) == name
+            ),
+            None,
+        )
+
     def _keep(self, trial: Trial, *, writing: bool = True) -> None:
         self.trials[trial.number] = trial
-        if self.file is not None and writing:
-            self.file.append(trial.to_dict())
+        if self.log is not None and writing:
+            self.log.append(trial.to_dict())
 
     def _run(self, trial: Trial) -> Trial:
         chunker = get_chunker(trial.spec)
         if "embedder" in split_spec(trial.spec)[1]:
-            # As a name it could not be told from the default, in whose place the run's own comes.
+            # A name could be the default's, which the run's own embedder replaces.
             chunker = replace(chunker, embedder=get_embedder(chunker.embedder))  # type: ignore[call-arg, attr-defined]
         if isinstance(chunker, LLMChunker):
             trial = replace(trial, asked=self._estimate(chunker))
@@ -361,7 +302,7 @@ class _Search:
         return tokens
 
     def _progress_of_trial(self, step: str, done: int, total: int) -> None:
-        """Cutting is told as the first half of a trial, embedding as the second."""
+        """Cutting is the first half of a trial, embedding the second."""
         if step in ("chunk", "embed") and 0 < done < total:
             self.report("this trial, %", 50 * (step == "embed") + 50 * done // total, 100)
 
@@ -369,11 +310,9 @@ class _Search:
 
     def _propose(self, number: int) -> Trial:
         """The configuration of this number: a function of the trials before it."""
-        defaults = [(branch, drawn) for branch in self.space.branches if (drawn := branch.default()) is not None]
-        if number < len(defaults):
-            branch, drawn = defaults[number]
-            return self._trial(number, "default", Proposal(branch.name, drawn))
-        turn = number - len(defaults)
+        if number < len(self._planned):
+            return self._planned[number]
+        turn = number - len(self._planned)
         fold = None if turn % 2 == 0 else turn // 2 % self.options.folds
         before = [self.trials[each] for each in range(number) if each in self.trials]
         seen = list(self._seen([each for each in before if each.fold is None or each.fold == fold], fold))
@@ -397,18 +336,19 @@ class _Search:
             quality, tokens = (float(each[0]) for each in outcomes.means(others))
             if math.isnan(quality):
                 yield Seen(proposal, None)
-            elif budget_of(self.measure.k) is not None or math.isnan(tokens):  # the same for all
+            elif not self.options.goal.has_tokens:  # the same for all
                 yield Seen(proposal, (quality, float(trial.cost)))
             else:
                 yield Seen(proposal, (quality, tokens, float(trial.cost)))
 
     def _restore(self, data: dict[str, Any]) -> None:
-        """Take up a trial of the study's file.
+        """Take over a trial of the log.
 
         Raises:
-            DataError: it is none of this space.
+            DataError: it is not of this space.
         """
-        trial = Trial.from_dict(data, len(self.benchmark.queries))
+        measures = self.options.measured(str(data.get("origin")))
+        trial = Trial.from_dict(data, len(self.benchmark.queries), measures)
         if trial.origin == "baseline":
             fits = (trial.number, trial.spec) == (-1, self.options.baseline)
         else:
@@ -421,13 +361,13 @@ class _Search:
         self.trials[trial.number] = trial
 
 
+@lru_cache(maxsize=4_096)
+def _label(spec: str) -> str:
+    return get_chunker(spec).label
+
+
 class _OverBudgetError(OptionError):
     """A language model would read and write more than it may."""
-
-
-def _like(trial: Trial, same: Trial) -> Trial:
-    """A trial of a configuration that has been run before, with what came of it."""
-    return replace(same, number=trial.number, origin=trial.origin, branch=trial.branch, drawn=trial.drawn, seconds=0.0)
 
 
 def _digest(benchmark: Benchmark) -> str:
@@ -439,3 +379,138 @@ def _digest(benchmark: Benchmark) -> str:
         evidence = [[each.document_id, each.span.start, each.span.end] for each in query.evidence]
         hashed.update(json.dumps([query.id, query.text, evidence]).encode("ascii"))
     return hashed.hexdigest()
+
+
+_REDRAWS = 30
+_BRANCH = "branch"
+
+
+class Proposal(NamedTuple):
+    """A configuration of the space: a branch, and what is drawn for each of its parameters."""
+
+    branch: str
+    drawn: dict[str, Any]
+
+
+class Seen(NamedTuple):
+    """A trial that proposals are made from.
+
+    Attributes:
+        proposal: its configuration.
+        values: quality first, which is to be high, then prices, which are to be low; None where it failed.
+    """
+
+    proposal: Proposal
+    values: tuple[float, ...] | None
+
+
+def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Proposal:
+    """A configuration that was not seen, unless thirty draws at random find none.
+
+    Args:
+        space: what may be drawn.
+        seen: earlier trials, all with as many values.
+        seed: equal seeds and trials give the same proposal, with one version of Optuna.
+        blind: draw at random; else by Optuna's `TPESampler`, for all values at once.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
+
+    Source: Bergstra et al., Algorithms for Hyper-Parameter Optimization, NIPS 2011; Ozaki et al., Multiobjective
+    Tree-structured Parzen Estimator, JAIR 73 (2022).
+    """
+    optuna = require_optuna()
+    known = {_spec(space, each.proposal) for each in seen}
+    with _quiet(optuna):
+        if not blind:
+            values = max((len(each.values) for each in seen if each.values), default=1)
+            study = optuna.create_study(
+                directions=["maximize", *["minimize"] * (values - 1)], sampler=optuna.samplers.TPESampler(seed=seed)
+            )
+            study.add_trials([_trial(optuna, space, each) for each in seen])
+            found = _ask(optuna, study, space, known)
+            if _spec(space, found) not in known:
+                return found
+        return _ask(optuna, optuna.create_study(sampler=optuna.samplers.RandomSampler(seed)), space, known)
+
+
+def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Proposal:
+    """A proposal that is not known, unless thirty in a row are."""
+    for _ in range(_REDRAWS):
+        trial = study.ask()
+        found = _draw(trial, space)
+        if _spec(space, found) not in known:
+            break
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    return found
+
+
+def require_optuna() -> Any:
+    """The package.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise MissingExtraError.of("optuna", "tune", "search for a configuration") from error
+    return optuna
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Without Optuna's lines on standard error; the setting is restored for other users of Optuna."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _draw(trial: optuna.Trial, space: Space) -> Proposal:
+    branch = trial.suggest_categorical(_BRANCH, [each.name for each in space.branches])
+    drawn = {}
+    for option, parameter in space.branch(branch).parameters.items():
+        name = f"{branch}.{option}"
+        if not isinstance(parameter, Values):
+            suggest: Any = trial.suggest_int if parameter.whole else trial.suggest_float
+            drawn[option] = suggest(name, parameter.low, parameter.high, log=parameter.log)
+        elif parameter.ordered:
+            drawn[option] = trial.suggest_int(name, 0, len(parameter.values) - 1)
+        else:
+            drawn[option] = trial.suggest_categorical(name, range(len(parameter.values)))
+    return Proposal(branch, drawn)
+
+
+def _trial(optuna: Any, space: Space, seen: Seen) -> optuna.trial.FrozenTrial:
+    """The trial as `_draw` leaves it in an Optuna study."""
+    branch = space.branch(seen.proposal.branch)
+    names = [each.name for each in space.branches]
+    params: dict[str, Any] = {_BRANCH: branch.name}
+    distributions: dict[str, Any] = {_BRANCH: optuna.distributions.CategoricalDistribution(names)}
+    for option, parameter in branch.parameters.items():
+        params[f"{branch.name}.{option}"] = seen.proposal.drawn[option]
+        distributions[f"{branch.name}.{option}"] = _distribution(optuna, parameter)
+    if seen.values is None:
+        return optuna.trial.create_trial(  # type: ignore[no-any-return]
+            state=optuna.trial.TrialState.FAIL, params=params, distributions=distributions
+        )
+    return optuna.trial.create_trial(  # type: ignore[no-any-return]
+        values=list(seen.values), params=params, distributions=distributions
+    )
+
+
+def _distribution(optuna: Any, parameter: Parameter) -> Any:
+    kinds = optuna.distributions
+    if not isinstance(parameter, Values):
+        kind = kinds.IntDistribution if parameter.whole else kinds.FloatDistribution
+        return kind(parameter.low, parameter.high, log=parameter.log)
+    if parameter.ordered:
+        return kinds.IntDistribution(0, len(parameter.values) - 1)
+    return kinds.CategoricalDistribution(range(len(parameter.values)))
+
+
+def _spec(space: Space, proposal: Proposal) -> str:
+    return space.branch(proposal.branch).spec(proposal.drawn)

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -132,12 +133,39 @@ class Comparison:
         Raises:
             KeyError: there is no such pair.
         """
-        for found in self.differences:
-            if (found.a, found.b) == (a, b):
-                return found
-            if (found.a, found.b) == (b, a):
-                return found.reverse()
-        raise KeyError((a, b))
+        return self._pairs[a, b]
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], Difference]:
+        """Every difference, both ways round."""
+        found = {(each.a, each.b): each for each in self.differences}
+        return found | {(each.b, each.a): each.reverse() for each in self.differences}
+
+    def by(self, measure: Measure) -> Comparison | None:
+        """The same systems compared by another measure, at the same settings: computed once, and kept.
+
+        Returns None where a system was not scored by the measure.
+        """
+        if measure == self.measure:
+            return self
+        if any(measure not in report.scores for report in self.reports):
+            return None
+        if measure not in self._others:
+            self._others[measure] = compare(
+                self.reports,
+                measure,
+                resamples=self.resamples,
+                seed=self.seed,
+                confidence=self.confidence,
+                margin=self.margin,
+                check=self.check,
+                clusters=self.clusters,
+            )
+        return self._others[measure]
+
+    @cached_property
+    def _others(self) -> dict[Measure, Comparison]:
+        return {}
 
 
 def compare(

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Span, get_chunker, run_experiment
-from chunkcore.chunkers.configuration import parse_grid, read_specs
+from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span, get_chunker, run_experiment
+from chunkcore.chunkers.configuration import read_specs
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.statistics.choices import Candidates, Chooser, halves, optimism
-from chunkcore.report.sweep import panels, sweep_html, sweep_markdown, sweep_svg, write_sweep
-from chunkcore.tuning.grid import Sweep, run_sweep
+from chunkcore.evaluation.measures import get_measure
+from chunkcore.report.tuning import option_panels, option_plot, tuning_html, tuning_markdown, write_tuning
+from chunkcore.tuning import TuneOptions, Tuning, grid_space, parse_grid, parse_space, tune
+from chunkcore.tuning.choosing import Candidates, Chooser, halves, optimism
 from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY
 
@@ -29,15 +30,32 @@ MANY = ",".join(map(str, range(40)))
 
 
 @pytest.fixture(scope="module")
-def found() -> Sweep:
-    return run_sweep(load_dataset("lochmere"), GRIDS, FakeEmbedder(), ks=(1, 3, 5), resamples=300)
+def found() -> Tuning:
+    return search(GRIDS)
+
+
+def search(grids, embedder=None, benchmark=None, ks=(1, 3, 5), **options) -> Tuning:
+    """A search of grids for the highest F1, averaged over the depths."""
+    chosen = TuneOptions(**{"measure": [f"F1@{k}" for k in ks], "resamples": 300} | options)
+    space = grid_space(grids)
+    return tune(benchmark or load_dataset("lochmere"), space, embedder or FakeEmbedder(), options=chosen)
+
+
+def mean(found: Tuning, spec: str, name: str, ks) -> float:
+    (trial,) = [each for each in found.configurations if each.spec == spec]
+    return np.mean([trial.mean(measure) for measure in found.goal.over_ks(name) if measure.k in ks])
 
 
 # --- grids
 
 
 def specs(text: str) -> list[str]:
-    return [each.spec for each in parse_grid(text).configurations]
+    grid = parse_grid(text)
+    return [grid.spec(drawn) for drawn in grid.combinations()]
+
+
+def varied(text: str) -> dict[str, tuple[object, ...]]:
+    return {option: each.values for option, each in parse_grid(text).varied.items()}
 
 
 def test_a_grid_is_every_combination_of_the_values_in_braces() -> None:
@@ -47,20 +65,19 @@ def test_a_grid_is_every_combination_of_the_values_in_braces() -> None:
         "recursive:size=100,overlap=0,keep=end",
         "recursive:size=100,overlap=10,keep=end",
     ]
-    grid = parse_grid("recursive:size={50,100},overlap={0},keep=end")
-    assert grid.options == {"size": ("50", "100")}
-    assert grid.configurations[0].values == {"size": "50"}
+    assert varied("recursive:size={50,100},overlap={0},keep=end") == {"size": (50, 100)}
+    assert parse_grid("recursive:size={100,50},keep=end").grid == "recursive:size={50,100},keep=end"
 
 
 def test_numbers_are_sorted_and_words_stay_as_they_were_written() -> None:
-    assert parse_grid("recursive:size={400,50,100}").options == {"size": ("50", "100", "400")}
-    assert parse_grid("breakpoint:amount={0.5,0.25,1e0}").options == {"amount": ("0.25", "0.5", "1e0")}
-    assert parse_grid("breakpoint:threshold={percentile,distance}").options["threshold"] == ("percentile", "distance")
+    assert varied("recursive:size={400,50,100}") == {"size": (50, 100, 400)}
+    assert varied("breakpoint:amount={0.5,0.25,1e0}") == {"amount": (0.25, 0.5, 1.0)}
+    assert varied("breakpoint:threshold={percentile,distance}") == {"threshold": ("percentile", "distance")}
 
 
 def test_a_value_can_be_a_list_or_a_quoted_string_with_commas() -> None:
     assert specs('recursive:separators={["\\n\\n",", "],["\\n"]}') == [
-        'recursive:separators=["\\n\\n",", "]',
+        'recursive:separators=["\\n\\n", ", "]',
         'recursive:separators=["\\n"]',
     ]
     assert specs('sentence:splitter={default,"regex:[.,]"}') == [
@@ -72,7 +89,7 @@ def test_a_value_can_be_a_list_or_a_quoted_string_with_commas() -> None:
 @pytest.mark.parametrize("spec", ["recursive", "recursive:size=50", 'recursive:separators=["{a,b}"]'])
 def test_a_strategy_without_braces_is_a_grid_of_one(spec: str) -> None:
     assert specs(spec) == [spec]
-    assert not parse_grid(spec).options
+    assert not varied(spec)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +122,7 @@ def test_any_text_is_a_grid_or_an_option_error(text: str) -> None:
         found = parse_grid(f"recursive:{text}")
     except OptionError:
         return
-    assert all(get_chunker(each.spec) for each in found.configurations)
+    assert all(get_chunker(found.spec(drawn)) for drawn in found.combinations())
 
 
 def test_a_file_holds_grids_and_an_error_in_it_names_the_line(tmp_path: Path) -> None:
@@ -115,6 +132,12 @@ def test_a_file_holds_grids_and_an_error_in_it_names_the_line(tmp_path: Path) ->
     file.write_text('- recursive\n- "recursive:size={50,50}"\n', encoding="utf-8")
     with pytest.raises(OptionError, match=r"grids\.yaml, line 2: .* twice"):
         read_specs(file, parse_grid)
+
+
+def test_braces_make_all_strategies_grids_and_without_any_each_is_searched() -> None:
+    space = parse_space(["recursive:size={50,100}", "sentence"])
+    assert (space.exhaustive, space.specs) == (True, ["recursive:size=50", "recursive:size=100", "sentence"])
+    assert not parse_space(["recursive:size=50", "sentence"]).exhaustive
 
 
 # --- choosing on one half, reporting on the other
@@ -189,125 +212,162 @@ def test_five_questions_tell_nothing_apart() -> None:
     assert gap.low == pytest.approx(0.2)
 
 
-def test_a_sweep_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Sweep) -> None:
+def test_a_search_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Tuning) -> None:
     benchmark = load_dataset("lochmere")
     chunkers = [get_chunker(each.spec) for each in found.configurations]
     reports = run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(1, 3, 5))
-    for each, report in zip(found.configurations, reports, strict=True):
-        assert found.reports[each.spec].values("F1@3").tolist() == report.values("F1@3").tolist()
-        means = [report.mean(f"F1@{k}") for k in (1, 3, 5)]
-        assert found.mean(each.spec, "F1") == pytest.approx(np.mean(means))
-    assert sorted(choice.strategy for choice in found.choices) == ["fixed_sentences", "fixed_token", "recursive"]
-    assert {choice.strategy: choice.candidates for choice in found.choices} == {
-        "recursive": 6,
-        "fixed_sentences": 2,
-        "fixed_token": 1,
-    }
-    assert set(found.choosing) | set(found.reporting) == {query.id for query in benchmark.queries}
-    assert not set(found.choosing) & set(found.reporting)
-    rows = [query.id in found.choosing for query in benchmark.queries]
-    for choice in found.choices:
+    by_spec = {each.spec: report for each, report in zip(found.configurations, reports, strict=True)}
+    for each in found.configurations:
+        report = by_spec[each.spec]
+        assert each.measured[get_measure("F1@3")].tolist() == report.values("F1@3").tolist()
+        assert each.quality == pytest.approx(np.mean([report.mean(f"F1@{k}") for k in (1, 3, 5)]))
+    strategies = found.strategies
+    candidates = {choice.strategy: choice.candidates for choice in strategies.choices}
+    assert candidates == {"recursive": 6, "fixed_sentences": 2, "fixed_token": 1}
+    assert set(strategies.choosing) | set(strategies.reporting) == {query.id for query in benchmark.queries}
+    assert not set(strategies.choosing) & set(strategies.reporting)
+    rows = [query.id in strategies.choosing for query in benchmark.queries]
+    for choice in strategies.choices:
         mine = [each for each in found.configurations if each.spec.startswith(choice.strategy)]
         by_choosing = {
-            each.spec: np.mean([found.reports[each.spec].values(f"F1@{k}")[rows].mean() for k in (1, 3, 5)])
-            for each in mine
+            each.spec: np.mean([by_spec[each.spec].values(f"F1@{k}")[rows].mean() for k in (1, 3, 5)]) for each in mine
         }
         assert by_choosing[choice.configuration] == pytest.approx(max(by_choosing.values()))
         assert choice.picked == pytest.approx(max(by_choosing.values()))
-        later = [found.reports[choice.configuration].values(f"F1@{k}")[np.invert(rows)].mean() for k in (1, 3, 5)]
+        later = [by_spec[choice.configuration].values(f"F1@{k}")[np.invert(rows)].mean() for k in (1, 3, 5)]
         assert list(choice.by_k.values()) == pytest.approx(later)
         assert choice.low <= choice.score <= choice.high
-    assert found.choices[0].optimism >= 0 or found.choices[0].candidates == 1
+    assert strategies.choices[0].optimism >= 0 or strategies.choices[0].candidates == 1
 
 
-def test_the_same_seed_gives_the_same_sweep_and_each_text_is_embedded_once() -> None:
-    sweeps, texts = [], []
+def test_a_grid_is_held_out_in_folds_as_any_search_is(found: Tuning) -> None:
+    assert found.stopped == ""
+    assert len(found.trials) == found.wanted == 9
+    assert found.picked == max(trial.quality for trial in found.trials)
+    weighted = sum(fold.held_out * fold.questions for fold in found.folds) / 90
+    assert weighted == pytest.approx(found.held_out)
+    assert {fold.candidates for fold in found.folds} == {9}
+    assert "(95 % interval" in found.verdict
+
+
+def test_a_grid_goes_on_where_it_was_stopped(tmp_path: Path, found: Tuning) -> None:
+    log, options = tmp_path / "study.jsonl", found.options
+
+    def stop(step: str, done: int, total: int) -> None:
+        if step == "trials" and done == 4:
+            raise KeyboardInterrupt
+
+    part = tune(load_dataset("lochmere"), found.space, FakeEmbedder(), options=options, study=log, progress=stop)
+    assert (part.stopped, len(part.trials)) == ("interrupted", 4)
+    whole = tune(load_dataset("lochmere"), found.space, FakeEmbedder(), options=options, study=log)
+    assert whole.strategies.to_dict() == found.strategies.to_dict()
+    assert whole.verdict == found.verdict
+
+
+def test_the_same_seed_gives_the_same_choices_and_each_text_is_embedded_once() -> None:
+    found, texts = [], []
     for seed in (0, 0, 1):
         model = FakeEmbedder()
-        sweeps.append(run_sweep(load_dataset("lochmere"), GRIDS[1:], model, ks=(3,), seed=seed, resamples=100))
+        found.append(search(GRIDS[1:], model, ks=(3,), seed=seed, resamples=100).strategies)
         texts.append(model.texts)
-    assert sweeps[0].to_dict() == sweeps[1].to_dict()
-    assert sweeps[0].choosing != sweeps[2].choosing
+    assert found[0].to_dict() == found[1].to_dict()
+    assert found[0].choosing != found[2].choosing
     assert len(texts[0]) == len(set(texts[0]))
 
 
 def test_equal_configurations_of_two_grids_are_run_and_counted_once() -> None:
     grids = ("recursive:size={40,80}", "recursive:size={80,160},overlap=0")
-    found = run_sweep(load_dataset("lochmere"), grids, FakeEmbedder(), ks=(3,), resamples=100)
+    found = search(grids, ks=(3,), resamples=100)
     assert len(found.configurations) == 4
-    assert [(choice.strategy, choice.candidates) for choice in found.choices] == [("recursive", 3)]
-    assert found.gaps == ()
+    assert [(choice.strategy, choice.candidates) for choice in found.strategies.choices] == [("recursive", 3)]
+    assert found.strategies.gaps == ()
 
 
 def test_questions_about_one_document_stay_on_one_side() -> None:
     benchmark = load_dataset("lochmere")
-    clusters = {query.id: query.evidence[0].document_id for query in benchmark.queries}
-    found = run_sweep(benchmark, GRIDS[2:], FakeEmbedder(), ks=(3,), clusters=clusters, resamples=100)
-    assert not {clusters[each] for each in found.choosing} & {clusters[each] for each in found.reporting}
+    document = {query.id: query.evidence[0].document_id for query in benchmark.queries}
+    found = search(GRIDS[2:], ks=(3,), by="document", resamples=100).strategies
+    assert not {document[each] for each in found.choosing} & {document[each] for each in found.reporting}
 
 
 @pytest.mark.parametrize(
-    ("grids", "options", "error"),
-    [
-        ((), {}, OptionError),
-        (GRIDS, {"ks": ()}, OptionError),
-        (GRIDS, {"confidence": 1.5}, OptionError),
-        (GRIDS, {"seed": -1}, OptionError),
-        (GRIDS, {"measure": "nDGC"}, OptionError),
-        (GRIDS, {"clusters": {}}, DataError),
-    ],
+    ("grids", "options"),
+    [((), {}), (GRIDS, {"ks": ()}), (GRIDS, {"seed": -1}), (GRIDS, {"measure": "nDGC@1"}), (GRIDS, {"resamples": 1})],
 )
-def test_a_sweep_that_cannot_be_is_refused(grids: tuple[str, ...], options: dict[str, object], error: type) -> None:
-    with pytest.raises(error):
-        run_sweep(load_dataset("lochmere"), grids, FakeEmbedder(), **options)
+def test_a_search_that_cannot_be_is_refused(grids: tuple[str, ...], options: dict[str, object]) -> None:
+    with pytest.raises(OptionError):
+        search(grids, **options)
+
+
+@pytest.mark.parametrize("measures", [["F1@1", "Recall@1"], ["F1@1", "F1@1[character]"], []])
+def test_a_mean_is_of_one_measure(measures: list[str]) -> None:
+    with pytest.raises(OptionError, match=r"measure"):
+        TuneOptions(measure=measures)
 
 
 def test_one_question_cannot_be_halved() -> None:
     one = Benchmark("one", [Document("d", "One.")], [Query("q", "?", (Evidence("d", Span(0, 3)),))])
-    with pytest.raises(DataError, match="needs two questions or more, got 1"):
-        run_sweep(one, GRIDS, FakeEmbedder())
+    with pytest.raises(OptionError, match=r"at most the number of questions that are asked about \(1\)"):
+        search(GRIDS, benchmark=one)
 
 
 # --- what is shown
 
 
-def test_the_verdict_says_what_the_other_half_gives(found: Sweep) -> None:
-    first = found.choices[0]
-    assert found.verdict.startswith(
-        f"{first.configuration} has a mean F1 over k = 1, 3, 5 of {100 * first.score:.1f} %"
-    )
-    assert f"on {len(found.reporting)} questions that chose nothing." in found.verdict
+def test_the_verdict_says_what_the_other_half_gives(found: Tuning) -> None:
+    verdict, first = found.strategies.verdict, found.strategies.choices[0]
+    assert verdict.startswith(f"{first.configuration} has a mean F1 over k = 1, 3, 5 of {100 * first.score:.1f} %")
+    assert f"on {len(found.strategies.reporting)} questions that chose nothing." in verdict
 
 
-def test_panels_are_one_an_option_and_a_set_of_the_others(found: Sweep) -> None:
-    told = [(each.option, dict(each.fixed), [one.spec for one in each.configurations]) for each in panels(found)]
-    assert [(option, fixed) for option, fixed, _ in told] == [
-        ("size", {"overlap": "0"}),
-        ("size", {"overlap": "10"}),
-        ("overlap", {"size": "40"}),
-        ("overlap", {"size": "80"}),
-        ("overlap", {"size": "160"}),
-        ("sentences", {}),
+def test_panels_are_one_an_option_and_a_set_of_the_others(found: Tuning) -> None:
+    seen: list[list[str]] = []
+
+    def lines(trials):
+        seen.append([each.spec for each in trials])
+        return ()
+
+    made = [
+        (each.option, each.fixed)
+        for branch in found.space.branches
+        for option in branch.varied
+        for each in option_panels(found, branch, option, lines)
     ]
-    assert told[1][2] == [f"recursive:size={size},overlap=10" for size in (40, 80, 160)]
+    assert made == [
+        ("size", "overlap=0"),
+        ("size", "overlap=10"),
+        ("overlap", "size=40"),
+        ("overlap", "size=80"),
+        ("overlap", "size=160"),
+        ("sentences", ""),
+    ]
+    assert seen[1] == [f"recursive:size={size},overlap=10" for size in (40, 80, 160)]
 
 
-def test_a_plot_has_a_line_a_k_and_every_value_as_a_tip(found: Sweep) -> None:
-    drawn = sweep_svg(found, "Recall", width=860)
+def test_a_plot_has_a_line_a_k_and_every_value_as_a_tip(found: Tuning) -> None:
+    drawn = option_plot(found, "Recall", width=860)
     for k in (1, 3, 5):
-        value = 100 * found.mean("recursive:size=80,overlap=0", "Recall", k)
+        value = 100 * mean(found, "recursive:size=80,overlap=0", "Recall", (k,))
         assert f"<title>k = {k}: {value:.1f} % at size=80</title>" in drawn
-    together = sweep_svg(found, width=860)
+    together = option_plot(found, width=860)
     for name in ("Recall", "Precision", "F1"):
-        value = 100 * found.mean("fixed_sentences:sentences=3", name)
+        value = 100 * mean(found, "fixed_sentences:sentences=3", name, (1, 3, 5))
         assert f"<title>{name}: {value:.1f} % at sentences=3</title>" in together
     assert all(drawn.count(f'width="{width}"') == (1 if width == 860 else 0) for width in (860, 360))
 
 
 def test_where_nothing_varies_there_is_no_plot() -> None:
-    found = run_sweep(load_dataset("lochmere"), GRIDS[2:], FakeEmbedder(), ks=(3,), resamples=100)
-    assert sweep_svg(found, width=860) == ""
-    assert "a line a k" not in sweep_html(found, {})
+    found = search(GRIDS[2:], ks=(3,), resamples=100)
+    assert option_plot(found, width=860) == ""
+    assert "a line a k" not in tuning_html(found, {}, {})
+
+
+@pytest.mark.parametrize("measure", ["MRR", "DCG@3", "Recall@200tok", "F1@3[document]"])
+def test_any_measure_of_retrieval_is_shown(measure: str, tmp_path: Path) -> None:
+    found = search(GRIDS[:1], measure=measure, resamples=100)
+    page = write_tuning(found, tmp_path).html.read_text(encoding="utf-8")
+    assert measure in page
+    assert "nan" not in page
 
 
 def test_the_files_say_the_same_and_nothing_in_them_can_do_anything(tmp_path: Path) -> None:
@@ -315,31 +375,32 @@ def test_the_files_say_the_same_and_nothing_in_them_can_do_anything(tmp_path: Pa
     queries = [Query(f"q{n}", text, (Evidence(f"d{n}", Span(0, 5)),)) for n, text in enumerate(NASTY)]
     benchmark = Benchmark(NASTY[0], documents, queries)
     nasty = 'recursive:size={20,40},separators=["<script>alert(1)</script>"," "]'
-    found = run_sweep(benchmark, [nasty, "fixed_token:size=30"], FakeEmbedder(), ks=(1, "min"), resamples=100)
-    page = write_sweep(tmp_path, found, {NASTY[1]: NASTY[2], "Seed": "0"})
-    html = page.read_text(encoding="utf-8")
+    found = search([nasty, "fixed_token:size=30"], benchmark=benchmark, ks=(1, "min"), resamples=100)
+    files = write_tuning(found, tmp_path, {NASTY[1]: NASTY[2], "Seed": "0"})
+    html = files.html.read_text(encoding="utf-8")
     assert "<script" not in html
     assert "<img" not in html
     assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "").replace(
         "http://example.invalid", ""
     )
     assert "default-src 'none'" in unescape(html)
-    markdown = (tmp_path / "sweep.md").read_text(encoding="utf-8")
-    assert "<script" not in markdown
-    told = json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))
-    assert [each["configuration"] for each in told["configurations"]] == [each.spec for each in found.configurations]
-    assert told["choices"][0]["score"] == pytest.approx(found.choices[0].score)
-    assert told["configurations"][0]["means"]["F1@1"] == pytest.approx(
-        found.mean(told["configurations"][0]["configuration"], "F1", 1)
-    )
-    assert len(told["configurations"][0]["scores"]["F1@min"]) == len(queries)
+    assert "<script" not in files.markdown.read_text(encoding="utf-8")
+    written = json.loads(files.json.read_text(encoding="utf-8"))["strategies"]
+    first = written["configurations"][0]
+    assert [each["configuration"] for each in written["configurations"]] == [each.spec for each in found.configurations]
+    assert written["choices"][0]["score"] == pytest.approx(found.strategies.choices[0].score)
+    assert first["means"]["F1@1"] == pytest.approx(mean(found, first["configuration"], "F1", (1,)))
+    assert len(first["scores"]["F1@min"]) == len(queries)
 
 
-def test_markdown_has_a_row_a_choice_a_pair_and_a_configuration(found: Sweep) -> None:
-    text = sweep_markdown(found, {"Seed": "0"})
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == 3 + 3 + 9 + 2 * 3
-    assert f"**{100 * found.choices[0].score:.1f}**" in text
+def test_markdown_has_a_row_a_choice_a_pair_and_a_configuration(found: Tuning) -> None:
+    text = tuning_markdown(found, {"Seed": "0"})
+    tables = {part.split("\n")[0]: part.count("\n| ") - 2 for part in text.split("## ")[1:]}
+    assert tables["Each strategy's best configuration"] == 3
+    assert tables["Differences of the choices, in points"] == 3
+    assert tables["Every configuration, on all questions"] == 9
+    assert tables["Chosen without each part of the questions"] == 5
+    assert f"**{100 * found.strategies.choices[0].score:.1f}**" in text
 
 
 # --- the command
@@ -357,8 +418,8 @@ def test_the_command_prints_choices_and_writes_the_page(
     assert "20 questions that chose nothing" in told
     assert told.splitlines()[-1] == str(tmp_path / "out" / "sweep.html")
     found = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))
-    assert found["unit"] == "part"
-    assert len(found["configurations"]) == 4
+    assert found["strategies"]["unit"] == "part"
+    assert len(found["strategies"]["configurations"]) == 4
     assert found["benchmark"] == "lochmere, stitched"
 
 
@@ -377,7 +438,7 @@ def test_evidence_sentences_are_those_that_the_evidence_touches(
     call = ["sweep", "--docs", str(tmp_path), "-s", "fixed_sentences:sentences=1", "--unit", "sentence", "-k", "1"]
     assert main([*call, "--no-cache", "--resamples", "100", "-o", str(tmp_path / "out")]) == 0
     found = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))
-    assert found["configurations"][0]["scores"]["Recall@1[sentence]"] == [0.5, 0.5]
+    assert found["strategies"]["configurations"][0]["scores"]["Recall@1[sentence]"] == [0.5, 0.5]
 
 
 def test_a_dry_run_lists_the_configurations_and_writes_nothing(

@@ -1,0 +1,69 @@
+"""`pareto_front`: what no other choice beats in everything at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chunkcore.errors import DataError, OptionError
+
+__all__ = ["pareto_front"]
+
+Numbers = NDArray[np.float64]
+
+
+def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) -> list[int]:
+    """The points that no other point beats: none is as good in every coordinate and better in one.
+
+    Equal points do not beat each other. A point with a coordinate that is not finite is not on the front, and beats
+    nothing.
+
+    Args:
+        points: shape (n, coordinates); by default pairs of a price and a quality, such as retrieved tokens and recall.
+        better: of each coordinate, whether the "low" or the "high" is better.
+
+    Returns:
+        Positions in `points`, by the first coordinate from good to bad, then by the next; equal points in their order.
+
+    Raises:
+        OptionError: `better` holds another word.
+        DataError: the points are no matrix of numbers with as many columns as `better` has words.
+
+    Time O(n² · coordinates), memory O(n · coordinates).
+
+    >>> pareto_front([(800, 0.75), (400, 0.75), (200, 0.5), (300, 0.4)])
+    [2, 1]
+    """
+    signs = np.array([_sign(each) for each in better])
+    rows = _matrix(points, len(signs)) * signs
+    known = np.flatnonzero(np.isfinite(rows).all(axis=1))
+    rows = rows[known]
+    kept = np.array([not _beaten(row, rows) for row in rows], dtype=np.bool_)
+    front = known[kept]
+    order = np.lexsort(rows[kept].T[::-1])
+    return [int(each) for each in front[order]]
+
+
+def _beaten(row: Numbers, rows: Numbers) -> bool:
+    """Whether one of the rows, lower being better, is nowhere above this one and somewhere below."""
+    return bool(((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any())
+
+
+def _sign(word: str) -> float:
+    if word not in ("low", "high"):
+        raise OptionError(f'better is "low" or "high" for each coordinate, got {word!r}')
+    return 1.0 if word == "low" else -1.0
+
+
+def _matrix(points: ArrayLike, width: int) -> Numbers:
+    try:
+        rows = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"points are rows of {width} numbers ({error})") from error
+    if rows.size == 0:
+        return np.empty((0, width))
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise DataError(f"points are rows of {width} numbers, got an array of shape {rows.shape}")
+    return rows

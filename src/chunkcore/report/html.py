@@ -1,0 +1,265 @@
+"""The HTML report: one file that needs nothing else, and in which no text from the data can do anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from chunkcore.document import Document
+from chunkcore.escaping import page_text, script_json
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.measures import Depth, Unit, budget_of
+from chunkcore.files import installed_version
+from chunkcore.report import plots
+from chunkcore.report.page import ReportPage, mean
+from chunkcore.report.rendering import assets, both_widths, markup, policy, sentences, template
+from chunkcore.report.tables import (
+    CostAxis,
+    amount,
+    chunk_table,
+    collection_score_tables,
+    collection_table,
+    cost_axis,
+    cost_table,
+    cross_table,
+    difference_table,
+    located_table,
+    measure_table,
+    pairs_note,
+    problem_table,
+    score_table,
+    warnings,
+)
+from chunkcore.report.tuning import tuning_section
+from chunkcore.report.viewer import viewer
+
+__all__ = ["html_report", "questions", "whole_percent"]
+
+STYLES = ("page.css", "viewer.css")
+SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each uses what the ones before it define
+
+# Longer excerpts are cut in the page, which says so; the spans still give the whole.
+EXCERPT = 1500
+EXCERPTS = 3_000_000  # characters of all excerpts together; with many questions each has less
+
+
+def html_report(page: ReportPage) -> str:
+    """The page as a string of HTML.
+
+    Its policy (a meta tag) forbids every connection, and every script and style but its own, which it names by their
+    SHA-256.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    style, script = assets(*STYLES), assets(*SCRIPTS)
+    shown = viewer(page)
+    axis = cost_axis(page)
+    views = [_view(page, k, unit, axis) for unit in page.units for k in page.ks]
+    data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
+    return str(
+        template("page.html.jinja").render(
+            policy=policy(style, script),
+            style=markup(style),
+            script=markup(script),
+            data=markup(script_json(data)),
+            packs=[(pack.name, markup(pack.text)) for pack in shown.packs] if shown else [],
+            viewer_notes=shown.notes if shown else [],
+            page=page,
+            version=installed_version(),
+            lead_and_rest=sentences(page.comparison.verdict),
+            facts=_facts(page),
+            warnings=warnings(page),
+            views=views,
+            axis=axis,
+            costs=cost_table(page),
+            cross=cross_table(page),
+            means=both_widths(lambda width: _means(page, width)),
+            forest=both_widths(lambda width: _forest(page, width)),
+            differences=difference_table(page),
+            pairs_note=pairs_note(page),
+            measures=measure_table(page),
+            meanings=_meanings(page, views),
+            chunks=chunk_table(page),
+            histograms=_histograms(page),
+            problems=problem_table(page),
+            located=located_table(page),
+            tuning=tuning_section(page.tuning) if page.tuning else None,
+        )
+    )
+
+
+def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
+    """The block that the page's script reads first: every question, its evidence, and the shares found, in percent.
+
+    Args:
+        page: there are no questions where no system knows what it found at any k.
+        documents: the number of each document that the viewer lists.
+    """
+    benchmark = page.benchmark
+    ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
+    asked = benchmark.queries if benchmark and ks else ()
+    longest = min(EXCERPT, EXCERPTS // max(1, sum(len(query.evidence) for query in asked)))
+    sources = {document.id: document for document in benchmark.documents} if benchmark else {}
+    rows = [{query: row for row, query in enumerate(report.query_ids)} for report in page.reports]
+
+    def evidence(each: Evidence) -> list[Any]:
+        """Document, start, end, excerpt, and the document's number in the viewer (-1: it is not listed there)."""
+        excerpt = _excerpt(sources[each.document_id], each, longest)
+        return [
+            page_text(each.document_id),
+            each.span.start,
+            each.span.end,
+            excerpt,
+            documents.get(each.document_id, -1),
+        ]
+
+    def found(query: Query, k: Depth) -> list[list[int | None]]:
+        pairs = zip(page.reports, rows, strict=True)
+        return [_shares(report.found.get(k, ()), places.get(query.id)) for report, places in pairs]
+
+    def question(query: Query) -> dict[str, Any]:
+        answer = query.metadata.get("answer")
+        return {
+            "id": page_text(query.id),
+            "text": page_text(query.text),
+            "collection": page_text(query.collection),
+            "answer": page_text(answer) if isinstance(answer, str) else "",
+            "evidence": [evidence(each) for each in query.evidence],
+            "found": [found(query, k) for k in ks],
+        }
+
+    return {
+        "systems": [page_text(report.name) for report in page.reports],
+        "ks": [str(k) for k in ks],
+        "questions": [question(query) for query in asked],
+    }
+
+
+def _excerpt(document: Document, evidence: Evidence, longest: int) -> str:
+    span = evidence.span
+    more = " […]" if len(span) > longest else ""
+    return page_text(document.text[span.start : min(span.end, span.start + longest)]) + more
+
+
+def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int | None]:
+    return [] if row is None or row >= len(rows) else [whole_percent(share) for share in rows[row]]
+
+
+def whole_percent(share: float) -> int | None:
+    """A share as whole percent in which 0 means nothing and 100 means all; None where it is not known.
+
+    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0), whole_percent(math.nan)
+    (1, 99, 100, None)
+    """
+    if math.isnan(share):
+        return None
+    if share <= 0:
+        return 0
+    return 100 if share >= 1 else min(99, max(1, round(100 * share)))
+
+
+def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What the measures and depths of the tables mean."""
+    columns = [column for view in views for column in view["scores"].columns]
+    found = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
+    if "min" in page.ks:
+        found.append(("k = min", "For each question, as many pieces as there are chunks that hold its evidence."))
+    if budgets := [k for k in page.ks if budget_of(k) is not None]:
+        means = "The best pieces until so many tokens are retrieved; the last one is cut there."
+        found.append((", ".join(map(str, budgets)), means))
+    return found
+
+
+def _view(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str, Any]:
+    """What the switches change: the scores, the plots and the collections at one k in one unit."""
+    tokens = tuple(report.mean_tokens(k) for report in page.reports)
+    retrieved = CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
+    return {
+        "k": str(k),
+        "unit": unit,
+        "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
+        "scores": score_table(page, k, unit),
+        "collections": collection_table(page, k, unit),
+        "collection_scores": collection_score_tables(page, k, unit),
+        "plot": both_widths(lambda width: _scatter(page, k, unit, retrieved, width)),
+        "cost_plot": axis and both_widths(lambda width: _scatter(page, k, unit, axis, width)),
+    }
+
+
+def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis, width: int) -> str:
+    measure = (page.measures(k, unit) or [page.comparison.measure])[0]
+    points = []
+    for (number, report), value in zip(page.systems, axis.values, strict=True):
+        low, high = page.interval(report, measure)
+        points.append(plots.Point(number, report.name, value, 100 * mean(report, measure), 100 * low, 100 * high))
+    return plots.scatter(
+        points,
+        width=width,
+        x_label=axis.label,
+        y_label=f"{measure}, %",
+        title=f"{measure} against {axis.title}, a point a strategy",
+        x_unit=axis.unit,
+    )
+
+
+def _means(page: ReportPage, width: int) -> str:
+    """Every system's mean and interval by the verdict's measure; filled marks are those that may be the best."""
+    found = page.comparison
+    rows, notes = [], []
+    for number, report in page.systems:
+        value, (low, high) = mean(report, found.measure), found.intervals.get(report.name, (math.nan, math.nan))
+        if math.isfinite(value):
+            rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, report.name in found.tied))
+            notes.append(f"first in {100 * found.firsts[report.name]:.0f} %" if report.name in found.firsts else "")
+    return plots.means(
+        rows,
+        width=width,
+        x_label=f"{found.measure}{', %' if found.measure.is_share else ' × 100'}",
+        title=f"Mean {found.measure} of every strategy, with its {page.level} interval",
+        notes=notes if len(rows) > 1 else (),
+    )
+
+
+def _forest(page: ReportPage, width: int) -> str:
+    top, *others = page.systems
+    rows = []
+    for number, report in others:
+        found = page.comparison.between(report.name, top.report.name)
+        if math.isfinite(found.mean) and math.isfinite(found.low):
+            values = (100 * found.mean, 100 * found.low, 100 * found.high)
+            rows.append(plots.Row(number, report.name, *values, found.distinct))
+    return plots.forest(
+        rows,
+        width=width,
+        x_label=f"points of {page.comparison.measure} from strategy 1",
+        title=f"Difference of every other strategy from {top.report.name}, in points of {page.comparison.measure}",
+    )
+
+
+def _histograms(page: ReportPage) -> list[dict[str, Any]]:
+    known = [(number, report.name, report.chunks) for number, report in page.systems if report.chunks]
+    limit = plots.ticks(0, max([chunks.maximum for _, _, chunks in known] + [1]))[-1]
+    return [
+        {
+            "number": number,
+            "name": name,
+            "count": amount(chunks.count),
+            "median": amount(chunks.median),
+            "maximum": amount(chunks.maximum),
+            "plot": markup(
+                plots.histogram(chunks.tokens.tolist(), limit=limit, title=f"Chunk lengths of {name}, in tokens")
+            ),
+        }
+        for number, name, chunks in known
+    ]
+
+
+def _facts(page: ReportPage) -> list[tuple[str, str]]:
+    benchmark = page.benchmark
+    facts = [("Collection", benchmark.name if benchmark else page.reports[0].benchmark)]
+    if benchmark:
+        facts.append(("Documents", amount(len(benchmark.documents))))
+    facts.append(("Questions", amount(len(page.reports[0].query_ids))))
+    return [*facts, ("Strategies", amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]

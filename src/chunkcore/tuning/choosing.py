@@ -1,0 +1,556 @@
+"""Choosing a configuration, and scoring the choice on questions that had no part in it.
+
+The highest of many means is high by chance, too. So a choice is made by some of the questions and scored on others: by
+folds, where every question is scored once without having chosen; or, among all combinations of a grid, by halves, where
+each strategy's best of one half is compared on the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.evaluation.measures import Depth, Scores
+from chunkcore.evaluation.statistics.resampling import (
+    holm,
+    mean_intervals,
+    randomisation_test,
+    resampled_means,
+    student_quantile,
+    units_of,
+)
+from chunkcore.tuning.trials import Goal
+
+__all__ = [
+    "Candidates",
+    "Choice",
+    "Chooser",
+    "Gap",
+    "HeldOut",
+    "Outcomes",
+    "Spread",
+    "StrategyChoices",
+    "choose",
+    "column_means",
+    "halves",
+    "hold_out",
+    "optimism",
+    "rechosen",
+]
+
+Flags = NDArray[np.bool_]
+
+CONFIDENCE = 0.95
+_SPLITS = 200  # random halvings that `optimism` averages over
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What came of some configurations.
+
+    Attributes:
+        quality: float64, shape (queries, configurations), higher is better; NaN where it is undefined.
+        tokens: retrieved tokens, likewise; all NaN where the measure looks at no ranking.
+        cost: float64, shape (configurations,).
+    """
+
+    quality: Scores
+    tokens: Scores
+    cost: Scores
+
+    def means(self, questions: Flags | None = None) -> tuple[Scores, Scores]:
+        """Mean quality and mean tokens of each configuration, over some of the questions."""
+        chosen = slice(None) if questions is None else questions
+        return column_means(self.quality[chosen]), column_means(self.tokens[chosen])
+
+
+def column_means(columns: Scores) -> Scores:
+    """Each column's mean over its numbers; NaN for a column without any."""
+    known = ~np.isnan(columns)
+    counts = known.sum(axis=0)
+    sums = np.where(known, columns, 0.0).sum(axis=0)
+    means: Scores = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means
+
+
+def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -> int:
+    """The place of the configuration to take, by means of shape (configurations,).
+
+    Of those whose quality is within `margin` of the highest: the one with the fewest retrieved tokens (rounded), then
+    the lowest cost, then the highest quality, then the lowest place. Without a margin: the highest quality.
+
+    >>> means = np.array([0.70, 0.71, 0.69]), np.array([900.0, 1000.0, 400.0]), np.array([1.0, 1.0, 1.0])
+    >>> choose(*means), choose(*means, margin=0.02)
+    (1, 2)
+    """
+    level = np.where(np.isnan(quality), -np.inf, quality)
+    whole = np.round(np.where(np.isnan(tokens), 0.0, tokens))
+    near = level >= level.max() - margin - 1e-12
+    order = np.lexsort((np.arange(len(level)), -level, cost, whole, ~near))
+    return int(order[0])
+
+
+# ---- by folds
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What choosing is worth.
+
+    Attributes:
+        picks: of each fold, the configuration that the questions of the other folds chose.
+        training: of each fold, the mean by which it was chosen.
+        scores: of each question, by the configuration that was chosen without it: float64, shape (queries,).
+        means: of each fold, its mean on the fold's own questions.
+    """
+
+    picks: tuple[int, ...]
+    training: tuple[float, ...]
+    scores: Scores
+    means: tuple[float, ...]
+
+
+def hold_out(outcomes: Outcomes, fold_of: NDArray[np.int64], allowed: Flags, margin: float = 0.0) -> HeldOut:
+    """Score every question by the configuration that is chosen without its fold.
+
+    Args:
+        outcomes: of all configurations on all questions.
+        fold_of: each question's fold, shape (queries,).
+        allowed: which configurations may be chosen for which fold, shape (folds, configurations): those that were
+            proposed without the fold's scores.
+        margin: see `choose`.
+
+    Returns:
+        Scores whose mean is what to expect of the choice on new questions, and a little less, as each choice was made
+        from fewer questions. The mean by which a configuration was chosen is higher: it is the highest of many.
+
+    Source: Varma and Simon, Bias in error estimation when using cross-validation for model selection, BMC
+    Bioinformatics 7:91 (2006); Cawley and Talbot, On over-fitting in model selection, JMLR 11 (2010).
+
+    >>> quality = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.9]])
+    >>> found = hold_out(Outcomes(quality, quality, np.ones(2)), np.array([0, 0, 1, 1]), np.ones((2, 2), dtype=bool))
+    >>> found.picks, found.training, found.means
+    ((1, 0), (0.95, 1.0), (0.0, 0.0))
+    """
+    scores = np.full(len(fold_of), np.nan)
+    picks, training, means = [], [], []
+    for fold, may in enumerate(allowed):
+        held = fold_of == fold
+        columns = np.flatnonzero(may)
+        quality, retrieved = outcomes.means(~held)
+        pick = int(columns[choose(quality[columns], retrieved[columns], outcomes.cost[columns], margin)])
+        scores[held] = outcomes.quality[held, pick]
+        picks.append(pick)
+        training.append(float(quality[pick]))
+        means.append(float(column_means(scores[held][:, None])[0]))
+    return HeldOut(tuple(picks), tuple(training), scores, tuple(means))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The standard errors of a held-out mean and of its lead over a baseline.
+
+    Attributes:
+        mean: of the held-out mean.
+        lead: of its difference from the baseline's mean.
+        units: how many questions, or documents, were resampled.
+    """
+
+    mean: float
+    lead: float
+    units: int
+
+    def interval(self, value: float, error: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Student's interval around a value that has this standard error."""
+        if self.units < 2:
+            return float("nan"), float("nan")
+        reach = student_quantile((1 + confidence) / 2, self.units - 1) * error
+        return value - reach, value + reach
+
+
+def rechosen(
+    outcomes: Outcomes,
+    baseline: Scores,
+    fold_of: NDArray[np.int64],
+    allowed: Flags,
+    margin: float = 0.0,
+    *,
+    resamples: int = 2_000,
+    seed: int = 0,
+    clusters: Sequence[str] | None = None,
+) -> Spread:
+    """The bootstrap of the held-out mean in which every resample makes its own choices.
+
+    The choices of different folds share questions, so held-out scores are not independent. Where many configurations
+    are equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
+    better than an equal baseline (docs/tuning.md has the simulation). Here each resample chooses anew.
+
+    Args:
+        outcomes: see `hold_out`.
+        baseline: its scores, shape (queries,).
+        fold_of: see `hold_out`.
+        allowed: see `hold_out`.
+        margin: see `choose`.
+        resamples: of the questions.
+        seed: equal seeds give equal spreads.
+        clusters: of each question, what it is drawn together with, such as its document.
+    """
+    defined = ~np.isnan(baseline)
+
+    def drawn(columns: Scores) -> Scores:
+        # Equal seeds draw the same questions each time.
+        return resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
+
+    total = np.zeros(resamples)
+    for fold, may in enumerate(allowed):
+        held = fold_of == fold
+        columns = np.flatnonzero(may)
+        quality = drawn(np.where(held[:, None], np.nan, outcomes.quality[:, columns]))
+        retrieved = drawn(np.where(held[:, None], np.nan, outcomes.tokens[:, columns]))
+        cost = outcomes.cost[columns]
+        picks = [choose(*means, cost, margin) for means in zip(quality, retrieved, strict=True)]
+        own = drawn(np.where(held[:, None], outcomes.quality[:, columns], np.nan))[np.arange(resamples), picks]
+        share = drawn(np.where(defined, held.astype(np.float64), np.nan)[:, None])[:, 0]
+        total += np.where(np.isnan(own), 0.0, own) * np.nan_to_num(share)
+    lead = total - drawn(baseline[:, None])[:, 0]
+    units = int(units_of(baseline[:, None], clusters)[0])
+    return Spread(float(total.std(ddof=1)), float(np.nanstd(lead, ddof=1)), units)
+
+
+# ---- by halves
+
+
+def halves(labels: Sequence[object], generator: np.random.Generator) -> Flags:
+    """Which questions are in the first half; questions with one label stay together.
+
+    Labels are drawn until they have half of the questions or more; at least one is left.
+
+    Args:
+        labels: of each question, two different ones at least.
+        generator: draws the order.
+
+    Returns:
+        Bool, shape (questions,).
+
+    >>> int(halves(list("abcdef"), np.random.default_rng(0)).sum())
+    3
+    """
+    names, member = np.unique(np.array(labels, dtype=object), return_inverse=True)
+    sizes = np.bincount(member)
+    order = generator.permutation(len(names))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    taken = 2 * before < len(labels)
+    taken[-1] = False
+    return np.isin(member, order[taken])
+
+
+def optimism(scores: Scores, labels: Sequence[str], *, splits: int = _SPLITS, seed: int = 0) -> tuple[float, Scores]:
+    """How much higher a configuration scores on the questions that chose it than on others, on average.
+
+    Questions are split in halves `splits` times. Each half of a split chooses once and is scored once, so that a half
+    of easier questions makes no difference.
+
+    Args:
+        scores: float64, shape (questions, configurations); NaN is left out.
+        labels: of each question, what stays together.
+        splits: how many.
+        seed: of the splits.
+
+    Returns:
+        The mean difference, and of each configuration the share of halves that chose it.
+
+    Source: the split-half form of the optimism of Efron, Estimating the Error Rate of a Prediction Rule, Journal of the
+    American Statistical Association 78 (1983).
+
+    >>> noise = np.random.default_rng(0).random((40, 50))
+    >>> flattered, shares = optimism(noise, list(map(str, range(40))))
+    >>> flattered > 0.05, round(float(shares.sum()), 6)
+    (True, 1.0)
+    """
+    generator = np.random.default_rng(seed)
+    member = np.unique(np.array(labels, dtype=object), return_inverse=True)[1].tolist()
+    first = np.stack([halves(member, generator) for _ in range(splits)])
+    one, other = _subset_means(scores, first), _subset_means(scores, ~first)
+    choosing, reporting = np.concatenate((one, other)), np.concatenate((other, one))
+    best = np.argmax(np.where(np.isnan(choosing), -math.inf, choosing), axis=1)
+    shares = np.bincount(best, minlength=scores.shape[1]) / len(best)
+    flattered = column_means((choosing - reporting)[np.arange(len(best)), best][:, None])
+    return float(flattered[0]), shares
+
+
+def _subset_means(scores: Scores, chosen: Flags) -> Scores:
+    """Each configuration's mean over each subset of the questions: shape (subsets, configurations)."""
+    weights = chosen.astype(np.float64)
+    known = weights @ ~np.isnan(scores)
+    means = np.full(known.shape, np.nan)
+    np.divide(weights @ np.nan_to_num(scores), known, out=means, where=known > 0)
+    return means
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """A strategy's configurations, and their scores: float64, shape (questions, configurations, depths)."""
+
+    strategy: str
+    configurations: tuple[str, ...]
+    scores: Scores
+
+    @property
+    def means(self) -> Scores:
+        """Over the depths: shape (questions, configurations)."""
+        return np.asarray(self.scores.mean(axis=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A strategy's best configuration by the choosing half of the questions.
+
+    Attributes:
+        strategy: the strategy's name.
+        configuration: the one that was chosen.
+        candidates: how many there were to choose from.
+        picked: its mean score on the half that chose it: too high.
+        score: its mean score on the other half.
+        low: where the interval of `score` begins.
+        high: where it ends.
+        by_k: at each k, the mean on the other half.
+        optimism: how much higher the choosing half's score is, averaged over 200 splits (see `optimism`).
+        share: of the halves of those splits, the share that chose this configuration.
+    """
+
+    strategy: str
+    configuration: str
+    candidates: int
+    picked: float
+    score: float
+    low: float
+    high: float
+    by_k: Mapping[Depth, float]
+    optimism: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How far a choice is ahead of another configuration, on questions that did not choose it.
+
+    Attributes:
+        a: the first: a strategy, or the tuned choice.
+        b: the second: a strategy, or the baseline.
+        mean: of a - b over the questions.
+        low: where its interval begins.
+        high: where it ends.
+        distinct: whether the data supports that they differ.
+        p_value: of the randomisation test, corrected for all pairs by Holm's method; NaN where there is none.
+        equivalent: whether the data supports that they differ by less than two points.
+        wins: questions on which a scores higher.
+        losses: questions on which b does.
+    """
+
+    a: str
+    b: str
+    mean: float
+    low: float
+    high: float
+    distinct: bool
+    p_value: float = math.nan
+    equivalent: bool = False
+    wins: int = 0
+    losses: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chooser:
+    """Chooses by some questions, and scores the choices on the others.
+
+    Attributes:
+        labels: of each question, what it is resampled together with.
+        first: which questions choose: bool, shape (questions,).
+        depths: what the last axis of scores stands for.
+        seed: of the resamples, the tests and the splits of `optimism`.
+        resamples: of the bootstrap.
+    """
+
+    labels: Sequence[str]
+    first: Flags
+    depths: Sequence[Depth]
+    seed: int = 0
+    resamples: int = 10_000
+
+    def choices(self, candidates: Sequence[Candidates]) -> tuple[Choice, ...]:
+        """One for each strategy, the highest score on the reporting half first."""
+        found = [self._choice(each) for each in candidates]
+        return tuple(sorted(found, key=lambda choice: math.inf if math.isnan(choice.score) else -choice.score))
+
+    def _choice(self, candidates: Candidates) -> Choice:
+        picked = column_means(candidates.means[self.first])
+        best = int(np.argmax(np.where(np.isnan(picked), -math.inf, picked)))
+        later = candidates.means[~self.first][:, [best]]
+        low, high = self._intervals(later)
+        by_k = column_means(candidates.scores[~self.first][:, best])
+        flattered, shares = optimism(candidates.means, self.labels, seed=self.seed)
+        return Choice(
+            strategy=candidates.strategy,
+            configuration=candidates.configurations[best],
+            candidates=len(candidates.configurations),
+            picked=float(picked[best]),
+            score=float(column_means(later)[0]),
+            low=float(low[0]),
+            high=float(high[0]),
+            by_k=dict(zip(self.depths, by_k.tolist(), strict=False)),  # a measure without a depth has none
+            optimism=flattered,
+            share=float(shares[best]),
+        )
+
+    def gaps(self, candidates: Sequence[Candidates], choices: Sequence[Choice]) -> tuple[Gap, ...]:
+        """Of every pair of choices, in their order."""
+        by_name = {each.strategy: each for each in candidates}
+        columns = [self._later(by_name[each.strategy], each) for each in choices]
+        pairs = list(combinations(range(len(choices)), 2))
+        if not pairs:
+            return ()
+        apart = np.column_stack([columns[a] - columns[b] for a, b in pairs])
+        lows, highs = self._intervals(apart)
+        tests = holm(randomisation_test(apart, seed=self.seed, clusters=self._reporting))
+        means = column_means(apart)
+        return tuple(
+            Gap(
+                choices[a].strategy,
+                choices[b].strategy,
+                float(means[number]),
+                float(lows[number]),
+                float(highs[number]),
+                distinct=bool((lows[number] > 0 or highs[number] < 0) and tests[number] <= 1 - CONFIDENCE + 1e-12),
+                p_value=float(tests[number]),
+                wins=int(np.count_nonzero(apart[:, number] > 0)),
+                losses=int(np.count_nonzero(apart[:, number] < 0)),
+            )
+            for number, (a, b) in enumerate(pairs)
+        )
+
+    def _later(self, candidates: Candidates, choice: Choice) -> Scores:
+        at = candidates.configurations.index(choice.configuration)
+        return np.asarray(candidates.means[~self.first][:, at])
+
+    def _intervals(self, columns: Scores) -> tuple[Scores, Scores]:
+        return mean_intervals(
+            columns, resamples=self.resamples, seed=self.seed, confidence=CONFIDENCE, clusters=self._reporting
+        )
+
+    @property
+    def _reporting(self) -> list[str]:
+        return [each for each, chose in zip(self.labels, self.first.tolist(), strict=True) if not chose]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StrategyChoices:
+    """Each strategy's best configuration of a grid by one half of the questions, compared on the other half.
+
+    Attributes:
+        goal: what choices are made by.
+        choices: one for each strategy, the highest score on the reporting half first.
+        gaps: of every pair of choices.
+        choosing: the ids of the questions that chose.
+        reporting: the ids of the others.
+    """
+
+    goal: Goal
+    choices: tuple[Choice, ...]
+    gaps: tuple[Gap, ...]
+    choosing: tuple[str, ...]
+    reporting: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        goal: Goal,
+        candidates: Sequence[Candidates],
+        ids: Sequence[str],
+        labels: Sequence[str],
+        *,
+        seed: int,
+        resamples: int,
+    ) -> StrategyChoices:
+        """Halve the questions by the seed, choose, and compare.
+
+        Args:
+            goal: what choices are made by.
+            candidates: one for each strategy.
+            ids: of the questions.
+            labels: of each question, what stays on one side together with it: itself, or its document.
+            seed: of the halves, the resamples and the tests.
+            resamples: of the bootstrap.
+
+        Source: Qu et al. (2024), section 4.1 (the best configuration by the average F1 over k), appendix B (the grids).
+        The paper does not say whether it reports on other queries than it chooses by; here they are others.
+        """
+        first = halves(labels, np.random.default_rng(seed))
+        chooser = Chooser(labels=labels, first=first, depths=goal.ks, seed=seed, resamples=resamples)
+        choices = chooser.choices(candidates)
+        names = np.array(ids, dtype=object)
+        return cls(
+            goal=goal,
+            choices=choices,
+            gaps=chooser.gaps(candidates, choices),
+            choosing=tuple(names[first].tolist()),
+            reporting=tuple(names[~first].tolist()),
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What the reporting half supports, in a few sentences."""
+        first, *others = self.choices
+        share, points = self.goal.suffix, self.goal.points
+        low, high, score, picked = map(self.goal.show, (first.low, first.high, first.score, first.picked))
+        sentences = [
+            f"{first.configuration} has a {self.goal} of {score}{share} ({100 * CONFIDENCE:g} % interval {low} to "
+            f"{high}) on {len(self.reporting):,} questions that chose nothing."
+        ]
+        if others:
+            gaps = {frozenset((gap.a, gap.b)): gap for gap in self.gaps}
+            tied = [each.strategy for each in others if not gaps[frozenset((first.strategy, each.strategy))].distinct]
+            names = tied[0] if len(tied) == 1 else f"{', '.join(tied[:-1])} and {tied[-1]}" if tied else ""
+            sentences.append(
+                f"It is statistically tied with the best of {names}."
+                if tied
+                else "It is ahead of each other strategy's choice by more than chance explains."
+            )
+        if first.candidates > 1:
+            flattery = f"{self.goal.show(first.optimism)}{points}"
+            sentences.append(
+                f"It was the best of {first.candidates:,} configurations on the other {len(self.choosing):,}, where it "
+                f"has {picked}{share}; such a choice flatters by {flattery} on average."
+            )
+        return " ".join(sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values, NaN as null."""
+        return {
+            "measure": self.goal.kind,
+            "unit": self.goal.unit,
+            "ks": [str(k) for k in self.goal.ks],
+            "confidence": CONFIDENCE,
+            "verdict": self.verdict,
+            "choices": [
+                _plain(each) | {"by_k": {str(k): _number(value) for k, value in each.by_k.items()}}
+                for each in self.choices
+            ],
+            "gaps": [_plain(each) for each in self.gaps],
+            "choosing": list(self.choosing),
+            "reporting": list(self.reporting),
+        }
+
+
+def _plain(value: Choice | Gap) -> dict[str, Any]:
+    named = {name: getattr(value, name) for name in value.__slots__}
+    return {name: _number(each) if isinstance(each, float) else each for name, each in named.items()}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

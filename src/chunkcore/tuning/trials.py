@@ -1,0 +1,531 @@
+"""`Trial`: one configuration and what came of it, question by question; how it is run, and the file that keeps it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from io import FileIO
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.concurrency import Progress
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import Depth, Measure, Scores, Unit, budget_of, get_measure, retrieval_measures
+from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.files import append_lines, json_lines
+from chunkcore.models.base import Embedder
+from chunkcore.retrieval import get_retriever
+from chunkcore.tokens import TokenCounter, get_counter
+
+__all__ = ["PLOTTED", "By", "Goal", "Trial", "TrialLog", "TuneOptions", "assign_folds", "run_trial"]
+
+By = Literal["question", "document"]
+# What is plotted against each option of a grid, beside the goal.
+PLOTTED: tuple[...] = ("Recall", "Precision", "F1")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a search makes high: a measure, or the mean of one measure over several depths.
+
+    Attributes:
+        measures: one or more; they differ in their depths alone.
+
+    Raises:
+        OptionError: no measure, measures of several names or units, or one of answers.
+
+    >>> str(Goal.of("Recall@1000tok")), str(Goal.of(["F1@1[part]", "F1@5[part]"]))
+    ('Recall@1000tok', 'mean F1[part] over k = 1, 5')
+    """
+
+    measures: tuple[Measure, ...]
+
+    def __post_init__(self) -> None:
+        if not self.measures:
+            raise OptionError("there is no measure to make high: give one, such as Recall@1000tok")
+        if len({(measure.kind, measure.unit) for measure in self.measures}) > 1:
+            raise OptionError(f"a mean is of one measure at several depths, got {', '.join(map(str, self.measures))}")
+
+    @classmethod
+    def of(cls, measures: Measure | str | Sequence[Measure | str]) -> Goal:
+        """The goal of one measure, or of several."""
+        given = [measures] if isinstance(measures, Measure | str) else measures
+        return cls(tuple(retrieval_measures(given)))
+
+    def __str__(self) -> str:
+        if len(self.measures) == 1:
+            return str(self.measures[0])
+        unit = "" if self.unit == self.measures[0].units[0] else f"[{self.unit}]"
+        return f"mean {self.kind}{unit} over k = {', '.join(map(str, self.ks))}"
+
+    @property
+    def kind(self) -> str:
+        """The measure's registered name, such as Recall."""
+        return self.measures[0].kind
+
+    @property
+    def unit(self) -> Unit:
+        """What the measure counts."""
+        return self.measures[0].unit
+
+    @property
+    def ks(self) -> tuple[Depth, ...]:
+        """The depths; none where the measure needs none."""
+        return tuple(measure.k for measure in self.measures if measure.k is not None)
+
+    @property
+    def suffix(self) -> str:
+        """What follows a shown score: " %" or nothing."""
+        return self.measures[0].suffix
+
+    @property
+    def points(self) -> str:
+        """What follows a shown difference: " points" or nothing."""
+        return self.measures[0].points
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether configurations differ in retrieved tokens: at a number of chunks, not at a budget of tokens."""
+        return bool(self.ks) and any(budget_of(k) is None for k in self.ks)
+
+    def over_ks(self, kind: str) -> tuple[Measure, ...]:
+        """A measure at each depth of the goal."""
+        return tuple(get_measure(kind, k, self.unit) for k in self.ks)
+
+    @cached_property
+    def plotted(self) -> tuple[Measure, ...]:
+        """What a grid is scored by: Recall, Precision and F1 at the goal's depths, and the goal."""
+        usual = [each for kind in PLOTTED for each in self.over_ks(kind)]
+        return tuple(dict.fromkeys([*usual, *self.measures]))
+
+    def scores(self, report: Report) -> Scores:
+        """Of each question, the mean over the depths."""
+        return np.asarray(np.column_stack([report.values(each) for each in self.measures]).mean(axis=1))
+
+    def tokens(self, report: Report) -> Scores:
+        """Of each question, the tokens retrieved, the mean over the depths; NaN where there is no depth."""
+        if not self.ks:
+            return np.full(len(report.query_ids), math.nan)
+        return np.asarray(np.column_stack([report.retrieved_tokens[k] for k in self.ks]).mean(axis=1))
+
+    def show(self, value: float) -> str:
+        """A score as reports show it."""
+        return self.measures[0].show(value)
+
+
+def assign_folds(benchmark: Benchmark, folds: int, *, by: By = "question", seed: int = 0) -> NDArray[np.int64]:
+    """Each question's fold, from 0: int64, shape (queries,).
+
+    Args:
+        benchmark: the questions.
+        folds: how many parts.
+        by: "question" deals the shuffled questions out in turn. "document" keeps the questions about one document
+            (that of their first evidence) together: documents with the most questions first, each to the fold with
+            the fewest questions.
+        seed: of the shuffling.
+
+    Raises:
+        OptionError: fewer than two folds, or more than there are questions or documents with questions.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> np.bincount(assign_folds(load_dataset("lochmere"), 5)).tolist()
+    [18, 18, 18, 18, 18]
+    """
+    if by not in get_args(By):
+        raise OptionError(f"by is question or document, got {by!r}")
+    documents = question_documents(benchmark)
+    owners = [documents[query.id] for query in benchmark.queries] if by == "document" else range(len(documents))
+    units = list(dict.fromkeys(owners))
+    if not 2 <= folds <= len(units):
+        raise OptionError(
+            f"folds is at least 2 and at most the number of {by}s that are asked about ({len(units)}), got {folds}"
+        )
+    shuffled = [units[place] for place in np.random.default_rng(seed).permutation(len(units))]
+    sizes = Counter(owners)
+    loads = [0] * folds
+    fold_of = {}
+    for unit in sorted(shuffled, key=lambda unit: -sizes[unit]):
+        fold_of[unit] = loads.index(min(loads))
+        loads[fold_of[unit]] += sizes[unit]
+    return np.array([fold_of[owner] for owner in owners], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions:
+    """How to search, and how to report what was found.
+
+    Attributes:
+        trials: how many configurations are tried, the baseline not counted. Of grids all are.
+        timeout: seconds after which no new trial begins; None for no limit.
+        seed: of the proposals, the folds and the bootstrap.
+        folds: how many parts the questions are held out in.
+        by: what is held out together, and resampled: "question", or "document" with all its questions.
+        measure: what is to be high: a measure, or several that differ in their depths and are averaged. At a budget of
+            retrieved tokens, such as ``Recall@1000tok``, chunks of all sizes are compared fairly; at a number of
+            chunks, retrieved tokens are to be low, too.
+        counter: whose tokens are scored.
+        retriever: how the chunks are searched, as `run_experiment` takes it: "dense", "bm25", "hybrid" and others.
+        baseline: what the choice is compared with, as `get_chunker` reads it.
+        margin: how much of the measure is given away for fewer retrieved tokens, and then for a lower cost.
+        resamples: of the bootstrap.
+        llm_tokens: what language models may read and write in all, by the strategies' own estimates. A strategy that
+            asks a language model is refused without it.
+
+    Raises:
+        OptionError: an option is out of range.
+    """
+
+    trials: int = 60
+    timeout: float | None = None
+    seed: int = 0
+    folds: int = 5
+    by: By = "question"
+    measure: Measure | str | Sequence[Measure | str] = "Recall@1000tok"
+    counter: TokenCounter | str = "cl100k_base"
+    retriever: str = "dense"
+    baseline: str = "recursive:size=200"
+    margin: float = 0.0
+    resamples: int = 10_000
+    llm_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        measures = self.goal.measures
+        object.__setattr__(self, "measure", measures[0] if len(measures) == 1 else measures)
+        object.__setattr__(self, "counter", get_counter(self.counter))
+        get_chunker(self.baseline)
+        get_retriever(self.retriever)
+        for name, least in (("trials", 1), ("seed", 0), ("folds", 2), ("resamples", 100)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise OptionError(f"{name} is a whole number from {least} on, got {value!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise OptionError(f"timeout is over 0 seconds, got {self.timeout!r}")
+        if not 0 <= self.margin < math.inf:
+            raise OptionError(f"margin is at least 0, in the measure's unit, got {self.margin!r}")
+        if self.llm_tokens is not None and self.llm_tokens < 0:
+            raise OptionError(f"llm_tokens is at least 0, got {self.llm_tokens!r}")
+
+    @property
+    def goal(self) -> Goal:
+        """The measure, or the mean of several."""
+        return Goal.of(self.measure)
+
+    def measured(self, origin: str) -> tuple[Measure, ...]:
+        """What a trial of this origin keeps scores of, beside those by the goal."""
+        goal = self.goal
+        if origin == "grid":
+            return goal.plotted
+        return goal.measures if len(goal.measures) > 1 else ()
+
+
+_NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """A configuration that was tried.
+
+    Attributes:
+        number: from 0, in the order in which they were tried; -1 for the baseline.
+        origin: "baseline", "default", "grid", "random", or "fold 2" where it was proposed from the scores of all
+            questions but those of fold 2.
+        spec: the configuration, as `get_chunker` reads it.
+        branch: of the search space; "" for the baseline.
+        drawn: what was drawn for each of the branch's parameters.
+        scores: of each question, by the search's goal; float64, shape (queries,).
+        tokens: retrieved for each question; NaN where the goal looks at no ranking.
+        measured: each question's scores by each measure of a mean, and of a grid by every measure that is plotted.
+        embedded: tokens that the embedder reads of all distinct texts: chunks, and what a strategy embeds to find
+            them (`Cost.embedded_tokens`), cached or not. The chunks' by the scores' counter where the embedder does
+            not count its tokens.
+        asked: tokens that language models read and write, as estimated beforehand.
+        chunks: how many.
+        chunk_tokens: of all chunks together, by the scores' counter.
+        seconds: cutting and embedding; little where the embeddings were cached.
+        failure: why there are no scores; "" where there are.
+    """
+
+    number: int
+    origin: str
+    spec: str
+    branch: str = ""
+    drawn: Mapping[str, Any] = field(default_factory=dict)
+    scores: Scores = field(default_factory=lambda: _NOTHING)
+    tokens: Scores = field(default_factory=lambda: _NOTHING)
+    measured: Mapping[Measure, Scores] = field(default_factory=dict)
+    embedded: int = 0
+    asked: int = 0
+    chunks: int = 0
+    chunk_tokens: int = 0
+    seconds: float = 0.0
+    failure: str = ""
+
+    @property
+    def cost(self) -> int:
+        """Tokens that models read or write to cut and index the documents once."""
+        return self.embedded + self.asked
+
+    @property
+    def quality(self) -> float:
+        """The mean of the scores; NaN where there is none."""
+        return _mean(self.scores)
+
+    @property
+    def mean_tokens(self) -> float:
+        """Retrieved tokens per question; NaN where the goal looks at no ranking."""
+        return _mean(self.tokens)
+
+    @property
+    def fold(self) -> int | None:
+        """The fold whose scores had no part in proposing it; None where no scores had."""
+        return int(self.origin[5:]) if self.origin.startswith("fold ") else None
+
+    @property
+    def tokens_per_chunk(self) -> float:
+        """The mean length of a chunk; NaN where it is not known."""
+        return self.chunk_tokens / self.chunks if self.chunk_tokens else math.nan
+
+    def mean(self, measure: Measure) -> float:
+        """The mean by one of the measures of a grid; NaN where it is not known."""
+        return _mean(self.measured.get(measure, _NOTHING))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, NaN as null; `from_dict` is its inverse."""
+        data: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
+        data |= {"drawn": dict(self.drawn), "scores": _nulls(self.scores), "tokens": _nulls(self.tokens)}
+        if self.measured:
+            data["measured"] = {str(measure): _nulls(values) for measure, values in self.measured.items()}
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], queries: int, measures: Sequence[Measure] = ()) -> Trial:
+        """The trial that `to_dict` described.
+
+        Args:
+            data: plain JSON values.
+            queries: how many questions there are.
+            measures: what a grid's trials were scored by.
+
+        Raises:
+            DataError: a part is missing or of the wrong kind.
+        """
+        found = {name: data.get(name) for name in _PLAIN}
+        found["chunk_tokens"] = data.get("chunk_tokens", 0)  # logs of 0.1 do not have it
+        for name, value in found.items():
+            if not _is_plain(value, _PLAIN[name]):
+                raise DataError(f"{name} is {_KINDS[_PLAIN[name]]}, got {json.dumps(value)[:60]}")
+        drawn = data.get("drawn")
+        if not isinstance(drawn, dict) or not all(_is_plain(each, float) for each in drawn.values()):
+            raise DataError(f"drawn is an object of numbers, got {json.dumps(drawn)[:60]}")
+        if not str(found["origin"]).replace("fold ", "", 1).isdecimal() and found["origin"] not in _ORIGINS:
+            raise DataError(f"origin is one of {', '.join(_ORIGINS)} or a fold, got {found['origin']!r}")
+        size = 0 if found["failure"] else queries
+        measured = data.get("measured", {}) if size else {}
+        if not isinstance(measured, dict):
+            raise DataError(f"measured is an object of lists of numbers, got {json.dumps(measured)[:60]}")
+        return cls(
+            drawn=drawn,
+            scores=_floats(data, "scores", size),
+            tokens=_floats(data, "tokens", size),
+            measured={each: _floats(measured, str(each), size) for each in measures} if size else {},
+            **found,  # type: ignore[arg-type]
+        )
+
+
+_ORIGINS = ("baseline", "default", "grid", "random")
+_PLAIN: dict[str, type] = {
+    "number": int,
+    "origin": str,
+    "spec": str,
+    "branch": str,
+    "embedded": int,
+    "asked": int,
+    "chunks": int,
+    "chunk_tokens": int,
+    "seconds": float,
+    "failure": str,
+}
+_KINDS = {int: "a whole number", float: "a number", str: "a string"}
+_LARGEST = 2.0**53
+
+
+def _is_plain(value: Any, kind: type) -> bool:
+    """Whether it is a string, or a number that a float holds; a whole number is also a number."""
+    if kind is str:
+        return isinstance(value, str)
+    return type(value) in ((int,) if kind is int else (int, float)) and -_LARGEST < value < _LARGEST
+
+
+def _mean(values: Scores) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+def _nulls(values: Scores) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]
+
+
+def _floats(data: Mapping[str, Any], name: str, size: int) -> Scores:
+    values = data.get(name)
+    if not isinstance(values, list) or len(values) != size:
+        raise DataError(f"{name} is a list of {size} numbers, got {json.dumps(values)[:60]}")
+    if not all(value is None or _is_plain(value, float) for value in values):
+        raise DataError(f"{name} holds numbers and nulls alone, got {json.dumps(values)[:60]}")
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def run_trial(
+    trial: Trial,
+    chunker: Chunker,
+    benchmark: Benchmark,
+    embedder: Embedder,
+    options: TuneOptions,
+    progress: Progress | None = None,
+) -> Trial:
+    """The trial with what came of its configuration.
+
+    Raises:
+        ChunkcoreError: whatever `run_experiment` raises.
+    """
+    goal = options.goal
+    measured = options.measured(trial.origin)
+    (report,) = run_experiment(
+        benchmark,
+        [chunker],
+        embedder,
+        # A measure without a depth looks at as many chunks as the deepest of the others.
+        ks=() if goal.ks else (10,),
+        measures=[*goal.measures, *measured],
+        counter=options.counter,
+        retrievers=[options.retriever],
+        progress=progress,
+    )
+    embedded = report.cost.embedded_tokens if report.cost else None
+    chunks = report.chunks or ChunkStatistics(np.empty(0, dtype=np.int64))
+    return replace(
+        trial,
+        scores=goal.scores(report),
+        tokens=goal.tokens(report),
+        measured={measure: report.values(measure) for measure in measured},
+        embedded=chunks.total if embedded is None else embedded,
+        chunks=chunks.count,
+        chunk_tokens=chunks.total,
+        seconds=report.seconds.get("chunk", 0.0) + report.seconds.get("embed", 0.0),
+    )
+
+
+_FORMAT = "chunkcore-study-1"
+_HEAD = b'{"format": "chunkcore-study-1", "identity": {'
+_ADVICE = "give another folder for the output, or take the file away to begin anew"
+# Of an identity, what an error says in full.
+_SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
+
+
+class TrialLog:
+    """A file of trials that only grows. A line that a kill left unfinished is dropped.
+
+    Args:
+        path: the file, begun where there is none.
+        identity: of the search, as names and plain values. The file of another search is refused.
+
+    Raises:
+        DataError: the file is of another search, no such file, or cannot be written.
+        OptionError: another process is at work on it.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = cast("FileIO", self.path.open("ab", buffering=0))
+        try:
+            _lock(self._file, self.path)
+            self._drop_unfinished()
+            if not self.path.stat().st_size:
+                self.append({"format": _FORMAT, "identity": dict(identity)})
+            self._lines = list(json_lines(self.path))
+            self._check(identity)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def read(self, take: Callable[[dict[str, Any]], None]) -> None:
+        """Call `take` with each trial, in order.
+
+        Raises:
+            DataError: what `take` raised, with the line.
+        """
+        for number, data in self._lines[1:]:
+            try:
+                take(data)
+            except DataError as error:
+                raise DataError(f"{self.path}, line {number}: {error}; {_ADVICE}") from error
+
+    def append(self, data: Mapping[str, Any]) -> None:
+        """Add a line, and wait until it is on the disk.
+
+        Raises:
+            DataError: it cannot be written; what is there stays.
+        """
+        line = json.dumps(data, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+        try:
+            append_lines(self._file, line)
+        except OSError as error:
+            raise DataError(
+                f"{self.path} cannot be written ({error.strerror or error}): what was tried before is kept, and the "
+                "same command goes on with it"
+            ) from error
+
+    def close(self) -> None:
+        """Close the file, and let other processes have it."""
+        self._file.close()
+
+    def __enter__(self) -> TrialLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _drop_unfinished(self) -> None:
+        data = self.path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        # Another program's file is left as it is; of ours only the first line can have been cut off without an end.
+        ours = data.startswith(b'{"format": "' + _FORMAT.encode()) or _HEAD.startswith(data)
+        if whole < len(data) and ours:
+            self._file.truncate(whole)
+
+    def _check(self, identity: Mapping[str, Any]) -> None:
+        head = self._lines[0][1] if self._lines else {}
+        known = head.get("identity")
+        if head.get("format") != _FORMAT or not isinstance(known, dict):
+            raise DataError(f"{self.path} is no study that chunkcore tune wrote; {_ADVICE}")
+        for name, value in identity.items():
+            if known.get(name) != value:
+                was = f"{name} {known.get(name)!r}, and now it is {value!r}" if name in _SHOWN else f"another {name}"
+                raise DataError(f"{self.path} was begun with {was}: go on as before, or {_ADVICE}")
+
+
+def _lock(file: FileIO, path: Path) -> None:
+    """Keep other processes from the file, where the system can."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise OptionError(
+            f"another process is at work on {path}: wait for it, or give another folder for the output"
+        ) from None
+    except OSError:  # a file system without locks
+        return
