@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import Measure, as_measure
+from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import REPORT_NAMES, write_text
@@ -77,13 +77,13 @@ def write_report(
         OSError: the folder cannot be written to.
 
     >>> import numpy as np, tempfile
-    >>> reports = [Report(name, "toy", ("q",), ("",), {Measure("Recall", 5): np.ones(1)}) for name in ("a", "b")]
+    >>> reports = [Report(name, "toy", ("q",), ("",), {get_measure("Recall@5"): np.ones(1)}) for name in ("a", "b")]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(reports, folder).html.name
     'report.html'
     """
     if not isinstance(found, ReportPage | Comparison):
-        found = compare(found, as_measure(measure) if measure else _first_measure(found))
+        found = compare(found, get_measure(measure) if measure else _first_measure(found))
     page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
     texts = {
         "report.md": markdown_report(page),
@@ -104,6 +104,6 @@ def write_report(
 
 
 def _first_measure(reports: Sequence[Report]) -> Measure:
-    usual = Measure("Recall", 5)
+    usual = get_measure("Recall@5")
     scored = reports[0].scores if reports else {}
     return usual if usual in scored or not scored else next(iter(scored))

@@ -13,7 +13,7 @@ from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.files import installed_version, write_text
 from chunkcore.report import plots
-from chunkcore.report.rendering import assets, both_widths, markup, policy, sentences, template
+from chunkcore.report.rendering import assets, both_widths, markup, policy, template
 from chunkcore.report.tables import (
     MISSING,
     Cell,
@@ -315,7 +315,6 @@ def tuning_html(tuning: Tuning, settings: Mapping[str, str], pasted: Mapping[str
             policy=policy(style),
             style=markup(style),
             version=installed_version(),
-            lead_and_rest=sentences(tuning.verdict),
             tuning=tuning,
             winner=winner_facts(tuning),
             front=front_table(tuning),
