@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.report.sweep import sweep_html
-from chunkcore.tuning.grid import Sweep, run_sweep
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
@@ -21,7 +19,9 @@ from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.questions.filters import Dropped, Filtered, Similarities
 from chunkcore.questions.page import filter_page
 from chunkcore.report import ReportPage, html_report
+from chunkcore.report.tuning import tuning_html
 from chunkcore.run import Retrieved, Run
+from chunkcore.tuning import TuneOptions, Tuning, tune
 from integration_tests.browser import CHROMIUM, Browser, browser
 from tests.fakes import FakeEmbedder
 
@@ -82,18 +82,19 @@ GRID = f"recursive:size={{40,80}},separators={json.dumps([hostile('option value'
 
 
 @pytest.fixture(scope="module")
-def swept() -> Sweep:
-    return run_sweep(benchmark(), [GRID, "fixed_token:size=60"], FakeEmbedder(), ks=(1, 3), resamples=100)
+def tuned() -> Tuning:
+    options = TuneOptions(measure=["F1@1", "F1@3"], folds=2, resamples=100)
+    return tune(benchmark(), [GRID, "fixed_token:size=60"], FakeEmbedder(), options=options)
 
 
 @pytest.fixture(scope="module")
-def report(swept: Sweep) -> str:
+def report(tuned: Tuning) -> str:
     asked = benchmark()
     reports = [score(run(asked, hostile(name)), asked, ["Recall@1", "IoU@1"]) for name in ("system", "second system")]
     cost = Cost(source_tokens=9, embedder_calls=1, embedded_texts=1, embedded_tokens=9, llm_calls=1, llm_input_tokens=1)
     reports = [replace(each, cost=cost) for each in reports]
     settings = {hostile("setting"): hostile("setting's value")}
-    made = ReportPage(compare(reports, "Recall@1", resamples=100), asked, settings, hostile("date"), swept)
+    made = ReportPage(compare(reports, "Recall@1", resamples=100), asked, settings, hostile("date"), tuned)
     return html_report(made)
 
 
@@ -183,8 +184,12 @@ def test_nothing_in_the_report_and_its_viewer_runs_and_all_of_it_is_shown(tab, r
     assert "option value" in tab.ask("document.body.innerText")  # quoted, as a strategy's string quotes
 
 
-def test_nothing_in_a_sweeps_page_runs(tab, swept, tmp_path):
-    page = show(tab, sweep_html(swept, {hostile("setting"): hostile("value")}), tmp_path)
+def test_nothing_in_the_page_of_a_search_runs(tab, tuned, tmp_path):
+    page = show(
+        tab,
+        tuning_html(tuned, {hostile("setting"): hostile("value")}, {hostile("title"): hostile("snippet")}),
+        tmp_path,
+    )
     check_nothing_ran(tab, page)
     assert {"benchmark", "setting", "value"} <= seen(tab)
     assert tab.ask("document.querySelectorAll('script').length") == 0
@@ -200,9 +205,9 @@ def test_nothing_in_the_filters_page_runs(tab, filters, tmp_path):
 POLICY = "default-src 'none'; style-src 'sha256'; {}base-uri 'none'; form-action 'none'"
 
 
-@pytest.mark.parametrize("name", ["report", "sweep", "filters"])
-def test_the_policy_stops_what_would_get_past_the_escaping(tab, report, swept, filters, tmp_path, name):
-    source = {"report": report, "sweep": sweep_html(swept, {}), "filters": filters}[name]
+@pytest.mark.parametrize("name", ["report", "tuning", "filters"])
+def test_the_policy_stops_what_would_get_past_the_escaping(tab, report, tuned, filters, tmp_path, name):
+    source = {"report": report, "tuning": tuning_html(tuned, {}, {}), "filters": filters}[name]
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', source)
     scripts = "script-src 'sha256'; " if name == "report" else ""
     assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == POLICY.format(scripts)

@@ -10,16 +10,19 @@ import pytest
 from chunkcore import (
     Benchmark,
     EmbeddingCache,
+    TuneOptions,
+    Tuning,
     load_benchmark,
     load_dataset,
     parts_of,
-    run_sweep,
     sample_queries,
     stitch,
+    tune,
     whole_sentences,
     write_benchmark,
 )
 from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.tuning import Trial
 from integration_tests.benchmarks.short_documents import sections
 from tests.conftest import shared
 
@@ -77,18 +80,28 @@ def few(documents: int) -> Benchmark:
     return Benchmark("few", kept, [each for each in whole.queries if {one.document_id for one in each.evidence} <= ids])
 
 
+def mean(found: Tuning, trial: Trial, kind: str) -> float:
+    """A configuration's mean over the depths."""
+    return sum(trial.mean(measure) for measure in found.goal.over_ks(kind)) / len(found.goal.ks)
+
+
 @needs_model
 def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences():
     """What figures 2 to 5 of the paper show for every strategy, on the collection that ships."""
     benchmark = few(4)
     cache = EmbeddingCache()
     grid = "fixed_sentences:sentences={2,5,12}"
-    documents = run_sweep(benchmark, [grid], cache=cache, unit="document", resamples=100)
-    evidence = run_sweep(whole_sentences(benchmark), [grid], cache=cache, unit="sentence", resamples=100)
-    small, _, large = (each.spec for each in documents.configurations)
-    assert documents.mean(small, "Precision") > documents.mean(large, "Precision")
-    assert evidence.mean(large, "Recall") > evidence.mean(small, "Recall")
-    assert evidence.mean(large, "Precision") < evidence.mean(small, "Precision")
+
+    def search(asked: Benchmark, unit: str) -> Tuning:
+        options = TuneOptions(measure=[f"F1@{k}[{unit}]" for k in (1, 3, 5, 10)], resamples=100)
+        return tune(asked, grid, options=options, cache=cache)
+
+    documents, evidence = search(benchmark, "document"), search(whole_sentences(benchmark), "sentence")
+    small, _, large = documents.configurations
+    assert mean(documents, small, "Precision") > mean(documents, large, "Precision")
+    small, _, large = evidence.configurations
+    assert mean(evidence, large, "Recall") > mean(evidence, small, "Recall")
+    assert mean(evidence, large, "Precision") < mean(evidence, small, "Precision")
 
 
 @needs_model
@@ -96,8 +109,8 @@ def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from(
     """A chunk of several spans stands for each original that it took a sentence from."""
     benchmark = sample_queries(stitch(few(3), sentences=60), 10)
     grids = ["single_linkage:max_size=null,position_weight={0,1},chunks=4"]
-    found = run_sweep(benchmark, grids, ks=(5,), unit="part", resamples=100)
-    meaning, place = (found.mean(each.spec, "F1") for each in found.configurations)
+    found = tune(benchmark, grids, options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100))
+    meaning, place = (each.quality for each in found.configurations)
     assert 0 < meaning <= 1
     assert 0 < place <= 1
     assert meaning != place

@@ -17,7 +17,6 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from hypothesis import strategies as st
 
 from chunkcore import get_chunkers
-from chunkcore.chunkers.configuration import parse_grid
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
@@ -29,6 +28,7 @@ from chunkcore.files import unzip
 from chunkcore.models.llm.asking import BadAnswerError, found_json
 from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.segmenters.loading import get_segmenter
+from chunkcore.tuning import parse_grid
 from chunkcore.tuning.space import load_space
 from tests import test_bad_files
 from tests.fuzzing.targets import target

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from chunkcore.chunkers import get_chunker, get_chunkers
-from chunkcore.chunkers.configuration import parse_grid
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, NoAnswerError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -21,6 +20,7 @@ from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.model_files import read_bert_folder
 from chunkcore.questions.journal import Journal
 from chunkcore.report import read_reports
+from chunkcore.tuning import parse_grid
 from chunkcore.tuning.space import load_space
 from chunkcore.tuning.trials import TrialLog
 from tests.fakes import ScriptedLLM
