@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from chunkcore.report.study import Study
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import check_baseline, check_requirement, parse_requirement
 from chunkcore.report import read_reports, write_reports
-from chunkcore.report.study import Study
 from chunkcore.report.tables import score_table
 from chunkcore.run import Retrieved, Run
 

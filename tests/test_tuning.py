@@ -755,10 +755,10 @@ def damage(lines: list[str], line: int, /, **changes: object) -> list[str]:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda lines: ["hello", *lines], "line 1: not JSON"),
+        (lambda lines: ["hello", *lines], "no study that chunkcore tune wrote"),
         (lambda lines: ['{"a": 1}', *lines], "no study that chunkcore tune wrote"),
-        (lambda lines: [lines[0], "{broken", *lines[1:]], "line 2: not JSON"),
-        (lambda lines: [*lines, "[1]"], "line 5: expected a JSON object"),
+        (lambda lines: [lines[0], "{broken", *lines[1:]], "line 2: damaged, expected one JSON object"),
+        (lambda lines: [*lines, "[1]", lines[-1]], "line 5: damaged, expected one JSON object"),
         (lambda lines: [*lines, lines[-1]], "line 5: trial 1 .* none of this search"),
         (lambda lines: damage(lines, 2, scores=[1.0]), "line 3: scores is a list of 12 numbers"),
         (lambda lines: damage(lines, 2, scores=["x"] * 12), "line 3: scores holds numbers"),
@@ -802,7 +802,7 @@ def test_a_study_that_was_cut_off_anywhere_goes_on_to_the_same_result(tmp_path_f
 def test_a_file_of_somebody_elses_is_neither_read_nor_changed(tmp_path: Path) -> None:
     study = tmp_path / "study.jsonl"
     study.write_bytes(b"Dear diary,\nno end of line")
-    with pytest.raises(DataError, match="line 1"):
+    with pytest.raises(DataError, match="no study that chunkcore tune wrote"):
         run(study=study)
     assert study.read_bytes() == b"Dear diary,\nno end of line"
 

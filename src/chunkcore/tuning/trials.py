@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from io import FileIO
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_docume
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, Measure, Scores, Unit, budget_of, get_measure, retrieval_measures
 from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.files import append_lines, json_lines
+from chunkcore.files import AppendLog
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
@@ -424,40 +423,34 @@ def run_trial(
     )
 
 
-_FORMAT = "chunkcore-study-1"
-_HEAD = b'{"format": "chunkcore-study-1", "identity": {'
 _ADVICE = "give another folder for the output, or take the file away to begin anew"
 # Of an identity, what an error says in full.
 _SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
 
 
-class TrialLog:
-    """A file of trials that only grows. A line that a kill left unfinished is dropped.
+class TrialLog(AppendLog):
+    """The log of a search's trials.
 
     Args:
         path: the file, begun where there is none.
         identity: of the search, as names and plain values. The file of another search is refused.
 
     Raises:
-        DataError: the file is of another search, no such file, or cannot be written.
+        DataError: the file is of another search, no such file, or cannot be read or written.
         OptionError: another process is at work on it.
-        OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = cast("FileIO", self.path.open("ab", buffering=0))
-        try:
-            _lock(self._file, self.path)
-            self._drop_unfinished()
-            if not self.path.stat().st_size:
-                self.append({"format": _FORMAT, "identity": dict(identity)})
-            self._lines = list(json_lines(self.path))
-            self._check(identity)
-        except BaseException:
-            self._file.close()
-            raise
+        def check(header: Mapping[str, Any]) -> None:
+            known = header.get("identity")
+            for name, value in identity.items():
+                was = known.get(name) if isinstance(known, dict) else None
+                if was != value:
+                    begun = f"{name} {was!r}, and now it is {value!r}" if name in _SHOWN else f"another {name}"
+                    raise DataError(f"{path} was begun with {begun}: go on as before, or {_ADVICE}")
+
+        header = {"format": "chunkcore-study-1", "identity": dict(identity)}
+        super().__init__(path, header, what="study that chunkcore tune wrote", advice=_ADVICE, check=check)
 
     def read(self, take: Callable[[dict[str, Any]], None]) -> None:
         """Call `take` with each trial, in order.
@@ -465,67 +458,8 @@ class TrialLog:
         Raises:
             DataError: what `take` raised, with the line.
         """
-        for number, data in self._lines[1:]:
+        for number, data in self.entries:
             try:
                 take(data)
             except DataError as error:
                 raise DataError(f"{self.path}, line {number}: {error}; {_ADVICE}") from error
-
-    def append(self, data: Mapping[str, Any]) -> None:
-        """Add a line, and wait until it is on the disk.
-
-        Raises:
-            DataError: it cannot be written; what is there stays.
-        """
-        line = json.dumps(data, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
-        try:
-            append_lines(self._file, line)
-        except OSError as error:
-            raise DataError(
-                f"{self.path} cannot be written ({error.strerror or error}): what was tried before is kept, and the "
-                "same command goes on with it"
-            ) from error
-
-    def close(self) -> None:
-        """Close the file, and let other processes have it."""
-        self._file.close()
-
-    def __enter__(self) -> TrialLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _drop_unfinished(self) -> None:
-        data = self.path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        # Another program's file is left as it is; of ours only the first line can have been cut off without an end.
-        ours = data.startswith(b'{"format": "' + _FORMAT.encode()) or _HEAD.startswith(data)
-        if whole < len(data) and ours:
-            self._file.truncate(whole)
-
-    def _check(self, identity: Mapping[str, Any]) -> None:
-        head = self._lines[0][1] if self._lines else {}
-        known = head.get("identity")
-        if head.get("format") != _FORMAT or not isinstance(known, dict):
-            raise DataError(f"{self.path} is no study that chunkcore tune wrote; {_ADVICE}")
-        for name, value in identity.items():
-            if known.get(name) != value:
-                was = f"{name} {known.get(name)!r}, and now it is {value!r}" if name in _SHOWN else f"another {name}"
-                raise DataError(f"{self.path} was begun with {was}: go on as before, or {_ADVICE}")
-
-
-def _lock(file: FileIO, path: Path) -> None:
-    """Keep other processes from the file, where the system can."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise OptionError(
-            f"another process is at work on {path}: wait for it, or give another folder for the output"
-        ) from None
-    except OSError:  # a file system without locks
-        return
