@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chunkcore import Chunk, Chunker, Document, FixedSentences, FixedToken, Recursive, Sentence, Span, plan_update
@@ -160,9 +160,16 @@ def edits(draw: st.DrawFn) -> tuple[str, str]:
     return "".join(parts), "".join(after)
 
 
+def vectors_of(chunk: Chunk) -> tuple[object, ...]:
+    """What a chunk's vectors are made of: its text, and where in it the segments with vectors of their own are."""
+    segments = ([(span.start - chunk.start, len(span)) for span in segment] for segment in chunk.segments)
+    return chunk.embedded_text, *map(tuple, segments)
+
+
 @every_chunker
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=edits())
+@example(texts=("The. The. The. ", "The. " * 9))  # `hierarchical`: a text that is held, with other segments
 def test_an_updated_index_is_one_built_anew(chunker: Chunker, texts: tuple[str, str]) -> None:
     before, after = (Document("d", text) for text in texts)
     try:
@@ -186,8 +193,9 @@ def test_an_updated_index_is_one_built_anew(chunker: Chunker, texts: tuple[str, 
     assert [row for row, _ in sorted(updated.rows, key=lambda row: row[0].index)] == new
     for (_, vector), (_, expected) in zip(sorted(updated.rows, key=lambda row: row[0].index), anew.rows, strict=True):
         np.testing.assert_allclose(vector, expected, atol=1e-6)
-    asked = updated.model.texts
-    assert not {*asked} & {chunk.embedded_text for chunk in old}
+    assert updated.model.texts == [chunk.embedded_text for chunk in planned.to_embed]
+    asked = [vectors_of(chunk) for chunk in planned.to_embed]
+    assert not {*asked} & {vectors_of(chunk) for chunk in old}
     assert len(asked) == len({*asked})
 
 

@@ -50,9 +50,10 @@ class UpdatePlan:
 
     @property
     def to_embed(self) -> tuple[Chunk, ...]:
-        """Of those that come one for each content that is new: a model needs to see no others.
+        """One chunk of `come` for each content that is new: a model needs to see no others.
 
-        Another that comes has the content of one of these, or of one that stays: `Chunk.content_hash` tells which.
+        The other chunks of `come` share their content with one of these or with one that stays: see
+        `Chunk.content_hash`. A chunk whose text is known but whose `segments` are new is embedded, for the segments.
         """
         known = {_content(kept.new) for kept in self.stay}
         new = {content: chunk for chunk in reversed(self.come) if (content := _content(chunk)) not in known}
