@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 from chunkcore import dataset_path, load_dataset
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.tuning import snippets
+from tests.processes import started, wait_for
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -110,12 +110,10 @@ def test_a_killed_command_goes_on_to_what_an_undisturbed_one_finds(tmp_path: Pat
         return [sys.executable, "-m", "chunkcore", "tune", *settings.split(), *map(str, files)]
 
     study = tmp_path / "killed" / "study.jsonl"
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command("killed"), stderr=log, stdout=log)
-        while process.poll() is None and (not study.exists() or study.read_bytes().count(b"\n") < 4):
-            time.sleep(0.05)
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with started(command("killed"), **pipes) as process:
+        wait_for(lambda: study.exists() and study.read_bytes().count(b"\n") >= 4, process)
         process.send_signal(signal.SIGKILL)
-        process.wait()
     kept = study.read_bytes()
     kept = kept[: kept.rfind(b"\n") + 1]
     assert kept.count(b"\n") >= 4

@@ -9,9 +9,16 @@ from hypothesis import settings
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
-settings.register_profile("quick", max_examples=60, deadline=None)
-settings.register_profile("long", max_examples=2000, deadline=None)
-settings.load_profile("quick")
+# The same examples in every run; `make fuzz` is where new ones are drawn.
+settings.register_profile("suite", max_examples=60, deadline=None, derandomize=True)
+settings.load_profile("suite")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A simulation of minutes has more time than another test."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(1800))
 
 
 def shared(path: str) -> Path:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import warnings
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, TokenCountingEmbedder
 from chunkcore.models.cache import text_key
 from tests.fakes import BROKEN, ChangingEmbedder, FakeEmbedder, RaisingEmbedder
+from tests.processes import started
 from tests.strategies import hard_text
 
 
@@ -296,9 +297,18 @@ for batch in range(batches):
 """
 
 
-def writer(path: Path, name: str, batches: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error", "-c", WRITER, str(path), name, str(batches)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def writer(path: Path, warned: str = "error") -> list[str]:
+    return [sys.executable, "-W", warned, "-c", WRITER, str(path)]
+
+
+def written_at_once(command: list[str], batches: int) -> None:
+    """Three processes that store batches under names of their own."""
+    with ExitStack() as stack:
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        processes = [stack.enter_context(started([*command, name, str(batches)], **pipes)) for name in "abc"]
+        for process in processes:
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == 0, errors
 
 
 def stored(cache: EmbeddingCache, name: str, batches: int) -> bool:
@@ -311,10 +321,7 @@ def stored(cache: EmbeddingCache, name: str, batches: int) -> bool:
 
 def test_processes_that_write_at_once_lose_nothing(path):
     """Both begin the file, too."""
-    processes = [writer(path, name, 60) for name in ("a", "b", "c")]
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
+    written_at_once(writer(path), 60)
     cache = EmbeddingCache(path)
     assert len(cache) == 3 * 60 * 20
     assert all(stored(cache, name, 60) for name in ("a", "b", "c"))
@@ -332,12 +339,9 @@ def test_while_another_process_writes_all_can_read_and_a_writer_waits_only_so_lo
 
 
 def test_what_was_stored_before_a_kill_is_there(path):
-    process = writer(path, "a", 100_000)
-    done = [int(process.stdout.readline()) for _ in range(25)]
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
-    process.stdout.close()
-    process.stderr.close()
+    with started([*writer(path), "a", "100000"], stdout=subprocess.PIPE) as process:
+        done = [int(process.stdout.readline()) for _ in range(25)]
+        process.send_signal(signal.SIGKILL)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cache = EmbeddingCache(path)
@@ -364,10 +368,7 @@ def test_a_forked_process_opens_the_file_anew(path):
 def test_processes_that_find_one_damaged_file_set_it_aside_once(path):
     path.parent.mkdir()
     unreadable(path)
-    script = WRITER.replace("import sys\n", "import sys, warnings\nwarnings.simplefilter('ignore')\n")
-    command = [sys.executable, "-c", script, str(path)]
-    processes = [subprocess.Popen([*command, name, "10"], stdout=subprocess.DEVNULL) for name in ("a", "b", "c")]
-    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    written_at_once(writer(path, "ignore"), 10)
     assert len(list(path.parent.glob("*.damaged-?"))) == 1
     cache = EmbeddingCache(path)
     assert all(stored(cache, name, 10) for name in ("a", "b", "c"))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import stat
-import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +21,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import LAYOUTS, load_benchmark
 from chunkcore.files import unzip
 from tests import layouts
+from tests.processes import started, wait_for
 
 TEXT = b"0123456789" * 200_000  # two blocks and a little
 
@@ -164,9 +163,8 @@ def test_a_download_whose_process_was_killed_goes_on(server: Server, tmp_path: P
         "download(sys.argv[1], Path(sys.argv[2]), sys.argv[3], schemes=('http',))"
     )
     command = [sys.executable, "-c", code, server.url("/a"), str(tmp_path / "a"), sha256(TEXT)]
-    with subprocess.Popen(command) as process:
-        while process.poll() is None and not (part.is_file() and part.stat().st_size):
-            time.sleep(0.01)
+    with started(command) as process:
+        wait_for(lambda: part.is_file() and part.stat().st_size, process)
         process.kill()
     held.set()
     assert part.stat().st_size == 1024**2

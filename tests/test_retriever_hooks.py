@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.questions import Evidence
+from tests.processes import started
 
 TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."
 QUESTIONS = ["tea", "sea \ud800", "fee"]
@@ -165,10 +165,9 @@ def test_a_process_that_was_killed_leaves_what_it_was_answered(tmp_path):
     file = tmp_path / "answers.jsonl"
     root = Path(__file__).resolve().parents[1]
     arguments = [sys.executable, "-c", PROGRAM, str(file), str(root / "src"), str(root)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+    with started(arguments, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == "third"
-        time.sleep(0)
         process.send_signal(signal.SIGKILL)
     toy = Toy()
     run(toy, answers_file=file)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_p
 from chunkcore.scale import workers as pool
 from chunkcore.scale.sources import Piece, parts
 from chunkcore.scale.workers import Cutter, cut_batches
+from tests.processes import started, wait_for
 from tests.strategies import hard_text
 
 CHUNKER = get_chunker("recursive:size=8,counter=words")
@@ -603,6 +603,8 @@ output.PAUSE = 0.0
 import chunkcore.scale.stream as stream
 stream._BATCH_PIECES = 3
 if __name__ == "__main__":
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored
     from chunkcore.cli import main
     sys.exit(main(sys.argv[1:]))
 """
@@ -619,15 +621,7 @@ def many(tmp_path) -> Path:
     return written(tmp_path / "many", {f"{n:03}.txt": PARAGRAPHS[: 50 * (n % 50) + 1] for n in range(200)})
 
 
-def started(command: list[str], **options) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def wait_for(condition, seconds: float = 240) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
@@ -638,12 +632,11 @@ def test_two_processes_killed_with_9_go_on_to_the_bytes_of_one(driver, many, tmp
     assert main(["chunk", str(many), "-o", str(whole), "-s", "fixed_token:size=9", "--part-size", "0.001"]) == 0
     journal = Path(f"{out}.journal")
     for lines_of_journal in (3, 12):
-        process = started([*driver, *arguments])
-        wait_for(lambda n=lines_of_journal: journal.exists() and journal.read_bytes().count(b"\n") > n)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with started([*driver, *arguments], **PIPES) as process:
+            wait_for(lambda n=lines_of_journal: journal.exists() and journal.read_bytes().count(b"\n") > n, process)
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+            process.send_signal(signal.SIGKILL)
         wait_for(lambda pids=workers: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))  # none is left
     done = subprocess.run([*driver, *arguments], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -654,10 +647,11 @@ def test_two_processes_killed_with_9_go_on_to_the_bytes_of_one(driver, many, tmp
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process there")
 def test_an_interruption_tells_how_to_go_on(driver, many, tmp_path):
     out = tmp_path / "out"
-    process = started([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)])
-    wait_for(lambda: Path(f"{out}.journal").exists() and Path(f"{out}.journal").read_bytes().count(b"\n") > 3)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
+    journal = Path(f"{out}.journal")
+    with started([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)], **PIPES) as process:
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 3, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     kept = f"{out}.partial keeps what is done: the same command goes on, or begins anew with --fresh"
     assert err.decode().splitlines()[-1] == f"chunkcore: stopped before the end; {kept}"
@@ -670,12 +664,13 @@ def test_an_interruption_tells_how_to_go_on(driver, many, tmp_path):
 def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_path):
     out = tmp_path / "out"
     arguments = [str(many), "-s", "fixed_token:size=9", "-o", str(out), "--processes", "2"]
-    process = started([*driver, *arguments])
-    wait_for(lambda: Path(f"{out}.journal").exists() and Path(f"{out}.journal").read_bytes().count(b"\n") > 3)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(int(workers[0]), signal.SIGKILL)
-    _, err = process.communicate()
+    journal = Path(f"{out}.journal")
+    with started([*driver, *arguments], **PIPES) as process:
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 3, process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(int(workers[0]), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert b"Traceback" not in err
     assert b"a worker process ended before its work did" in err
@@ -802,14 +797,14 @@ def test_a_full_disk_ends_in_one_sentence_and_the_run_goes_on_when_there_is_room
 
 def test_standard_input_is_cut_while_it_comes(tmp_path):
     command = [sys.executable, "-m", "chunkcore", "chunk", "-", "-s", "fixed_token:size=9", "--part-size", "0.001"]
-    process = started(command, stdin=subprocess.PIPE)
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write(PARAGRAPHS.encode() * 3)
-    process.stdin.flush()
-    row = json.loads(process.stdout.readline())  # before the input's end
-    assert (row["part"], row["spans"][0][0]) == (0, 0)
-    out, _ = process.communicate(b"The end.")
+    with started(command, stdin=subprocess.PIPE, **PIPES) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(PARAGRAPHS.encode() * 3)
+        process.stdin.flush()
+        row = json.loads(process.stdout.readline())  # before the input's end
+        assert (row["part"], row["spans"][0][0]) == (0, 0)
+        out, _ = process.communicate(b"The end.", timeout=60)
     assert json.loads(out.splitlines()[-1])["spans"][-1][1] == 3 * len(PARAGRAPHS) + len("The end.")
 
 

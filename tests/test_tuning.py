@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from textwrap import indent
 from types import SimpleNamespace
@@ -30,6 +29,7 @@ from chunkcore.tuning.space import _TABLE, load_space
 from chunkcore.tuning.trials import Trial, assign_folds
 from chunkcore.tuning.tuner import Proposal, Seen, propose
 from tests.fakes import FakeEmbedder, FakeLLM, RaisingEmbedder
+from tests.processes import started, wait_for
 
 pytest.importorskip("optuna")
 
@@ -845,11 +845,9 @@ def test_a_process_that_is_killed_goes_on_without_running_or_embedding_anything_
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     study = tmp_path / "study.jsonl"
-    process = subprocess.Popen(command, env=environment)
-    while process.poll() is None and (not study.exists() or study.read_bytes().count(b"\n") < 5):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with started(command, env=environment) as process:
+        wait_for(lambda: study.exists() and study.read_bytes().count(b"\n") >= 5, process)
+        process.send_signal(signal.SIGKILL)
     before = study.read_bytes()
     before = before[: before.rfind(b"\n") + 1]
     assert 5 <= before.count(b"\n") < 11

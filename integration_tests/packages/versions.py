@@ -17,7 +17,15 @@ __all__ = ["copy_checkout", "lowest", "run_tests"]
 PREVIOUS = Path(__file__).with_name("previous.txt")
 # What needs PyTorch is left out: its oldest builds are for older versions of NumPy and Python than others need.
 EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,structure,report,llm,lexical,ann,tune,answers,arrow"
-TOOLS = ("pytest>=8", "hypothesis>=6.100", "networkx>=3.0", "scipy>=1.11", "segeval>=2.0.11", "langchain-classic>=1.0")
+TOOLS = (
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "hypothesis>=6.100",
+    "networkx>=3.0",
+    "scipy>=1.11",
+    "segeval>=2.0.11",
+    "langchain-classic>=1.0",
+)
 ADAPTERS = (
     "test_*_adapter.py",
     "test_*_models.py",

@@ -9,6 +9,7 @@ number HELD (0 for none) is about to be searched, which then takes for ever.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -52,6 +53,7 @@ def hold(log: Path, number: int) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored, and so in every child
     place, seconds, held, *arguments = sys.argv[1:]
     embedder = Slow(Path(place), float(seconds))
     chunkcore.models.get_embedder = lambda name: embedder  # type: ignore[assignment]

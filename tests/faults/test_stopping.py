@@ -23,6 +23,7 @@ from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, running
 from tests.fake_writers import SENTENCES, honest
 from tests.faults.places import ROOT
+from tests.processes import started, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
@@ -48,35 +49,23 @@ class Program:
 
     @contextmanager
     def started(self, *arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-        with subprocess.Popen(
-            self.command(*arguments, **options),
-            cwd=ROOT,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                if process.poll() is None:
-                    process.kill()
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with started(self.command(*arguments, **options), cwd=ROOT, env=self.environment, **pipes) as process:
+            yield process
 
     def stopped(
         self, reached: Callable[[], bool], *arguments: object, how: int = signal.SIGINT, **options: Any
     ) -> tuple[int, str, str]:
         """Its exit code, standard output and error, where it was sent the signal once it had reached a place."""
         with self.started(*arguments, **options) as process:
-            while not reached():
-                assert process.poll() is None, process.communicate()
-                time.sleep(0.005)
+            wait_for(reached, process)
             process.send_signal(how)
             out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*arguments), cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
+            self.command(*arguments), cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=60
         )
 
     def embedded(self) -> list[str]:
@@ -226,15 +215,12 @@ def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
     program: Program, server: FakeServer, tmp_path: Path
 ) -> None:
     with program.started(*generating(server, tmp_path, "hanging")) as process:
-        while not server.log:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.005)
+        wait_for(lambda: server.log, process)
         process.send_signal(signal.SIGINT)
-        while WAITING not in process.stderr.readline():
-            pass
+        assert any(WAITING in line for line in process.stderr), "it ended without a word"
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=120) == 130  # the model hangs for longer
+        assert process.wait(timeout=60) == 130  # the model hangs for longer
     assert b'"asked"' in (tmp_path / "questions.journal.jsonl").read_bytes()  # counted as paid, as it may be
 
 
