@@ -113,28 +113,30 @@ def test_a_server_that_is_too_slow_loses_no_text(url, document, strategy):
     assert any(chunk.metadata for chunk in chunks)
 
 
-@every_strategy
-def test_another_process_finds_the_answers_that_this_one_kept(url, document, strategy, tmp_path):
+def test_another_process_finds_the_answers_that_this_one_kept(url, document, tmp_path):
     options = f"tries=1&cache={tmp_path / 'answers.sqlite'}"
-    chunker = build(strategy, url, "ok", options)
-    spans = [[chunk.start, chunk.end, chunk.text, chunk.context] for chunk in check(chunker, document)]
+    chunkers = [build(strategy, url, "ok", options) for strategy in STRATEGIES]
+    spans = [
+        [[chunk.start, chunk.end, chunk.text, chunk.context] for chunk in check(chunker, document)]
+        for chunker in chunkers
+    ]
     before = len(asked(url))
     program = (
         "import json, sys; from chunkcore import *\n"
-        "data = json.load(sys.stdin); chunker = Chunker.from_dict(data['chunker'])\n"
-        "chunks = chunker.chunk(Document('manual', data['text']))\n"
-        "print(json.dumps([[c.start, c.end, c.text, c.context] for c in chunks]), get_llm(chunker.llm).usage.calls)"
+        "data = json.load(sys.stdin)\n"
+        "chunkers = [Chunker.from_dict(each) for each in data['chunkers']]\n"
+        "chunks = [chunker.chunk(Document('manual', data['text'])) for chunker in chunkers]\n"
+        "found = [[[c.start, c.end, c.text, c.context] for c in each] for each in chunks]\n"
+        "print(json.dumps([found, [get_llm(chunker.llm).usage.calls for chunker in chunkers]]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        input=json.dumps({"chunker": chunker.to_dict(), "text": document.text}),
+        input=json.dumps({"chunkers": [chunker.to_dict() for chunker in chunkers], "text": document.text}),
         capture_output=True,
         text=True,
         check=True,
     )
-    found, _, calls = done.stdout.strip().rpartition(" ")
-    assert json.loads(found) == spans
-    assert calls == "0"
+    assert json.loads(done.stdout) == [spans, [0] * len(chunkers)]
     assert len(asked(url)) == before
 
 
