@@ -178,7 +178,7 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "truncated": truncated,
     "truncated_body": truncated_body,
     "slow": slow,
-    "http_429": lambda handler, body: handler.error(429, "slow down", retry_after="0.3"),
+    "http_429": lambda handler, body: handler.error(429, "slow down", retry_after="0.1"),
     "quota": lambda handler, body: handler.error(429, "you have no money", "insufficient_quota", retry_after="0.01"),
     "http_500": lambda handler, body: handler.error(500, "oops", retry_after="0.01"),
     "http_503": lambda handler, body: handler.send(b"<html>busy</html>", 503, "text/html", retry_after="0.01"),
