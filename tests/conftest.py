@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+import chunkcore.models
+from tests.fake_llm_server import FakeServer, running
+from tests.fakes import FakeEmbedder
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
@@ -19,6 +24,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(1800))
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEmbedder:
+    """A model without weights, in place of any that a command is asked for, and a cache of the test's own."""
+    embedder = FakeEmbedder()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: embedder)
+    return embedder
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    """A language model's endpoint that nobody has asked anything yet."""
+    with running() as found:
+        yield found
 
 
 def shared(path: str) -> Path:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +19,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import chunkcore.models
 from chunkcore import (
     Benchmark,
     CachedLLM,
@@ -48,7 +46,6 @@ from chunkcore.cli import main
 from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
 from chunkcore.report import read_reports
 from tests import fake_llm_server
-from tests.fake_llm_server import FakeServer, running
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.processes import started, wait_for
 
@@ -427,15 +424,7 @@ needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the packa
 
 
 @pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with running() as found:
-        yield found
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch) -> list[str]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+def files(tmp_path, fake) -> list[str]:
     return made(tmp_path)
 
 

@@ -50,13 +50,6 @@ def questions(tmp_path) -> Path:
     return path
 
 
-@pytest.fixture
-def fake(monkeypatch) -> FakeEmbedder:
-    embedder = FakeEmbedder()
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: embedder)
-    return embedder
-
-
 def lines_of(output: str) -> list[dict]:
     return [json.loads(line) for line in output.splitlines()]
 
@@ -602,8 +595,7 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_without_a_cache_none_is_written(docs, questions, tmp_path, capfd, fake, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_without_a_cache_none_is_written(docs, questions, tmp_path, capfd, fake):
     assert _compare(docs, questions, tmp_path / "out", "--no-cache") == 0
     assert not (tmp_path / "cache").exists()
 

@@ -9,27 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.cli.caching import default_answers
-from tests.fake_llm_server import running
-from tests.fakes import FakeEmbedder
 
-pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
+pytestmark = [
+    pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed"),
+    pytest.mark.usefixtures("fake"),
+]
 
 TEXT = "\n\n".join(f"Paragraph number {number} tells of the fox." for number in range(30))
-
-
-@pytest.fixture
-def server():
-    with running() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
 
 
 @pytest.fixture

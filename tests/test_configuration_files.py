@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-import chunkcore.models
 from chunkcore import Chunker, FixedToken, Recursive, Sentence, get_chunker, get_chunkers
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
@@ -185,9 +184,8 @@ def test_chunk_takes_one_strategy(
 
 
 def test_compare_takes_strategies_from_a_file_and_the_command_line(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, tmp_path: Path, fake: FakeEmbedder
 ) -> None:
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
     docs, questions = tmp_path / "a.txt", tmp_path / "questions.jsonl"
     docs.write_text("The fox naps. The dog runs. The cat purrs. " * 9 + "The owl hoots.")
     questions.write_text(json.dumps({"question": "Who hoots?", "evidence": ["The owl hoots."]}))

@@ -188,9 +188,8 @@ def test_reports_that_share_nothing_or_count_otherwise_are_refused() -> None:
 
 
 @pytest.fixture
-def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def given(tmp_path: Path, fake: FakeEmbedder) -> list[str]:
     """Arguments of a comparison whose 20 questions are each answered by a document of their own."""
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
     folder = tmp_path / "docs"
     folder.mkdir()
     lines = []

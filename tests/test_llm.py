@@ -64,12 +64,6 @@ def question(text: str = "Which?") -> Question[int]:
     return Question(messages=messages, schema=SCHEMA, read=read, assumed={"number": 2})
 
 
-@pytest.fixture(scope="module")
-def server():
-    with running() as found:
-        yield found
-
-
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch):
     for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith("OPENAI_")]:

@@ -35,7 +35,7 @@ from chunkcore import (
 )
 from chunkcore.models.llm import Reply
 from chunkcore.models.llm.base import count_message_tokens
-from tests.fake_llm_server import FATAL, LASTING, running
+from tests.fake_llm_server import FATAL, LASTING
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text
 
@@ -679,12 +679,6 @@ CASES = [("llm_semantic", fault) for fault in LASTING]
 CASES += [
     (name, fault) for name in STRATEGIES[1:] for fault in ("refusal", "strings", "truncated", "http_500", "latin1")
 ]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with running() as found:
-        yield found
 
 
 @pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import chunkcore.models
 from chunkcore.chunkers import FixedSentences, FixedToken, Recursive
 from chunkcore.cli import main
 from chunkcore.document import Chunk, Document, Span
@@ -31,7 +30,6 @@ from chunkcore.evaluation.segmentation import (
     window_diff,
     window_size,
 )
-from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "segments.md"
@@ -306,9 +304,7 @@ def test_any_text_and_any_cuts_give_scores_from_0_to_1(text, data):
 
 
 @pytest.fixture
-def labelled(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+def labelled(tmp_path, fake) -> Path:
     path = tmp_path / "labelled.jsonl"
     rows = [{"id": "a", "text": STORY, "boundaries": [29, 62]}, {"id": "b", "text": STORY * 2, "boundaries": [73]}]
     path.write_text("\n".join(map(json.dumps, rows)))

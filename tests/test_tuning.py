@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import chunkcore.models
 from chunkcore.chunkers import get_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
@@ -878,13 +877,6 @@ def collection(tmp_path: Path) -> list[str]:
         lines.append(json.dumps({"id": query.id, "question": query.text, "evidence": [quoted]}))
     (tmp_path / "questions.jsonl").write_text("\n".join(lines))
     return ["--docs", str(tmp_path / "docs"), "--questions", str(tmp_path / "questions.jsonl"), "--no-cache"]
-
-
-@pytest.fixture
-def fake(monkeypatch) -> FakeEmbedder:
-    embedder = FakeEmbedder()
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: embedder)
-    return embedder
 
 
 QUICK = ["--trials", "6", "--folds", "3", "--measure", "Recall@60tok", "--resamples", "200"]

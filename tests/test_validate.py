@@ -156,9 +156,8 @@ def test_options_out_of_range_are_errors(wrong):
 
 
 @pytest.fixture(autouse=True)
-def _fake(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+def _fake(fake):
+    pass
 
 
 @pytest.fixture

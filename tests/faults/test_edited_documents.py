@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import chunkcore.models
 from chunkadapters.hits import Hit
 from chunkadapters.retrieval import RetrieverHooks, System
 from chunkcore.cli import main
@@ -119,8 +118,7 @@ def test_the_page_says_that_texts_differ() -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+def files(tmp_path: Path, fake: FakeEmbedder) -> list[str]:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "d").write_text(TEXT)
     (tmp_path / "questions.jsonl").write_text(

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import chunkcore.models
 from chunkadapters.retrieval import AnswersFile
 from chunkcore.cli import main
 from chunkcore.errors import DataError
@@ -197,9 +196,8 @@ def test_a_file_that_cannot_be_written_stays_and_is_named(disk: Disk, how: str) 
 
 
 def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_report_stays(
-    disk: Disk, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    disk: Disk, tmp_path: Path, capfd: pytest.CaptureFixture[str], fake: FakeEmbedder
 ) -> None:
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
     output, cache = disk.path / "out", tmp_path / "cache.sqlite"
     arguments = ["compare", "-s", "recursive:size=200", "-k", "3", "--resamples", "100", "--cache", str(cache)]
     write_text(output / "report.json", json.dumps("the report of yesterday"))

@@ -8,7 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,12 @@ from chunkcore.errors import ChunkcoreError
 from chunkcore.models.llm import get_llm
 from chunkcore.models.llm.endpoint import OpenAILLM
 from tests import fake_llm_server
-from tests.fake_llm_server import FakeServer, Handler, running
+from tests.fake_llm_server import FakeServer, Handler
 from tests.fakes import FakeEmbedder
 
 SECRET = "sk-sentinel-0123456789abcdef"
 
 pytest.importorskip("openai", reason="the extra llm is not installed")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeServer]:
-    with running() as found:
-        yield found
 
 
 # Where a key may be put by mistake.

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.cli.progress import reporting
 from chunkcore.escaping import csv_cell
@@ -55,8 +54,8 @@ def questions(docs: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+def _fake(fake: FakeEmbedder) -> None:
+    """No command needs weights."""
 
 
 def spec(option: str) -> str:
