@@ -19,10 +19,10 @@ BIN := $(VENV)/bin
 demo: $(VENV)/ready
 	@$(BIN)/chunkcore compare $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
 
-# A process a core, a file of tests at a time; WORKERS=0: one after the other.
+# A process a core; one that has nothing left takes half of what another has. WORKERS=0: one after the other.
 WORKERS ?= auto
 test: $(VENV)/ready
-	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
+	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 # All integration tests, with the stores that they write to: some embedded, and a PostgreSQL that they start and stop, or
 # the one of CHUNKADAPTERS_POSTGRES (a URL). faiss-haystack asks for a NumPy before 2 and works with later ones.

@@ -81,7 +81,9 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(spec: str, document, tmp_path: Path) -> None:
+def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(
+    spec: str, document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     pasted = snippets(spec)
     expected = [[[span.start, span.end] for span in each.spans] for each in get_chunker(spec).chunk(document)]
     (tmp_path / "docs").mkdir()
@@ -102,7 +104,7 @@ def test_a_killed_command_goes_on_to_what_an_undisturbed_one_finds(tmp_path: Pat
     (tmp_path / "docs").mkdir()
     shutil.copy(dataset_path("lochmere") / "documents" / "manual.md", tmp_path / "docs")
     (tmp_path / "questions.jsonl").write_text("\n".join(asked), "utf-8")
-    settings = "-s sentence -s recursive:keep=end --trials 6 --folds 2 --resamples 500 --measure Recall@400tok"
+    settings = "-s sentence -s recursive:keep=end --trials 4 --folds 2 --resamples 500 --measure Recall@400tok"
 
     def command(folder: str) -> list[str]:
         files = ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl"]

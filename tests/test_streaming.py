@@ -618,7 +618,7 @@ def driver(tmp_path) -> list[str]:
 
 @pytest.fixture
 def many(tmp_path) -> Path:
-    return written(tmp_path / "many", {f"{n:03}.txt": PARAGRAPHS[: 50 * (n % 50) + 1] for n in range(200)})
+    return written(tmp_path / "many", {f"{n:03}.txt": PARAGRAPHS[: 50 * (n % 50) + 1] for n in range(100)})
 
 
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
