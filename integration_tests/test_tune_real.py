@@ -17,6 +17,7 @@ import pytest
 
 from chunkcore import dataset_path, load_dataset
 from chunkcore.chunkers import get_chunker, get_chunkers
+from chunkcore.cli import main
 from chunkcore.tuning import snippets
 from tests.processes import started, wait_for
 
@@ -89,9 +90,11 @@ def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "one.md").write_bytes(document.text.encode())
     (tmp_path / "config.yaml").write_text(pasted["YAML, for compare --config"])
-    command = [sys.executable, "-m", *shlex.split(pasted["Command line"])]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert [json.loads(line)["spans"] for line in done.stdout.splitlines()] == expected
+    program, *arguments = shlex.split(pasted["Command line"])
+    assert program == "chunkcore"
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 0
+    assert [json.loads(line)["spans"] for line in capfd.readouterr().out.splitlines()] == expected
     (chunker,) = get_chunkers(tmp_path / "config.yaml")
     assert [[[span.start, span.end] for span in each.spans] for each in chunker.chunk(document)] == expected
 
