@@ -1,4 +1,4 @@
-"""From what a framework's user writes (a chunker, a strategy's name and options, a spec string) to a `Chunker`."""
+"""From a framework user's arguments (a chunker, a strategy and options, a spec string) to a `Chunker`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, ClassVar
 
-from chunkcore.chunkers.base import Chunker, get_chunker, strategies
+from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import sized_options
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError
-from chunkcore.models.base import Embedder, TokenCountingEmbedder
+from chunkcore.models import Embedder, TokenCountingEmbedder
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.registry import split_spec
 
@@ -21,10 +21,10 @@ __all__ = ["DEFAULT_STRATEGY", "OneStrategy", "TruncationWarning", "build", "is_
 
 DEFAULT_STRATEGY = "recursive"
 
-# What all three frameworks call a size and an overlap, and what the strategies call them.
+# The frameworks' names of options, and the strategies' names.
 _ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
 
-# What the names of bridged models begin with.
+# The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
 
 
@@ -35,18 +35,18 @@ def build(
     fit_to: Embedder | None = None,
     as_model: Callable[[Any], Any] | None = None,
 ) -> Chunker:
-    """The chunker that was meant.
+    """The chunker.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
-        strategy: a strategy's name, or such a spec string; ``recursive`` when neither is given.
-        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` are understood as well.
-        fit_to: the model that is to embed the chunks: a size that is left out suits it (see `sized_options`), and
-            the counter "embedder" counts its tokens. A chunker that is built already stays as it is.
-        as_model: from an option's value to a model of chunkcore, where the value is one of the framework's.
+        strategy: a strategy's name or a spec string, instead of `chunker`; by default ``recursive``.
+        options: the strategy's options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
+        fit_to: the model that will embed the chunks. It decides a size that is left out (see `sized_options`), and the
+            counter "embedder" counts its tokens. A built chunker stays as it is.
+        as_model: from an option's value to chunkcore's model, if it is the framework's.
 
     Raises:
-        OptionError: two ways to say it at once, an unknown strategy or option, or a value out of range.
+        OptionError: two of these contradict each other, an unknown strategy or option, or a value out of range.
 
     >>> from chunkadapters.configuration import build
     >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
@@ -98,7 +98,7 @@ class OneStrategy:
 
 
 def _register_exact(name: str) -> None:
-    """Let a configuration that `exact` wrote name its strategy in a process that has not asked for `exact` yet."""
+    """Register the strategies of `exact`, for a configuration that names one in a new process."""
     framework = name.partition("_")[0]
     if name not in strategies and framework in ("langchain", "llamaindex", "haystack"):
         with suppress(ImportError):
@@ -106,7 +106,7 @@ def _register_exact(name: str) -> None:
 
 
 def is_bridged(value: Any) -> bool:
-    """Whether it is a framework's model, as an object or behind a cache, or a chunker that has one."""
+    """Whether it is a framework's model, also behind a cache, or a chunker with one."""
     if isinstance(value, Chunker):
         return any(is_bridged(getattr(value, option)) for option in value.option_names())
     name = value if isinstance(value, str) else getattr(value, "name", "")
@@ -114,7 +114,7 @@ def is_bridged(value: Any) -> bool:
 
 
 def _check_buildable(option: str, value: Any) -> None:
-    """Refuse the name that a configuration has in place of a framework's model: none can be built from it."""
+    """Refuse the name of a framework's model: none can be built from it."""
     if isinstance(value, str) and value.startswith(_BRIDGED):
         raise OptionError(
             f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the object "
@@ -132,7 +132,7 @@ def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options under the names that the strategy knows them by."""
+    """The options under the strategy's names."""
     cls = strategies.find(name)
     if cls is None:
         return options
@@ -148,20 +148,19 @@ def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def workers_for(chunker: Chunker, documents: int) -> int:
-    """How many threads are worth their start: several where they only tokenize, and there is more than one document."""
+    """The number of threads: several for a strategy that only tokenizes, and more than one document."""
     return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
 
 
 class TruncationWarning(UserWarning):
-    """Chunks are longer than the model reads that is to embed them: it would cut their ends off."""
+    """Chunks are over the token limit of the model that will embed them: it would cut off their ends."""
 
 
 def watched(chunked: Iterable[list[Chunk]], embedder: Embedder | None) -> Iterator[list[Chunk]]:
-    """The documents' chunks as they come; after the last, a warning if the embedder would cut any of them off.
+    """The chunks as they come; at the end a `TruncationWarning` if the embedder would cut any of them off.
 
-    It tells the number of such chunks, and of the embedder's tokens that are lost. What a framework puts beside a
-    chunk's text when it embeds it is not counted. An embedder without a limit, or one that does not count its tokens,
-    is not warned about.
+    It states the number of such chunks and of lost tokens, without metadata that a framework puts beside the text. No
+    warning for an embedder without a limit, or without a count of its tokens.
     """
     most = embedder.max_tokens if isinstance(embedder, TokenCountingEmbedder) else None
     if embedder is None or most is None:

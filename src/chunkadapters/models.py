@@ -17,9 +17,10 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
-from chunkcore.models.base import Vectors, check_vectors, encodable
-from chunkcore.models.llm.asking import BadAnswerError
-from chunkcore.models.llm.base import Message, MeteredLLM, Reply
+from chunkcore.models import Vectors, check_vectors
+from chunkcore.models.base import encodable
+from chunkcore.models.llm import BadAnswerError, Message, Reply
+from chunkcore.models.llm.base import MeteredLLM
 
 __all__ = [
     "BridgedEmbedder",

@@ -1,4 +1,4 @@
-"""`RayMap`: the work of `chunkcore`'s shards as Ray tasks. Ray is imported when it is called."""
+"""`RayMap`: chunkcore's sharded search as Ray tasks. Ray is imported at the first call."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["RayMap"]
 class RayMap:
     """A `map` that sends each item to a Ray worker; answers come as they are done, in any order.
 
-    The function goes to Ray's object store once. Items are taken when there is room, so that neither they nor the
-    answers pile up in the memory of whoever asks. A task whose worker died is done again by Ray.
+    The function goes to Ray's object store once. Items are taken when there is room, so that items and answers do not
+    pile up in memory. Ray repeats the task of a worker that died.
 
         from chunkadapters.ray import RayMap
         from chunkcore import Sharded, run_experiment
@@ -25,8 +25,8 @@ class RayMap:
         run_experiment(benchmark, chunkers, retrievers=[Sharded(mapper=RayMap(in_flight=8), folder="/shared/vectors")])
 
     Attributes:
-        in_flight: items under way at the same time; about twice as many as workers keep them busy.
-        options: of `ray.remote` for each task, such as ``{"num_cpus": 2, "memory": 2**30}``.
+        in_flight: items at the same time; twice the number of workers keeps them busy.
+        options: of `ray.remote`, such as ``{"num_cpus": 2, "memory": 2**30}``.
 
     Raises:
         OptionError: in_flight is under 1.
@@ -54,13 +54,13 @@ class RayMap:
             while waiting:
                 yield ray.get(_first_done(ray, waiting))
         finally:
-            # After an error, or where no more answers are asked for.
+            # After an error, or if the caller stops early.
             for each in waiting:
                 ray.cancel(each)
 
 
 def _first_done(ray: Any, waiting: list[Any]) -> Any:
-    """The first that is done, which waits no more."""
+    """Remove the first task that is done from `waiting`."""
     (done, *_), _ = ray.wait(waiting, num_returns=1)
     waiting.remove(done)
     return done

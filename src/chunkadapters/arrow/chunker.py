@@ -15,31 +15,24 @@ from chunkadapters.arrow.reading import METADATA, Columns, Reading
 from chunkadapters.arrow.writing import Row, Vectorizer, batched, chunk_rows, chunk_schema, error_row, spark_schema
 from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters.models import secrets_within, without_secrets
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.models import get_embedder
-from chunkcore.models.base import Embedder
+from chunkcore.models import Embedder, get_embedder
 
 __all__ = ["ArrowChunker", "BlankError", "Cut", "cut_each", "ray_chunks", "spark_chunks"]
 
-# Small documents are cut together where that is cheaper: see `Chunker.chunk_each`.
+# How many documents, and how many characters, are cut together if that is cheaper.
 _TOGETHER = 64
 _CHARACTERS = 100_000
 
 
 class BlankError(DataError):
-    """There is nothing to cut: told like an error, so that every document has a row, and never raised."""
+    """An empty document: reported in its row like an error, but never raised."""
 
 
 class Cut(NamedTuple):
-    """A row's document and its chunks.
-
-    Attributes:
-        reading: what the row says.
-        chunks: none where there is a problem.
-        problem: why there are none.
-    """
+    """A row's document with its chunks, or the problem why there are none."""
 
     reading: Reading
     chunks: list[Chunk]
@@ -47,7 +40,7 @@ class Cut(NamedTuple):
 
 
 def cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[Cut]:
-    """Every row, in order, lazily; whatever is raised for a document is its problem, and no other's."""
+    """Every row, in order, lazily. An exception for one document is its own problem."""
     for group in _groups(readings, _TOGETHER if chunker.tokens_only else 1):
         cut = _cut(chunker, [each.document for each in group if each.document is not None])
         for reading in group:
@@ -78,13 +71,13 @@ def _groups(readings: Iterable[Reading], most: int) -> Iterator[list[Reading]]:
 
 def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:
     if len(documents) > 1:
-        with suppress(Exception):  # whatever it is: it is found again, below
+        with suppress(Exception):  # found again, below
             yield from list(chunker.chunk_each(documents))
             return
     for document in documents:
         try:
             yield chunker.chunk(document)
-        except Exception as error:  # noqa: BLE001 - one document's failure is its row, and no other's
+        except Exception as error:  # noqa: BLE001  # a document's failure is its row
             yield error
 
 
@@ -96,28 +89,26 @@ _PROBLEM_LENGTH = 1000
 class ArrowChunker:
     """A function from a record batch of documents to a record batch of chunks (see `chunk_schema`).
 
-    It is called with a `pyarrow.RecordBatch` or a `pyarrow.Table` and answers with the same. Each document's rows stand
-    together, in the documents' order. A row depends on its document alone, never on what else is in the batch:
-    however documents are partitioned, the rows are the same, byte for byte, on the same kind of machine (see the page
-    on Arrow for what a model's vectors add to that).
+    Call it with a `pyarrow.RecordBatch` or a `pyarrow.Table`; it returns the same. Rows are in the documents' order. A
+    document's rows depend on nothing else in the batch: however documents are partitioned, the rows are the same, byte
+    for byte, on the same kind of machine.
 
-    Every document gives at least one row. One that cannot be cut (null, no UTF-8, too long, refused by the strategy or
-    its model) or that is empty or white space alone gives one row that says so in ``error``.
+    Every document gives at least one row. A document that cannot be cut (null, no UTF-8, too long, refused by the
+    strategy or its model), is empty or white space gives one row with the reason in ``error``.
 
-    A pickle holds the configuration alone, no model and no key: engines' workers load the model when they first need
-    it, once in each process.
+    A pickle holds the configuration only, no model and no key; each worker process loads the model when it first needs
+    it.
 
     Attributes:
-        chunker: a chunker, or a spec string such as ``"recursive:size=200"``, or a strategy's name.
-        options: of a strategy that was named; ``chunk_size`` and ``chunk_overlap`` are understood as well.
-        embedder: of the vectors, where they are wanted: a name that `get_embedder` knows, or an `Embedder`.
-        dimensions: of the vectors; by default what the embedder says, or the length of one vector that it is asked for.
-        id_column: the column of documents' ids: strings, or integers, which become strings.
-        text_column: the column of texts: strings, or binary that is UTF-8. Large, view and dictionary-encoded
-            columns are as good.
-        metadata_column: of a JSON object in a string, a struct or a map. It may be absent, unless it was named here.
-            Other columns are not read: join them by ``document_id``.
-        max_characters: documents that are longer are not cut; at most 500,000,000.
+        chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
+        options: options of a named strategy; ``chunk_size`` and ``chunk_overlap`` work too.
+        embedder: an `Embedder` or its name, for vectors.
+        dimensions: of the vectors; by default what the embedder states, or the length of one vector.
+        id_column: the column of ids: strings, or integers, which become strings.
+        text_column: the column of texts: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
+        metadata_column: a JSON object in a string, a struct or a map. It may be absent, unless it was named here. Other
+            columns are not read: join them by ``document_id``.
+        max_characters: longer documents are not cut; at most 500,000,000.
         errors: "row", or "raise" for a `DataError` at the first document that cannot be cut.
 
     Raises:
@@ -158,11 +149,6 @@ class ArrowChunker:
             raise OptionError(f"errors is 'row' or 'raise', got {self.errors!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its configuration.
-
-        Raises:
-            OptionError: a framework's model is among it, which may hold a key.
-        """
         for model in (self.embedder, self.chunker):
             if is_bridged(model):
                 raise OptionError(
@@ -171,17 +157,17 @@ class ArrowChunker:
                 )
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "chunker"}
         if "schema" in self.__dict__ and self._vectorizer is not None:
-            given["dimensions"] = self._vectorizer.dimensions  # asked for once, not again by every worker
+            given["dimensions"] = self._vectorizer.dimensions  # so that no worker asks again
         return partial(type(self), **given), (self.chunker,)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """That of the rows: `chunk_schema`. With an embedder that does not state its dimensions, it is asked.
+        """The rows' schema: `chunk_schema`. Asks an embedder that does not state its dimensions for a vector.
 
         Raises:
-            OptionError: there is no such embedder.
-            MissingExtraError: what runs it is not installed.
-            ModelError: it does not answer.
+            OptionError: no such embedder.
+            MissingExtraError: a package of the embedder is not installed.
+            ModelError: the embedder does not answer.
         """
         if self.dimensions is not None or self._vectorizer is None:
             return chunk_schema(self.dimensions)
@@ -191,10 +177,10 @@ class ArrowChunker:
         """The chunks of the batch's documents.
 
         Raises:
-            DataError: the batch has not the columns, or what it gives is too large for one record batch;
-                or, with ``errors="raise"``, a document cannot be cut.
-            OptionError: there is no such embedder.
-            MissingExtraError: what runs the embedder is not installed.
+            DataError: a column is missing; the chunks are too large for one record batch; or, with
+                ``errors="raise"``, a document cannot be cut.
+            OptionError: no such embedder.
+            MissingExtraError: a package of the embedder is not installed.
         """
         if isinstance(batch, pa.Table):
             return pa.Table.from_batches(self.batches(batch.to_batches() or [_empty(batch.schema)]), schema=self.schema)
@@ -214,26 +200,18 @@ class ArrowChunker:
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The chunks of a stream of documents, lazily, in batches of at most 8,192 rows and some 32 M characters.
 
-        Memory holds one such batch, one of those that come in, and the largest document with its chunks. It is what
-        Spark's ``mapInArrow`` calls.
-
-        Raises:
-            DataError, OptionError, MissingExtraError: as when it is called.
+        Memory holds one batch in, one batch out, and the largest document with its chunks. For Spark's ``mapInArrow``.
+        Raises as a call does.
         """
         answers = (rows for batch in batches for rows in self._answers(batch))
         yield from batched(answers, self.schema)
 
     def nested(self, batch: pa.RecordBatch) -> pa.ListArray:
-        """For each row of the batch the list of its rows, as structs: what functions over columns want to answer.
-
-        Raises:
-            DataError, OptionError, MissingExtraError: as when it is called.
-        """
+        """A list of rows, as structs, for each row of the batch: for functions over columns. Raises as a call does."""
         lists = [list(rows) for rows in self._answers(batch)]
         return pa.array(lists, type=pa.list_(pa.struct(list(self.schema))))
 
     def _answers(self, batch: pa.RecordBatch) -> Iterator[Iterable[Row]]:
-        """For each document its rows."""
         if not isinstance(batch, pa.RecordBatch):
             raise DataError(
                 f"expected a pyarrow.RecordBatch or a pyarrow.Table, got {type(batch).__name__}; in Ray Data give "
@@ -246,14 +224,14 @@ class ArrowChunker:
         return map(self._rows, cut_each(self._strategy, columns.read(batch)))
 
     def _rows(self, cut: Cut) -> Iterable[Row]:
-        """A document's chunks as rows, or the one row that says why there are none."""
+        """A document's chunks as rows, or its one row with the problem."""
         problem = cut.problem
         if problem is None:
             assert cut.reading.document is not None
             try:
                 embedding = None if self._vectorizer is None else self._vectorizer(cut.chunks)
                 return chunk_rows(cut.reading.document, cut.chunks, embedding)
-            except Exception as error:  # noqa: BLE001 - one document's failure is its row, and no other's
+            except Exception as error:  # noqa: BLE001  # a document's failure is its row
                 problem = error
         told = self._told(problem)
         if self.errors == "raise" and not isinstance(problem, BlankError):
@@ -261,7 +239,7 @@ class ArrowChunker:
         return [error_row(cut.reading.id, told)]
 
     def _told(self, problem: Exception) -> str:
-        """An error on one line that UTF-8 can say, without keys."""
+        """An error on one line of UTF-8, without secrets."""
         name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
         clean = without_secrets(f"{name}{problem}", self._secrets, longest=_PROBLEM_LENGTH)
         return clean.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -273,7 +251,7 @@ class ArrowChunker:
 
     @cached_property
     def _loaded(self) -> None:
-        """Load what the configuration names: that it is not to be had on this machine is no document's error."""
+        """Load what the configuration names, so that a failure to do so is no document's error."""
         _ = self._vectorizer, self._strategy.fingerprint, self._strategy.token_counter.count("a")
 
     @cached_property
@@ -290,18 +268,18 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any) -> Any:
-    """The chunks of a Ray dataset of documents, as a Ray dataset: nothing runs before it is read.
+    """The chunks of a Ray dataset of documents, as a lazy Ray dataset.
 
     Args:
         dataset: a `ray.data.Dataset` with the chunker's columns.
-        chunker: what cuts.
-        actors: processes that cut at the same time; each loads the model once. Each takes one of Ray's cores, unless
-            ``num_cpus`` says less: there have to be cores beside them, which read the documents.
-        batch_size: documents that an actor is given at once.
+        chunker: the chunker.
+        actors: processes that cut at the same time; each loads the model once, and takes one of Ray's cores, unless
+            ``num_cpus`` says less. Leave cores to read the documents.
+        batch_size: documents for an actor at once.
         options: others of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
 
     Warns:
-        UserWarning: the actors take all cores that there are now: Ray would wait for more, without an end.
+        UserWarning: the actors take all cores: Ray would wait for more without an end.
     """
     import ray
     from ray.data import ActorPoolStrategy
@@ -325,12 +303,12 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
 
 
 def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
-    """The chunks of a Spark data frame of documents, as a data frame: nothing runs before it is read.
+    """The chunks of a Spark data frame of documents, as a lazy data frame.
 
     Args:
         frame: a `pyspark.sql.DataFrame` with the chunker's columns.
-        chunker: what cuts. Its schema is asked for here: see `ArrowChunker.schema` and its ``dimensions``. Vectors
-            are arrays of floats: Spark has no lists of a fixed size.
+        chunker: the chunker, whose schema is asked for here (see `ArrowChunker.schema`). Vectors become arrays of
+            floats: Spark has no lists of a fixed size.
     """
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -340,7 +318,7 @@ def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
 
 
 def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its vectors as plain lists: Spark reads no others."""
+    """The batch with its vectors as plain lists."""
     fields = [
         field.with_type(pa.list_(field.type.value_type)) if pa.types.is_fixed_size_list(field.type) else field
         for field in batch.schema
@@ -349,7 +327,7 @@ def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class _Actor:
-    """Ray builds one in each process of its pool."""
+    """What Ray builds in each process of its pool."""
 
     def __init__(self, chunker: ArrowChunker) -> None:
         self._chunker = chunker

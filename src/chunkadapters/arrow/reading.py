@@ -1,4 +1,4 @@
-"""From a record batch to documents; a row that is none says why."""
+"""From a record batch to documents, or to the reason why a row is none."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 _WRAPPED = (pa.DictionaryScalar, pa.UnionScalar, pa.RunEndEncodedScalar)
-_JSON = "arrow.json"  # DuckDB's type of JSON; other extension types may be anything, pickles included
+_JSON = "arrow.json"  # DuckDB's JSON; other extension types may be anything, pickles included
 _PLAIN = {_JSON, "arrow.bool8", "arrow.uuid"}
 
 
 def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
-    """The value itself, out of dictionaries, unions and runs; None where it is null.
+    """The value inside dictionaries, unions and runs; None if it is null.
 
     >>> innermost(pa.array(["tea", None]).dictionary_encode()[0]), innermost(pa.scalar(None))
     (<pyarrow.StringScalar: 'tea'>, None)
@@ -49,25 +49,22 @@ def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
 
 
 def opaque_type(kind: pa.DataType) -> pa.DataType | None:
-    """The first extension type inside of a type whose values may be anything; None where there is none.
+    """The first extension type inside of a type whose values may be anything; None if there is none.
 
-    Whoever asks a struct for its Python value has such an extension's own code run, on bytes of a file.
+    Reading such a value would run the extension's code on a file's bytes.
 
     >>> opaque_type(pa.struct([("years", pa.list_(pa.int16()))]))
     """
     if isinstance(kind, pa.BaseExtensionType):
         return None if kind.extension_name in _PLAIN else kind
     inner = [getattr(kind, name, None) for name in ("key_type", "item_type", "value_type")]
-    inner += [kind.field(number).type for number in range(kind.num_fields)] if _has_names(kind) else []
+    if pa.types.is_struct(kind) or pa.types.is_union(kind):
+        inner += [kind.field(number).type for number in range(kind.num_fields)]
     return next((found for each in inner if each is not None and (found := opaque_type(each))), None)
 
 
-def _has_names(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind) or pa.types.is_union(kind))
-
-
 def in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The type with times to the microsecond: what is finer is a Python value only where pandas is installed.
+    """The type with times to the microsecond: finer ones need pandas to become Python values.
 
     >>> in_microseconds(pa.struct([("at", pa.list_(pa.timestamp("ns", "UTC")))])).field("at").type
     ListType(list<item: timestamp[us, tz=UTC]>)
@@ -90,7 +87,7 @@ def in_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
-    """A string, or binary that is UTF-8, as text.
+    """A string, or UTF-8 as binary, as text.
 
     Raises:
         DataError: it is not UTF-8, or over `longest` characters.
@@ -109,17 +106,17 @@ def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
     return text
 
 
-_LONGEST = 1_000_000  # characters: every chunk of the document repeats them
+_LONGEST = 1_000_000  # characters; every chunk repeats them
 _DEPTH = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
-    """Plain JSON values by name.
+    """Metadata as plain JSON values by name.
 
-    A string is a JSON object; a struct's fields that are null are left out, because engines fill structs up with
-    them where only some rows of a partition have a field. Dates and times become ISO 8601, to the microsecond and in
-    UTC where they have a zone; binary becomes base64; NaN and infinity become strings.
+    A string is a JSON object. Null fields of a struct are left out: engines add them if other rows have such a field.
+    Dates and times become ISO 8601, to the microsecond, and in UTC if they have a zone; binary becomes base64; NaN and
+    infinity become strings.
 
     Raises:
         DataError: not a JSON object, a struct or a map; a key twice; too long or nested too deeply.
@@ -149,7 +146,7 @@ def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
 
 
 def as_json(metadata: Mapping[str, Any]) -> str:
-    r"""A JSON object with its keys in order, that UTF-8 can say.
+    r"""A JSON object of UTF-8 with sorted keys.
 
     >>> as_json({"b": "é", "a": [1, float("nan"), "\ud800"]})
     '{"a": [1, "NaN", "\\ud800"], "b": "\\u00e9"}'
@@ -180,7 +177,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
-    """A Python value as JSON knows it; the Arrow type, where there is one, tells maps and structs."""
+    """A Python value as JSON values; its Arrow type distinguishes maps and structs."""
     if depth > _DEPTH:
         raise RecursionError
     if value is None:
@@ -223,18 +220,12 @@ def _leaf(value: Any) -> Any:
     return str(value)
 
 
-METADATA = "metadata"  # a column that is called otherwise was named, and so is to be there
+METADATA = "metadata"  # the default column, which may be absent
 _LONGEST_ID = 100_000
 
 
 class Reading(NamedTuple):
-    """What a row says.
-
-    Attributes:
-        id: the document's, where it could be read.
-        document: None where the row is none.
-        problem: why it is none.
-    """
+    """A row as a document, or the problem why it is none; and its id, if readable."""
 
     id: str | None
     document: Document | None
@@ -243,14 +234,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Where a batch has what.
-
-    Attributes:
-        id: the column of strings (or integers) that name documents.
-        text: that of their texts.
-        metadata: that of what is known of them. It may be absent if it is called "metadata".
-        longest: how many characters a text may have.
-    """
+    """The names of a batch's columns of ids, texts and metadata, and the maximum of a text in characters."""
 
     id: str
     text: str
@@ -258,11 +242,7 @@ class Columns:
     longest: int
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Reading]:
-        """The batch's rows, in order.
-
-        Raises:
-            DataError: a column is missing, or there are two of its name.
-        """
+        """The batch's rows, in order. Raises `DataError` for a column that is missing or there twice."""
         if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
             return
         ids, texts = self._column(batch, self.id), self._column(batch, self.text)
@@ -288,7 +268,7 @@ class Columns:
             found = _id(name)
             known: dict[str, Any] = {} if metadata is None else read_metadata(metadata)
             return Reading(found, Document(found, _text(text, self.longest), known))
-        except Exception as error:  # noqa: BLE001 - whatever a row holds, the other rows are read
+        except Exception as error:  # noqa: BLE001  # the other rows are read
             problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
             return Reading(found, None, problem)
 

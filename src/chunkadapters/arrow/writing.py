@@ -1,4 +1,4 @@
-"""From chunks to record batches that are no larger than Arrow's strings can be."""
+"""From chunks to record batches of a bounded size."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from chunkadapters.arrow.reading import as_json
 from chunkadapters.places import unused_id
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ModelError, OptionError
-from chunkcore.models import embed
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
+from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed
 
 __all__ = ["Embedding", "Row", "Vectorizer", "batched", "chunk_rows", "chunk_schema", "error_row", "spark_schema"]
 
@@ -24,24 +23,24 @@ _SPANS = pa.list_(_SPAN)
 
 
 def chunk_schema(dimensions: int | None = None) -> pa.Schema:
-    """The columns of chunks, always these and in this order; vectors' only where they have `dimensions`.
+    """The columns of chunks, in this order; ``vector`` and ``truncated`` only with `dimensions`.
 
-    A row is a chunk, or a document of which there is none: then ``error`` says why, and all but ``document_id`` and
-    ``error`` are null. Of a chunk, ``error`` is null and all else has a value.
+    A row is a chunk with a null ``error``, or a document without chunks: ``error`` then says why, and all columns but
+    ``document_id`` and ``error`` are null.
 
-    - ``document_id``: string; the document's id. Null where that could not be read.
+    - ``document_id``: string; the document's id. Null if it could not be read.
     - ``chunk_id``: string; 32 hexadecimal digits, the same in every run, different within a document.
     - ``index``: int64; the chunk's place among its document's, from 0.
     - ``spans``: list of ``{start, end}``, int64; code points of the document's text, half-open, in reading order.
     - ``text``: string; the source's slices.
     - ``token_count``: int64; of the text, in the chunker's counter's unit.
     - ``context``: string; what was written about the chunk (a title path, a model's sentence); mostly "".
-    - ``metadata``: string; a JSON object of what the document was given and what the strategy tells.
-    - ``derived``: bool; whether a model wrote the text, and the spans are the passage that it was written from.
+    - ``metadata``: string; a JSON object of the document's and the strategy's metadata.
+    - ``derived``: bool; a model wrote the text; the spans are the passage it was written from.
     - ``segments``: list of lists of such spans; the parts that multi-vector search embeds; mostly empty.
-    - ``content_hash``: string; of context and text: equal where nothing needs embedding again.
-    - ``vector``: fixed-size list of float32; of the context, where there is one, and the text.
-    - ``truncated``: bool; whether the model read less than the whole chunk; null where it does not tell.
+    - ``content_hash``: string; of context and text: the same if nothing needs embedding again.
+    - ``vector``: fixed-size list of float32; of the context, if any, and the text.
+    - ``truncated``: bool; the model read less than the whole chunk; null if unknown.
     - ``error``: string.
 
     Raises:
@@ -73,9 +72,7 @@ def chunk_schema(dimensions: int | None = None) -> pa.Schema:
 
 
 def spark_schema(schema: pa.Schema) -> str:
-    """An Arrow schema of chunks as Spark writes schemas, for `DataFrame.mapInArrow`.
-
-    Spark has no lists of a fixed size: there a vector is an array of floats.
+    """An Arrow schema of chunks in Spark's notation, for `DataFrame.mapInArrow`. Vectors are arrays of floats.
 
     >>> spark_schema(pa.schema([chunk_schema().field("index"), chunk_schema(8).field("vector")]))
     '`index` bigint, `vector` array<float>'
@@ -98,7 +95,7 @@ _SPARK_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolea
 
 @dataclass(frozen=True)
 class Embedding:
-    """A row a chunk: vectors, float32, and whether each is of the chunk's beginning alone; None where nobody knows."""
+    """A row a chunk: float32 vectors, and whether each is of the chunk's beginning only (None: unknown)."""
 
     vectors: Vectors
     truncated: list[bool | None]
@@ -106,35 +103,26 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Vectorizer:
-    """An embedder with the dimensions that its vectors are to have.
-
-    Attributes:
-        embedder: the model.
-        stated: the dimensions; None: as the embedder says, or as one vector has that it is asked for.
-    """
+    """An embedder with the dimensions of its vectors; `stated` None asks the embedder."""
 
     embedder: Embedder
     stated: int | None = None
 
     @cached_property
     def dimensions(self) -> int:
-        """Of every vector.
-
-        Raises:
-            ModelError: the embedder does not say, and does not answer.
-        """
+        """Of every vector. Raises `ModelError` if the embedder does not answer."""
         if self.stated is not None:
             return self.stated
         own = getattr(self.embedder, "dimensions", None)
         return own if type(own) is int else embed(self.embedder, ["a"]).shape[1]
 
     def __call__(self, chunks: list[Chunk]) -> Embedding:
-        """A document's chunks, which go to the model together and no other's with them.
+        """Embed a document's chunks in one call, without any other's.
 
-        What is padded with what changes the last bits of vectors: they must not depend on what else is in a batch.
+        Padding changes the last bits of vectors, which must not depend on what else is in a batch.
 
         Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: the model failed, or gave a wrong answer, twice.
         """
         texts = [chunk.embedded_text for chunk in chunks]
         vectors = embed(self.embedder, texts)
@@ -158,17 +146,17 @@ Row = dict[str, Any]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# What is written at once. A string column holds 2 GiB, which no such batch comes near.
+# The size of a batch, far below the 2 GiB of a string column.
 _ROWS = 8192
 _CHARACTERS = 32_000_000
 _LONG = ("document_id", "text", "context", "metadata")
 
 
 def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
-    """A document's chunks as rows: those are made one by one, and whatever may fail has been done before the first.
+    """A document's chunks as rows, made one by one; errors come before the first.
 
     Raises:
-        ModelError: what a model wrote has an unpaired surrogate, which Arrow's strings cannot hold.
+        ModelError: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
     """
     for chunk in chunks:
         if found := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):
@@ -203,12 +191,12 @@ def _rows(chunks: list[Chunk], metadata: list[str], embedding: Embedding | None)
 
 
 def error_row(document_id: str | None, problem: str) -> Row:
-    """The one row of a document that has no chunks."""
+    """The row of a document without chunks."""
     return {"document_id": document_id, "error": problem}
 
 
 def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Every document's rows, in order, in batches of a bounded size."""
+    """All rows in order, in batches of a bounded size."""
     waiting: list[Row] = []
     characters = 0
     for rows in answers:
@@ -223,7 +211,7 @@ def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.
 
 
 def _beside(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What the strategy tells beside what the document was given, of which nothing is overwritten.
+    """The document's metadata and the strategy's, of which none overwrites the document's.
 
     >>> _beside({"title": "Tea"}, {"title": "Green", "headings": ["Tea"]})
     {'title': 'Tea', 'chunk_title': 'Green', 'headings': ['Tea']}

@@ -1,10 +1,8 @@
-"""`exact`: the splitter that you have configured, with the same chunk texts and offsets that are right.
+"""`exact`: your configured splitter, with the same chunk texts and right offsets.
 
-joined.py      chunks made of pieces: what the original glues, and where each piece stands
-functions.py   the user's own functions: with a name, and as a counter
+base.py        functions as options, `Aligned`, and pieces joined to chunks
 langchain.py, llamaindex.py, haystack.py
-               what each framework's splitters do, on offsets, and which of ours replaces a configured one
-aligned.py     any other splitter: it cuts as it does, and its pieces are found in the document's order
+               each framework's splitters on offsets, and which of ours replaces a configured one
 """
 
 from __future__ import annotations
@@ -12,21 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 from chunkadapters.exact.base import Aligned
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
 
 __all__ = ["Aligned", "exact", "exact_chunker"]
 
 
 def exact(splitter: Any) -> Any:
-    """The user's splitter with right offsets, as a splitter of the same framework.
+    """Your splitter with right offsets, as a splitter of the same framework.
 
-    The chunk texts are those of the original, options and all; where a fault of the original is not repeated on
-    purpose, the framework's page of the documentation says which. Offsets are right by construction where the
-    original's way of cutting is known here: LangChain's recursive, character and token splitters, LlamaIndex'
-    sentence and token splitters, Haystack's document and recursive splitters. Any other splitter cuts as it does, and
-    its pieces are found in the document's order; one that is found nowhere is refused by a `DataError` when a text is
-    cut. What a splitter tells of its pieces, such as LangChain's headings, becomes their metadata.
+    Chunk texts are the original's, options and all; the guide lists the few differences on purpose. Offsets are right
+    by construction for splitters whose rules are known here: LangChain's recursive, character and token splitters,
+    LlamaIndex' sentence and token splitters, Haystack's document and recursive splitters. Any other splitter cuts as it
+    does, and its pieces are found in the document's order; a piece that is not in the text is a `DataError`. What a
+    splitter says of its pieces, such as LangChain's headings, becomes their metadata.
 
     Args:
         splitter: a configured splitter of LangChain (a `TextSplitter`, or one from a text to documents, as those of
@@ -36,8 +33,8 @@ def exact(splitter: Any) -> Any:
         A `ChunkcoreTextSplitter`, `ChunkcoreNodeParser` or `ChunkcoreDocumentSplitter`.
 
     Raises:
-        OptionError: (a ValueError) it is no splitter of a known framework, or of something else than texts, as
-            LangChain's of JSON data is.
+        OptionError: (a ValueError) no splitter of a known framework, or one of something else than texts, such as
+            LangChain's of JSON data.
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> splitter = exact(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0))
@@ -64,7 +61,7 @@ def exact(splitter: Any) -> Any:
 
 
 def exact_chunker(splitter: Any) -> Chunker:
-    """The same as a chunker, for `compare` and wherever no framework is wanted.
+    """`exact` as a chunker, for `compare` and for use without a framework.
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> exact_chunker(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0)).split_text("one two three")

@@ -1,4 +1,4 @@
-"""The user's own functions: with a name that tells them apart, and as a `TokenCounter`."""
+"""What `exact` uses in every framework: functions as options, pieces found in order, pieces joined to chunks."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from functools import partial
 from hashlib import blake2b
 from operator import itemgetter
 from types import CellType, CodeType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, Draft, strategies
+from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.packing import trim
 from chunkcore.tokens import CharacterCounter, Offsets, TiktokenCounter, TokenCounter, TokenizedText
 
-__all__ = ["Aligned", "FunctionCounter", "Joined", "Named", "counter_of", "joined"]
+__all__ = ["Aligned", "FunctionCounter", "Joined", "Named", "Piece", "check_sizes", "counter_of", "tokenizer_of"]
+
+# ---- Functions as options
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _EMPTY = CellType()
-# Keys, and what watches the work or is made by it: none of it changes a text.
+# Attributes that change no text: keys, callbacks, caches.
 _IRRELEVANT = re.compile(r"api_?key|secret|passw|credential|bearer|callback|client|cache|^_?warm", re.IGNORECASE)
 
 
 class Named:
-    """A function as an option: its name tells it apart from others, though nothing can be built from it.
+    """A function as an option, with a name by which caches tell it from others. Nothing can be built from the name.
 
-    The name changes with the function's code, with what it has taken from where it was defined, with what is bound by
-    `functools.partial`, and with what its object is set to.
+    The name changes with the function's code, its closure, its `functools.partial` arguments, and its object's
+    settings.
 
     >>> Named(len).name == Named(len).name, Named(lambda: 1).name == Named(lambda: 2).name
     (True, False)
@@ -55,10 +57,7 @@ class Named:
 
 
 class FunctionCounter(TokenCounter):
-    """Counts by a function of a text, one call a text.
-
-    Where its tokens begin it can't know: they are spread evenly. Nothing that cuts by the places of tokens is to be
-    given it.
+    """Counts by a function of a text, one call a text. Boundaries are unknown, and spread evenly.
 
     >>> FunctionCounter(lambda text: text.count(" ") + 1).count("one two")
     2
@@ -77,7 +76,7 @@ class FunctionCounter(TokenCounter):
 
 
 def counter_of(length: Callable[[str], int]) -> TokenCounter:
-    """The counter that gives the same numbers as a function, as a fast one where the function is known.
+    """The counter of a length function; a fast one if the function is known.
 
     >>> counter_of(len)
     CharacterCounter('characters')
@@ -93,15 +92,28 @@ def counter_of(length: Callable[[str], int]) -> TokenCounter:
     return FunctionCounter(length)
 
 
+def tokenizer_of(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
+    """The counter of a function from a text to its tokens; a fast one for tiktoken's."""
+    call = getattr(tokenizer, "func", tokenizer)
+    owner: Any = getattr(call, "__self__", None)
+    if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in ("encode", "encode_ordinary"):
+        return TiktokenCounter(owner.name)
+    return FunctionCounter(partial(_tokens, tokenizer))
+
+
+def _tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
+    return len(tokenizer(text))
+
+
 def _closed_over(function: Any) -> dict[str, Any]:
-    """What a function has taken from where it was defined, by name."""
+    """A function's closure, by name."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     cells = getattr(function, "__closure__", None) or ()
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True) if cell != _EMPTY}
 
 
 def _mark(function: Callable[..., Any]) -> str:
-    """A function's name, with eight digits that change with what `_seen` sees of it."""
+    """A function's name and eight digits of `_seen`."""
     seen = _ADDRESS.sub("", repr(_seen(function)))
     name = getattr(function, "__qualname__", type(function).__qualname__)
     digest = blake2b(seen.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
@@ -109,10 +121,7 @@ def _mark(function: Callable[..., Any]) -> str:
 
 
 def _seen(function: Callable[..., Any], depth: int = 2) -> Any:
-    """A function's code, and what it works with: its object, what it has taken from where it was defined or was bound.
-
-    The settings of an object are seen, and functions among them; a function may hold itself, hence the `depth`.
-    """
+    """A function's code, closure, defaults and object, as deep as `depth`: a function may hold itself."""
     if isinstance(function, partial):
         bound = (*function.args, *(value for _, value in sorted(function.keywords.items())))
         return _seen(function.func, depth), [_settings(value, depth) for value in bound], sorted(function.keywords)
@@ -126,15 +135,15 @@ def _seen(function: Callable[..., Any], depth: int = 2) -> Any:
 
 
 def _settings(value: Any, depth: int) -> Any:
-    if isinstance(value, set | frozenset):  # their order differs from process to process
+    if isinstance(value, set | frozenset):  # ordered differently in each process
         return sorted(map(repr, value))
-    if isinstance(value, CodeType):  # with that of the functions inside it
+    if isinstance(value, CodeType):  # with that of inner functions
         return value.co_code, [_settings(each, 0) for each in value.co_consts], value.co_names
     if depth and (isinstance(value, partial) or hasattr(value, "__code__")):
         return _seen(value, depth - 1)
     if not depth or isinstance(value, type | ModuleType) or not hasattr(value, "__dict__"):
         return value
-    # Names with two underlines are a framework's own state, such as what a component of Haystack is connected to.
+    # Names with two underscores are a framework's own state, such as a Haystack component's connections.
     named = (
         (name, _settings(each, depth - 1))
         for name, each in vars(value).items()
@@ -143,25 +152,27 @@ def _settings(value: Any, depth: int) -> Any:
     return type(value), sorted(named, key=itemgetter(0))
 
 
+# ---- Any splitter: its pieces, found in order
+
+
 @strategies.register("aligned")
 @dataclass(frozen=True, kw_only=True)
 class Aligned(Chunker):
     r"""The pieces that a function cuts a text into, with their places in it.
 
-    Each piece is sought as `Aligner.locate_in_order` does: verbatim, but for white space, by letters and digits, by
-    resemblance; of a text that stands several times, the place that its neighbours leave for it. A piece that
-    was altered keeps the function's text (it is `derived`), and its metadata tell ``located``, how it was found,
-    unless it stands there verbatim and once. A piece that is found nowhere is refused: it would have no place.
+    Pieces are found by `Aligner.locate_in_order`: verbatim, but for white space, by letters and digits, by resemblance;
+    of repeated text, at the place that its neighbours leave. A piece that was altered keeps the function's text (it is
+    `derived`). Metadata ``located`` says how a piece was found, unless it is in the text verbatim and once.
 
     Cost: the function's own, and an index of each document, about 7 bytes a character.
 
     Attributes:
-        split: from a text to its pieces, in the text's order; a piece is a text, or a text and its metadata.
+        split: from a text to its pieces in order, each a text, or a text and its metadata.
         similarity: see `Aligner`.
 
     Raises:
-        OptionError: `split` can't be called.
-        DataError: it gave something else than texts, or one that is found nowhere.
+        OptionError: `split` is not callable.
+        DataError: `split` gave something else than texts, or a piece that is not in the text.
 
     >>> Aligned(split=str.splitlines, counter="words").chunk(Document("d", "one\ntwo\none"))[2].spans
     (Span(start=8, end=11),)
@@ -177,51 +188,68 @@ class Aligned(Chunker):
             object.__setattr__(self, "split", Named(self.split))
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        pieces, metadata = self._pieces(source.text)
+        pieces = list(self._pieces(source.text))
         if not pieces:
             return []
         aligner = Aligner([Document("text", source.text)], similarity=self.similarity)
+        places = aligner.locate_in_order([piece for piece, _ in pieces], document_id="text")
         drafts = []
-        places = aligner.locate_in_order(pieces, document_id="text")
-        for piece, own, found in zip(pieces, metadata, places, strict=True):
+        for (piece, metadata), found in zip(pieces, places, strict=True):
             if not found.spans:
                 raise DataError(
                     f"the splitter gave a piece that stands nowhere in its text: {piece[:80]!r}; "
                     "without a place it can't be evaluated: configure the splitter so that it keeps the text"
                 )
             verbatim = self._text(source.text, found.spans) == piece
-            told = {} if found.how == "exact" else {"located": found.how}
-            drafts.append(Draft(found.spans, own | told, derived=None if verbatim else piece))
+            located = {} if found.how == "exact" else {"located": found.how}
+            drafts.append(Draft(found.spans, metadata | located, derived=None if verbatim else piece))
         return drafts
 
-    def _pieces(self, text: str) -> tuple[list[str], list[dict[str, Any]]]:
-        """The pieces that are not empty, and the metadata of each."""
-        pieces: list[str] = []
-        metadata: list[dict[str, Any]] = []
-        for given in self.split(text):  # type: ignore[operator]  # `validate` has seen that it can be called
-            piece, own = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
-            if not isinstance(piece, str) or not isinstance(own, Mapping):
+    def _pieces(self, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The pieces that are not empty, with their metadata."""
+        for given in self.split(text):  # type: ignore[operator]  # `validate` checked it
+            piece, metadata = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+            if not isinstance(piece, str) or not isinstance(metadata, Mapping):
                 raise DataError(
                     f"expected the splitter to give texts, or texts with their metadata, got {type(given).__name__}"
                 )
             if piece:
-                pieces.append(piece)
-                metadata.append(dict(own))
-        return pieces, metadata
+                yield piece, dict(metadata)
 
+
+# ---- Splitters whose rules are known: pieces, joined to chunks
 
 Piece = tuple[int, int]
 
 
-def joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> Draft | None:
-    """A chunk of pieces that are joined by a string; None where nothing is left of it.
+@dataclass(frozen=True, kw_only=True)
+class Joined(Chunker):
+    """A strategy whose chunks are pieces, joined by its `separator`."""
 
-    Pieces that the joiner itself parts are one span. Of others the chunk has a span each, and its text is theirs,
-    joined. Where what the original writes can't be said so, it is the chunk's derived text.
+    separator: ClassVar[str] = ""
 
-    >>> joined("one, two,, three", [(0, 3), (5, 8)], ", ", strip=True).spans
+    def _drafts(self, text: str, pieces: Sequence[Piece], rows: Iterable[Piece], *, strip: bool = False) -> list[Draft]:
+        """The chunks of rows, each the index of its first piece and the one after its last."""
+        found = (_joined(text, pieces[first:last], self.separator, strip=strip) for first, last in rows)
+        return [draft for draft in found if draft]
+
+
+def check_sizes(size: int, overlap: int, most: int) -> None:
+    """Raise `OptionError` unless the size is at least 1 and the overlap from 0 to `most`, the size or just under it."""
+    if size < 1 or not 0 <= overlap <= most:
+        limit = "size" if most == size else "under size"
+        raise OptionError(f"size is at least 1 and overlap 0 to {limit}, got {size} and {overlap}")
+
+
+def _joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> Draft | None:
+    """A chunk of pieces that are joined by a string; None if nothing is left of it.
+
+    Pieces with just the joiner between them are one span; others are a span each, and the text is theirs, joined. Text
+    of the original that cannot be expressed so is the chunk's derived text.
+
+    >>> _joined("one, two,, three", [(0, 3), (5, 8)], ", ", strip=True).spans
     (Span(start=0, end=8),)
-    >>> joined("one, two,, three", [(5, 8), (11, 16)], ", ", strip=True).spans
+    >>> _joined("one, two,, three", [(5, 8), (11, 16)], ", ", strip=True).spans
     (Span(start=5, end=8), Span(start=11, end=16))
     """
     rows: list[Piece] = []
@@ -236,7 +264,7 @@ def joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> D
     wanted = joiner.join([text[start:end] for start, end in rows])
     if strip:
         wanted = wanted.strip()
-        # Of pieces of white space alone the joiners stay, and stand between them.
+        # Of pieces of white space alone the joiners stay.
         rows = list(_trimmed(text, rows)) or [(rows[0][1], rows[-1][0])]
     if not wanted:
         return None
@@ -245,17 +273,8 @@ def joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> D
 
 
 def _trimmed(text: str, rows: list[Piece]) -> Iterator[Piece]:
-    """The rows without the white space at the first one's start and the last one's end, nor rows of white space."""
+    """The rows without those of white space, and without white space at the two ends."""
     kept = [row for row in rows if not text[row[0] : row[1]].isspace()]
     for place, (start, end) in enumerate(kept):
         inner = trim(text, start, end)
         yield (inner[0] if place == 0 else start), (inner[1] if place == len(kept) - 1 else end)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Joined(Chunker):
-    """A strategy whose chunks are pieces, joined by a string that its options tell."""
-
-    def _join_by(self, joiner: str) -> None:
-        """What the pieces of this chunker's chunks are joined by: of a class it is one string for all."""
-        object.__setattr__(self, "separator", joiner)

@@ -14,8 +14,8 @@ from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
 from haystack.components.preprocessors.sentence_tokenizer import QUOTE_SPANS_RE
 
-from chunkadapters.exact.base import Aligned, Joined, joined
-from chunkcore.chunkers.base import Chunker, Draft, strategies
+from chunkadapters.exact.base import Aligned, Joined, Piece, check_sizes
+from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.tokens import Offsets, TokenCounter, TokenizedText, get_counter
@@ -23,8 +23,6 @@ from chunkcore.tokens.tokenized import Runs
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
 __all__ = ["HaystackRecursive", "HaystackUnits", "edges_after", "exact", "recursive_pieces", "sentence_pieces"]
-
-Piece = tuple[int, int]
 
 
 def edges_after(separator: str, text: str, start: int, end: int) -> list[int]:
@@ -38,7 +36,7 @@ def edges_after(separator: str, text: str, start: int, end: int) -> list[int]:
 
 
 def sentence_pieces(splitter: Any, text: str) -> list[Piece]:
-    """Where the sentences stand that Haystack's `SentenceSplitter.split_sentences` finds, in linear time."""
+    """The places of the sentences of Haystack's `SentenceSplitter.split_sentences`, in linear time."""
     found: list[Piece] = []
     quotes = [match.span() for match in QUOTE_SPANS_RE.finditer(text)] if splitter.use_split_rules else []
     begins = [start for start, _ in quotes]
@@ -53,14 +51,14 @@ def sentence_pieces(splitter: Any, text: str) -> list[Piece]:
 def _belong_together(
     splitter: Any, text: str, piece: Piece, following: Piece, quotes: list[Piece], begins: list[int]
 ) -> bool:
-    """Haystack's rule, asked with the last quotation that begins before the piece's end: no other can hold that."""
+    """Haystack's rule, with the only quotation that can hold the piece's end: the last that begins before it."""
     end = piece[0] + len(text[slice(*piece)].rstrip())
     place = bisect_left(begins, end)
     return bool(splitter._needs_join(text, piece, following, quotes[max(0, place - 1) : place]))
 
 
 def recursive_pieces(splitter: RecursiveDocumentSplitter, source: TokenizedText) -> list[str]:
-    """What the splitter's own `_chunk_text` makes of the text; measured in one pass over it."""
+    """The pieces of the splitter's own `_chunk_text`, measured in one pass over the text."""
     return _Recursion(splitter, source.text, _ruler(splitter, source)).cut(0, len(source.text))
 
 
@@ -70,10 +68,10 @@ class _Characters:
 
 
 def _ruler(splitter: RecursiveDocumentSplitter, source: TokenizedText) -> Any:
-    """What tells the lengths of many pieces of the text, in the splitter's units."""
+    """An object whose `counts` gives the lengths of many pieces, in the splitter's units."""
     if splitter.split_units == "char":
         return _Characters()
-    if splitter.split_units == "word":  # Haystack's words are between spaces, and lines do not part them
+    if splitter.split_units == "word":  # Haystack's words end at spaces only, not at line ends
         return Runs(source.code_points != ord(" "))
     return source if source.counter.name == "o200k_base" else get_counter("o200k_base").tokenize(source.text)
 
@@ -85,7 +83,7 @@ class _Recursion:
     ruler: Any
 
     def cut(self, start: int, end: int) -> list[str]:
-        """The pieces of ``text[start:end]``; the first separator that parts it is used, as Haystack does."""
+        """The pieces of ``text[start:end]``, between the first separator that parts it."""
         splitter, size = self.splitter, self.splitter.split_length
         if self._lengths([start, end])[0] <= size:
             return [self.text[start:end]]
@@ -100,7 +98,7 @@ class _Recursion:
         return self._fixed(start, end)
 
     def _packed(self, edges: list[int], *, is_last: bool) -> list[str]:
-        """Neighbouring splits together while they fit, and those apart that are too long by themselves."""
+        """Neighbouring splits merged while they fit; a split over the size is cut again."""
         size, found = self.splitter.split_length, []
         begin, held = (edges or [0])[0], 0
         for start, end, length in zip(edges, edges[1:], self._lengths(edges), strict=False):
@@ -118,7 +116,7 @@ class _Recursion:
         return found
 
     def _edges(self, separator: str, start: int, end: int) -> list[int]:
-        """Where splits begin, and the last one's end."""
+        """The starts of splits, and the end of the last."""
         if separator != "sentence":
             edges = edges_after(separator, self.text, start, end)
             return edges[:-1] if len(edges) > 2 and edges[-2] == end else edges
@@ -133,12 +131,10 @@ class _Recursion:
         return self.splitter._fall_back_to_fixed_chunking(self.text[start:end], self.splitter.split_units)
 
 
-HaystackPiece = tuple[int, int]
 Unit = Literal["page", "passage", "period", "word", "line", "sentence", "token"]
 
-# What Haystack's splitters tell of a place; ours is told by the component.
+# Metadata of a place, which our component writes.
 _OWN = frozenset(("source_id", "page_number", "split_id", "split_idx_start", "_split_overlap"))
-# What the lengths of chunks are told in, which one pass over the text counts.
 _COUNTERS = {"word": "words", "char": "characters"}
 _SEPARATORS = {"page": "\f", "passage": "\n\n", "period": ".", "word": " ", "line": "\n"}
 
@@ -181,7 +177,7 @@ def _equivalent(splitter: Any) -> Chunker:
 
 
 def _writes_anew(splitter: RecursiveDocumentSplitter) -> bool:
-    """Whether chunks are not the text's slices: before Haystack 3.4 those that overlap were joined from their words."""
+    """Whether overlapping chunks are joined from words, as before Haystack 3.4, and no slices of the text."""
     overlaps = splitter.split_units == "word" and splitter.split_overlap > 0
     return overlaps and not hasattr(splitter, "_apply_word_overlap")
 
@@ -195,7 +191,7 @@ def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _sentence_options(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of Haystack's sentence splitter, those left out as it has them."""
+    """The options of Haystack's sentence splitter, with its defaults."""
     return {"keep_white_spaces": False, **given}
 
 
@@ -214,13 +210,11 @@ def _sentence_splitter(language: Any, rules: bool, abbreviations: bool, white_sp
 @strategies.register("haystack_units")
 @dataclass(frozen=True, kw_only=True)
 class HaystackUnits(Joined):
-    r"""Haystack's DocumentSplitter on offsets: windows of so many units.
+    r"""Haystack's DocumentSplitter on offsets: windows of `size` units, each sharing `overlap` with the last.
 
-    A unit is a word with the space after it, a line, a sentence, a token, and so on; a window has `size` of them, and
-    shares `overlap` with the one before it. A last window of fewer than `threshold` units joins the one before it. With
-    `whole_sentences` windows are of whole sentences, of about `size` words. Where Haystack's sentence splitter
-    leaves out white space, the original glues sentences; such a chunk has several spans, and its text is the
-    original's.
+    A unit is a word with the space after it, a line, a sentence, a token, and so on. With `whole_sentences`, windows
+    are of whole sentences, of about `size` words. Where Haystack's sentence splitter leaves out white space, the
+    original glues sentences: such a chunk has several spans, and the original's text.
 
     One pass over the text; linear.
 
@@ -228,8 +222,8 @@ class HaystackUnits(Joined):
         unit: "word", "line", "passage" (between blank lines), "page" (between form feeds), "period", "sentence" (by
             Haystack's sentence splitter, which uses nltk), or "token" (of the counter).
         size: units a chunk; words with `whole_sentences`.
-        overlap: units that neighbours share; words, about, with `whole_sentences`; under `size`.
-        threshold: see above.
+        overlap: units that neighbours share, under `size`; about as many words with `whole_sentences`.
+        threshold: a last window of fewer units joins the one before it.
         whole_sentences: never cut inside a sentence; for words.
         language: of sentences, in two letters.
         use_split_rules: Haystack's own rules beside nltk's.
@@ -252,9 +246,7 @@ class HaystackUnits(Joined):
     extend_abbreviations: bool = True
 
     def validate(self) -> None:
-        if self.size < 1 or not 0 <= self.overlap < self.size:
-            raise OptionError(f"size is at least 1 and overlap 0 to under size, got {self.size} and {self.overlap}")
-        self._join_by("")
+        check_sizes(self.size, self.overlap, self.size - 1)
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         if not source.text:
@@ -267,7 +259,7 @@ class HaystackUnits(Joined):
         return [Draft((Span(start, end),)) for start, end in spans if start < end]
 
     def _edges(self, source: TokenizedText) -> list[int]:
-        """Where units begin, and the text's end: each unit goes on until the next begins."""
+        """The starts of units, each of which reaches to the next, and the text's end."""
         if self.unit == "token":
             return [*source.boundaries.tolist(), len(source.text)]
         return edges_after(_SEPARATORS[self.unit], source.text, 0, len(source.text))
@@ -276,14 +268,11 @@ class HaystackUnits(Joined):
         splitter = _sentence_splitter(self.language, self.use_split_rules, self.extend_abbreviations, True)
         sentences = sentence_pieces(splitter, text)
         rows = self._whole(text, sentences) if self.whole_sentences else self._windows(len(sentences))
-        found = (joined(text, sentences[first:last], "", strip=False) for first, last in rows)
-        return [draft for draft in found if draft]
+        return self._drafts(text, sentences, rows)
 
-    def _windows(
-        self, units: int, empty: Callable[[int, int], bool] = lambda first, last: False
-    ) -> list[HaystackPiece]:
-        """The windows, as the first unit of each and the one after its last; `empty` units are no news."""
-        found: list[HaystackPiece] = []
+    def _windows(self, units: int, empty: Callable[[int, int], bool] = lambda first, last: False) -> list[Piece]:
+        """The windows as rows of units; one whose new units are all `empty` is left out."""
+        found: list[Piece] = []
         reached = 0
         for first in range(0, units, self.size - self.overlap):
             last = min(first + self.size, units)
@@ -298,7 +287,7 @@ class HaystackUnits(Joined):
                 break
         return found
 
-    def _whole(self, text: str, sentences: Sequence[HaystackPiece]) -> Iterator[HaystackPiece]:
+    def _whole(self, text: str, sentences: Sequence[Piece]) -> Iterator[Piece]:
         """Windows of whole sentences, by their words."""
         words = [len(text[start:end].split()) for start, end in sentences]
         first = count = 0
@@ -311,7 +300,7 @@ class HaystackUnits(Joined):
                 count = sum(words[first : place + 1])
 
     def _kept(self, words: Sequence[int], first: int, last: int) -> int:
-        """The first sentence of the next window: of the last one's as many as come to the overlap, but its first."""
+        """The first sentence of the next window: it repeats as many of the last window's as fit into the overlap."""
         begin, count = last, 0
         while self.overlap and begin - 1 > first:
             count += words[begin - 1]
@@ -326,22 +315,21 @@ class HaystackUnits(Joined):
 @strategies.register("haystack_recursive")
 @dataclass(frozen=True, kw_only=True)
 class HaystackRecursive(Chunker):
-    """Haystack's RecursiveDocumentSplitter, with the offsets of what it cuts.
+    """Haystack's RecursiveDocumentSplitter, with the offsets of its chunks.
 
-    Its rules cut, measured in one pass over the text. Its pieces stand one after another, so that their lengths tell
-    where; each is held against the text. Where it wrote something that is not there (it cut a character of several
-    tokens, and wrote U+FFFD), the chunk's text is the original's and its span the text from one place that is known
-    to the next.
+    Its rules cut, measured in one pass over the text; its pieces follow each other, so that their lengths give their
+    places. A piece that differs from the text (a cut character of several tokens is U+FFFD there) keeps the original's
+    text; its span is the text between its neighbours.
 
     Attributes:
-        unit: what sizes are: "word", "char", or "token" (of o200k_base).
-        size: the most that a chunk has.
-        overlap: how much neighbours share; under `size`.
+        unit: of sizes: "word", "char", or "token" (of o200k_base).
+        size: the maximum of a chunk.
+        overlap: what neighbours share, under `size`.
         separators: tried in this order; "sentence" for Haystack's sentence splitter.
         language: of sentences, in two letters.
         use_split_rules: Haystack's own rules beside nltk's.
         extend_abbreviations: Haystack's own abbreviations beside nltk's.
-        keep_white_spaces: sentences keep the white space between them, by the splitter's own rules.
+        keep_white_spaces: sentences keep the white space between them.
 
     Raises:
         OptionError: an option is out of range.
@@ -361,8 +349,7 @@ class HaystackRecursive(Chunker):
     counter: TokenCounter | str = "o200k_base"
 
     def validate(self) -> None:
-        if self.size < 1 or not 0 <= self.overlap < self.size:
-            raise OptionError(f"size is at least 1 and overlap 0 to under size, got {self.size} and {self.overlap}")
+        check_sizes(self.size, self.overlap, self.size - 1)
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         text = source.text
@@ -398,7 +385,7 @@ def _recursive_splitter(chunker: HaystackRecursive) -> RecursiveDocumentSplitter
 
 
 def _placed(text: str, pieces: Sequence[str], shared: Sequence[int]) -> Iterator[Draft]:
-    """Pieces that stand one after another, each sharing so many characters with the one before it."""
+    """Pieces that follow each other, each sharing so many characters with the one before it."""
     end = 0
     for piece, overlap in zip(pieces, shared, strict=True):
         start = max(0, end - overlap)

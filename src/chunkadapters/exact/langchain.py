@@ -15,12 +15,10 @@ from langchain_text_splitters import (
     TokenTextSplitter,
 )
 
-from chunkadapters.exact.base import Aligned, Joined, counter_of, joined
+from chunkadapters.exact.base import Aligned, Joined, check_sizes, counter_of
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
-from chunkcore.chunkers.base import Chunker, Draft, strategies
-from chunkcore.chunkers.fixed_token import FixedToken
-from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, strategies
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.packing import pack, running_sizes
@@ -60,7 +58,7 @@ def _equivalent(splitter: Any) -> Chunker:
 
 
 def _of_documents(splitter: Any) -> Chunker:
-    """Those that are no `TextSplitter`, and cut a text into documents: by headings, for instance."""
+    """Splitters from a text to documents, such as those by headings."""
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
         raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
     return Aligned(split=partial(_documents, splitter), counter="characters")
@@ -71,7 +69,7 @@ def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
-    """Whether it is of the class, and no subclass has replaced how it cuts."""
+    """Whether it is of the class, and no subclass has changed how it cuts."""
     ways = ("split_text", "_split_text", "_merge_splits", "_join_docs")
     return isinstance(splitter, cls) and all(
         getattr(type(splitter), way, None) is getattr(cls, way, None) for way in ways
@@ -87,20 +85,19 @@ def _keep(value: Any) -> Keep:
 class LangChainCharacter(Joined):
     r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size.
 
-    A piece over `size` stays whole. Where separators are dropped, the original joins pieces by the separator: where
-    several stood between two pieces, such a chunk has several spans. What is different on purpose: where
-    matches of a regular expression are dropped, the original joins pieces by the expression itself; here they are
-    joined by nothing.
+    A piece over `size` stays whole. Dropped separators join the pieces of a chunk; if several stood between two pieces,
+    the chunk has several spans. Unlike the original, which joins pieces by the regular expression itself, dropped
+    matches of a regular expression join them by nothing.
 
-    One pass of the tokenizer; time and memory grow linearly with the text.
+    One pass of the tokenizer; linear.
 
     Attributes:
         size: the target, in the counter's unit.
-        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
-        separator_text: what parts pieces; "" for single characters.
-        keep: where it goes: to the "start" of the piece after it, the "end" of the one before it, or "drop".
-        regex: it is a regular expression of Python's `re`.
-        strip: chunks lose the white space at their ends, and those of white space alone are left out.
+        overlap: the most that neighbouring chunks share, in whole pieces.
+        separator_text: between pieces; "" for single characters.
+        keep: separators go to the "start" of the next piece, the "end" of the last one, or are "drop"ped.
+        regex: `separator_text` is a regular expression.
+        strip: strip white space from chunks, and leave out chunks of white space.
 
     Raises:
         OptionError: an option is out of range.
@@ -118,52 +115,46 @@ class LangChainCharacter(Joined):
     strip: bool = True
 
     def validate(self) -> None:
-        if not 0 <= self.overlap <= self.size or self.size < 1:
-            raise OptionError(f"size is at least 1 and overlap 0 to size, got {self.size} and {self.overlap}")
+        check_sizes(self.size, self.overlap, self.size)
         try:
             re.compile(self.separator_text)
         except re.error as error:
             if self.regex:
                 raise OptionError(f"{self.separator_text!r} is no regular expression ({error})") from error
-        self._join_by(self._joiner)
 
     @property
-    def _joiner(self) -> str:
+    def separator(self) -> str:  # type: ignore[override]  # it depends on the options
         return self.separator_text if self.keep == "drop" and not self.regex else ""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         gap = source.counter.count(self._merged_by)
-        rows = pieces.tolist()
-        found = [
-            joined(source.text, rows[first:last], self._joiner, strip=self.strip)
-            for first, last in pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
-        ]
-        return [draft for draft in found if draft]
+        packed = pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
+        return self._drafts(source.text, pieces.tolist(), packed, strip=self.strip)
 
     @property
     def _merged_by(self) -> str:
-        """What the original counts between two pieces."""
+        """The text that the original counts between two pieces."""
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
         return self.separator_text if self.keep == "drop" and not around else ""
 
     def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not self.separator_text:
             places = characters(source.parts)
-        elif self.regex:
-            pattern = re.compile(self.separator_text)
-            found = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
-            places = pieces_between(source.parts, found, self.keep)
         else:
-            found = find_literal(source, self.separator_text, source.parts)
+            if self.regex:
+                pattern = re.compile(self.separator_text)
+                found = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
+            else:
+                found = find_literal(source, self.separator_text, source.parts)
             places = pieces_between(source.parts, found, self.keep)
         return np.column_stack((places.starts, places.ends))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Glued(Chunker):
-    """`Recursive` with dropped separators, in the original's own words: it glues pieces that did not touch."""
+    """`Recursive` with dropped separators, with the original's texts: it glues pieces that do not touch."""
 
     chunker: Recursive
     original: RecursiveCharacterTextSplitter
@@ -171,12 +162,12 @@ class _Glued(Chunker):
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         spans = self.chunker.split(source)
         texts = self.original.split_text(source.text)
-        if len(texts) != len(spans):  # the two have counted otherwise: text that looks like a special token
+        if len(texts) != len(spans):  # text that looks like a special token counts differently
             return [Draft(each) for each in spans]
         pairs = zip(spans, texts, strict=True)
         return [Draft(each, derived=None if each[0].slice(source.text) == text else text) for each, text in pairs]
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the strategy whose texts the original writes out."""
+        """That of `Recursive`."""
         return self.chunker.fingerprint

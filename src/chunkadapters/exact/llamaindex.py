@@ -15,17 +15,16 @@ from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplit
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
-from chunkadapters.exact.base import Aligned, FunctionCounter, Joined, Named, joined
+from chunkadapters.exact.base import Aligned, Joined, Named, Piece, check_sizes, tokenizer_of
 from chunkadapters.llamaindex import ChunkcoreNodeParser
 from chunkcore.boundaries.separators import finder
-from chunkcore.chunkers.base import Chunker, Draft, strategies
+from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
-from chunkcore.tokens import TiktokenCounter, TokenCounter, TokenizedText
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["LlamaIndexSentence", "LlamaIndexToken", "exact"]
 
-Piece = tuple[int, int]
 Cut = Callable[[str, int, int], list[Piece]]
 
 
@@ -55,7 +54,7 @@ def _equivalent(parser: NodeParser) -> Chunker:
             paragraph_separator=parser.paragraph_separator,
             phrase_regex=regex or "",
             sentences=_sentences(parser._chunking_tokenizer_fn),
-            counter=_counter(parser._tokenizer),
+            counter=tokenizer_of(parser._tokenizer),
         )
     if type(parser) is TokenTextSplitter:
         return LlamaIndexToken(
@@ -63,7 +62,7 @@ def _equivalent(parser: NodeParser) -> Chunker:
             overlap=parser.chunk_overlap,
             separators=(parser.separator, *parser.backup_separators),
             strip=not parser.keep_whitespaces,
-            counter=_counter(parser._tokenizer),
+            counter=tokenizer_of(parser._tokenizer),
         )
     split = parser.split_text if isinstance(parser, TextSplitter) else partial(_nodes, parser)
     return Aligned(split=split)
@@ -79,30 +78,16 @@ def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence
     return "punkt" if is_default else Named(function)
 
 
-def _counter(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
-    """The counter that gives as many tokens as a tokenizer of LlamaIndex."""
-    call = getattr(tokenizer, "func", tokenizer)
-    owner: Any = getattr(call, "__self__", None)
-    if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in ("encode", "encode_ordinary"):
-        return TiktokenCounter(owner.name)
-    return FunctionCounter(partial(_tokens, tokenizer))
-
-
-def _tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
-    return len(tokenizer(text))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Merged(Joined, ABC):
-    """What both splitters share: a text over the size is cut by the first way that finds two pieces or more."""
+    """A text over the size is cut by the first way that gives two pieces or more; pieces are merged to a size."""
 
     size: int = 1024
     overlap: int = 20
+    strip: ClassVar[bool] = True
 
     def validate(self) -> None:
-        if self.size < 1 or not 0 <= self.overlap <= self.size:
-            raise OptionError(f"size is at least 1 and overlap 0 to size, got {self.size} and {self.overlap}")
-        self._join_by("")
+        check_sizes(self.size, self.overlap, self.size)
 
     @property
     @abstractmethod
@@ -115,12 +100,10 @@ class _Merged(Joined, ABC):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces, sizes = self._pieces(source)
-        strip = getattr(self, "strip", True)
-        found = [joined(source.text, pieces[first:last], "", strip=strip) for first, last in self._rows(sizes)]
-        return [draft for draft in found if draft]
+        return self._drafts(source.text, pieces, self._rows(sizes), strip=self.strip)
 
     def _pieces(self, source: TokenizedText) -> tuple[list[Piece], list[int]]:
-        """The pieces of a text, none over the size that could be cut, and what each counts on its own."""
+        """The pieces of a text, and the size of each; only a piece that cannot be cut is over the size."""
         pieces: list[Piece] = []
         sizes: list[int] = []
         waiting = [((0, len(source.text)), source.count(0, len(source.text)), False)]
@@ -151,20 +134,20 @@ class _Merged(Joined, ABC):
 class LlamaIndexSentence(_Merged):
     r"""LlamaIndex' SentenceSplitter on offsets: paragraphs, sentences, phrases, words, characters, merged to a size.
 
-    What is over `size` is cut by the first of these that finds two pieces or more; neighbours are merged, and a chunk
-    begins with as many of the last chunk's pieces as count at most `overlap` together. Where the original
-    leaves out white space between the pieces that it glues, such a chunk has several spans, and its text is the
-    original's. What is different on purpose: text that looks like a special token is text.
+    Text over `size` is cut by the first of these that gives two pieces or more; neighbours are merged, and a chunk
+    begins with as many of the last chunk's pieces as fit into `overlap`. If the original leaves out white space between
+    the pieces of a chunk, the chunk has several spans, and the original's text. Unlike there, text that looks like a
+    special token is text.
 
     One call of the sentence splitter a paragraph over `size`, and one pass of the tokenizer; linear.
 
     Attributes:
-        size: what no chunk's pieces come to more than, in the counter's unit.
-        overlap: see above.
-        paragraph_separator: what parts paragraphs.
+        size: the maximum of a chunk's pieces, in the counter's unit.
+        overlap: the maximum of the pieces that neighbours share.
+        paragraph_separator: between paragraphs.
         sentences: "punkt", LlamaIndex' own sentence splitter, or a function from a text to its sentences.
-        phrase_regex: a regular expression whose matches are phrases; "" for none.
-        word_separator: what parts words.
+        phrase_regex: a regular expression of phrases; "" for none.
+        word_separator: between words.
 
     Raises:
         OptionError: an option is out of range.
@@ -231,18 +214,18 @@ class LlamaIndexSentence(_Merged):
 class LlamaIndexToken(_Merged):
     r"""LlamaIndex' TokenTextSplitter on offsets: words, then smaller pieces, merged to a size.
 
-    What is over `size` is cut at the first of `separators` that finds two pieces or more, else into characters;
-    neighbours are merged, and a chunk begins with the last chunk's last pieces, as many as count at most `overlap`
-    and leave room for the next. A single character that counts more is kept. What is different on
-    purpose: text that looks like a special token is text.
+    Text over `size` is cut at the first of `separators` that gives two pieces or more, else into characters; neighbours
+    are merged, and a chunk begins with the last chunk's last pieces, as many as fit into `overlap` and leave room for
+    the next. A single character over the size is kept. Unlike in the original, text that looks like a special token is
+    text.
 
     One pass of the tokenizer; linear.
 
     Attributes:
         size: the target, in the counter's unit.
-        overlap: see above.
-        separators: tried in this order; each stands at the start of the piece after it.
-        strip: chunks lose the white space at their ends.
+        overlap: the maximum of the pieces that neighbours share.
+        separators: tried in this order; each goes to the start of the next piece.
+        strip: strip white space from chunks.
 
     Raises:
         OptionError: an option is out of range.
@@ -251,10 +234,10 @@ class LlamaIndexToken(_Merged):
     ['one two', 'two three']
     """
 
-    beside_metadata: ClassVar[int] = 2  # tokens that the original allows for what stands between them and the text
+    beside_metadata: ClassVar[int] = 2  # tokens that the original reserves between metadata and text
 
     separators: tuple[str, ...] = (" ", "\n")
-    strip: bool = True
+    strip: bool = True  # type: ignore[misc]  # an option here
 
     def validate(self) -> None:
         super().validate()
@@ -292,7 +275,7 @@ def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece
 
 
 def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Piece]:
-    """What `re.findall` finds: a group, where the pattern has one."""
+    """The matches of `re.findall`: of the group, if the pattern has one."""
     if pattern.groups > 1:
         raise OptionError(f"a regular expression of phrases has one group at most, got {pattern.pattern!r}")
     found = (match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end]))
@@ -304,9 +287,9 @@ def _by_character(text: str, start: int, end: int) -> list[Piece]:
 
 
 def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[Piece]:
-    """The pieces that a function gives, which stand one after another; what it leaves out is in none."""
+    """The pieces that a function gives, found one after another."""
     whole = text[start:end]
-    parts = [part for part in split(whole) if part]  # an empty one would count as a cut, and the work never end
+    parts = [part for part in split(whole) if part]  # an empty one would count as a cut, without an end
     tail = len(whole) - sum(map(len, parts))
     place = tail if tail >= 0 and whole.endswith("".join(parts)) else 0
     found = []

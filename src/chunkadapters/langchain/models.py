@@ -1,4 +1,4 @@
-"""LangChain's embeddings and chat models where chunkcore takes an `Embedder` or an `LLM`."""
+"""LangChain's models as chunkcore's, and chunkcore's embedders as LangChain's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from langchain_core.runnables import Runnable
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, reply_of, titled
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, embed, get_embedder
-from chunkcore.models.llm.base import Message, Reply
-from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkcore.models.llm import Message, Reply
 
 __all__ = ["ChunkcoreEmbeddings", "as_embedder", "as_llm", "as_model"]
 
@@ -22,9 +21,8 @@ __all__ = ["ChunkcoreEmbeddings", "as_embedder", "as_llm", "as_model"]
 class ChunkcoreEmbeddings(Embeddings):
     """A chunkcore embedder as LangChain's embeddings.
 
-    For the models that chunkcore brings, and to put its cache on disk before any others:
-    ``ChunkcoreEmbeddings(CachedEmbedder(as_embedder(OpenAIEmbeddings()), EmbeddingCache("vectors.sqlite")))`` asks
-    for each text once, also when a collection is indexed again.
+    For chunkcore's own models, and to put its cache before any other: ``ChunkcoreEmbeddings(CachedEmbedder(
+    as_embedder(OpenAIEmbeddings()), EmbeddingCache("vectors.sqlite")))`` asks for each text once.
 
     Args:
         embedder: an embedder or its name.
@@ -67,18 +65,18 @@ def as_embedder(
 ) -> BridgedEmbedder:
     """Any LangChain embeddings as an `Embedder`, for strategies, indexes, caches and comparisons.
 
-    The options of `ChunkcoreTextSplitter` take embeddings as they are; this is for saying more about them, and for
-    everywhere else: ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``.
+    The options of `ChunkcoreTextSplitter` take such a model as it is; elsewhere, wrap it:
+    ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``.
 
     Args:
         embeddings: LangChain's. Documents go to ``embed_documents`` in one call, questions to ``embed_query``.
-        name: what configurations and tables call it; by default the class and the model.
-        fingerprint: what its vectors depend on; by default its class and settings, without keys. To be given where
-            these do not tell which model it is.
-        max_tokens: how many of its tokens it reads of a text; None where it has no limit, or it is not known.
+        name: its name in configurations and tables; by default the class and the model.
+        fingerprint: what its vectors depend on; by default its class and settings, without keys. Required if these do
+            not name the model.
+        max_tokens: its token limit for a text; None if it has none or it is not known.
 
     Raises:
-        OptionError: no LangChain embeddings, or they do not tell what they depend on.
+        OptionError: no LangChain embeddings, or a fingerprint is required.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> embedder = as_embedder(DeterministicFakeEmbedding(size=8))
@@ -91,27 +89,23 @@ def as_embedder(
 
 
 def as_llm(
-    model: Runnable[Any, Any],
-    *,
-    name: str | None = None,
-    fingerprint: str | None = None,
-    concurrency: int = 1,
+    model: Runnable[Any, Any], *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
 ) -> BridgedLLM:
     """Any LangChain chat model as an `LLM`.
 
-    A JSON schema is passed by ``with_structured_output``, where the model has it. Tokens are those of the answer's
+    A JSON schema is passed by ``with_structured_output`` if the model has it. Token counts are the answer's
     ``usage_metadata``.
 
     Args:
-        model: a chat model, or one bound to settings (``model.bind(temperature=0)``, ``model.with_retry()``); any
-            other runnable from messages to a message or a text is asked without a schema.
-        name: what configurations and tables call it; by default the class and the model.
-        fingerprint: what its answers depend on; by default its class and settings, without keys. To be given where
-            these do not tell which model it is.
+        model: a chat model, bare or with settings (``model.bind(temperature=0)``, ``model.with_retry()``); any other
+            runnable from messages to a message or a text is asked without a schema.
+        name: its name in configurations and tables; by default the class and the model.
+        fingerprint: what its answers depend on; by default its class and settings, without keys. Required if these do
+            not name the model.
         concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
 
     Raises:
-        OptionError: no language model, it does not tell what its answers depend on, or concurrency is under 1.
+        OptionError: no language model, a fingerprint is required, or concurrency is under 1.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> as_llm(FakeListChatModel(responses=["Yes."])).complete([{"role": "user", "content": "Tea?"}]).text
@@ -123,7 +117,7 @@ def as_llm(
 
 
 def as_model(value: Any) -> Any:
-    """A value of an option: LangChain's models as chunkcore's, anything else as it is."""
+    """An option's value: LangChain's models as chunkcore's, anything else as it is."""
     if isinstance(value, Embeddings):
         return as_embedder(value)
     return as_llm(value) if isinstance(value, Runnable) else value
@@ -143,7 +137,7 @@ class _LLM(BridgedLLM):
         return _read(await self._structured(schema).ainvoke(_turns(messages)))
 
     def _structured(self, schema: Mapping[str, Any] | None) -> Runnable[Any, Any]:
-        """The model, held to the schema where there is one."""
+        """The model with the schema, if any."""
         if schema is None:
             return self.model
         if not isinstance(self.model, BaseLanguageModel):
@@ -156,11 +150,11 @@ def _turns(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def _read(answer: Any) -> Reply:
-    """A reply from a message, a text, or what a structured output and its message are."""
+    """A reply from a message, a text, or a structured output with its message."""
     if isinstance(answer, dict) and "raw" in answer:
         raw, parsed = answer["raw"], answer.get("parsed")
         reply = _read(raw)
-        if parsed is None:  # the message is what the model is told about
+        if parsed is None:  # the answer was unreadable: keep its text
             calls = getattr(raw, "tool_calls", None)
             text = reply.text or (json_text(calls[0].get("args")) if calls else "")
         else:

@@ -15,7 +15,7 @@ from langchain_text_splitters import TextSplitter
 from chunkadapters.configuration import OneStrategy, build, watched, workers_for
 from chunkadapters.langchain.models import as_model
 from chunkadapters.places import SEGMENTS, SPANS, Origin, PlaceKeys, chunk_metadata, digest, inherited, unused_id
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers import Chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder

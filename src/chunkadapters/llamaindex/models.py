@@ -1,4 +1,4 @@
-"""LlamaIndex's embeddings and language models where chunkcore takes an `Embedder` or an `LLM`."""
+"""LlamaIndex' models as chunkcore's, and chunkcore's embedders as LlamaIndex'."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, reply_of, titled
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, embed, get_embedder
-from chunkcore.models.llm.base import Message, Reply
-from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkcore.models.llm import Message, Reply
 
 __all__ = ["ChunkcoreEmbedding", "as_embedder", "as_llm", "as_model"]
 
 
 class ChunkcoreEmbedding(BaseEmbedding):
-    """A chunkcore embedder as LlamaIndex's embedding model.
+    """A chunkcore embedder as LlamaIndex' embedding model.
 
-    For the models that chunkcore brings, and to put its cache on disk before any others:
-    ``ChunkcoreEmbedding(CachedEmbedder(as_embedder(OpenAIEmbedding()), EmbeddingCache("vectors.sqlite")))`` asks for
-    each text once, also when a document is ingested again.
+    For chunkcore's own models, and to put its cache before any other: ``ChunkcoreEmbedding(CachedEmbedder(
+    as_embedder(OpenAIEmbedding()), EmbeddingCache("vectors.sqlite")))`` asks for each text once.
 
     Args:
         embedder: an embedder or its name. A configuration holds its name.
-        options: what LlamaIndex's class takes: ``embed_batch_size``, ``callback_manager``.
+        options: LlamaIndex' own: ``embed_batch_size``, ``callback_manager``.
 
     Raises:
         OptionError: (a ValueError) no such model.
@@ -88,19 +86,19 @@ def as_embedder(
 ) -> BridgedEmbedder:
     """Any LlamaIndex embedding model as an `Embedder`, for strategies, indexes, caches and comparisons.
 
-    The options of `ChunkcoreNodeParser` take such a model as it is; this is for saying more about it, and for
-    everywhere else: ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``.
+    The options of `ChunkcoreNodeParser` take such a model as it is; elsewhere, wrap it:
+    ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``.
 
     Args:
-        embed_model: LlamaIndex's. Documents go to ``get_text_embedding_batch``, which asks for ``embed_batch_size``
-            of them at once, questions to ``get_query_embedding``.
-        name: what configurations and tables call it; by default the class and the model.
-        fingerprint: what its vectors depend on; by default its class and settings, without keys. To be given where
-            these do not tell which model it is.
-        max_tokens: how many of its tokens it reads of a text; None where it has no limit, or it is not known.
+        embed_model: LlamaIndex'. Documents go to ``get_text_embedding_batch`` in batches of ``embed_batch_size``,
+            questions to ``get_query_embedding``.
+        name: its name in configurations and tables; by default the class and the model.
+        fingerprint: what its vectors depend on; by default its class and settings, without keys. Required if these do
+            not name the model.
+        max_tokens: its token limit for a text; None if it has none or it is not known.
 
     Raises:
-        OptionError: no LlamaIndex embedding model, or it does not tell what it depends on.
+        OptionError: no LlamaIndex embedding model, or a fingerprint is required.
 
     >>> from llama_index.core import MockEmbedding
     >>> embedder = as_embedder(MockEmbedding(embed_dim=8))
@@ -112,27 +110,21 @@ def as_embedder(
     return _Embedder(embed_model, identify(_FRAMEWORK, embed_model, _EMBEDDINGS, name, fingerprint), max_tokens)
 
 
-def as_llm(
-    llm: LLM,
-    *,
-    name: str | None = None,
-    fingerprint: str | None = None,
-    concurrency: int = 1,
-) -> BridgedLLM:
+def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1) -> BridgedLLM:
     """Any LlamaIndex `LLM` as chunkcore's.
 
-    A JSON schema is passed to a model that calls functions, as the parameters of the one function that it has to
-    call; another model is asked in words. Tokens are those that the service tells, where the integration hands them on.
+    A model that calls functions gets a JSON schema as the parameters of the one function it must call; another model is
+    asked in words. Token counts are the service's, if the integration passes them on.
 
     Args:
-        llm: LlamaIndex's, of chat or of completion.
-        name: what configurations and tables call it; by default the class and the model.
-        fingerprint: what its answers depend on; by default its class and settings, without keys. To be given where
-            these do not tell which model it is.
+        llm: LlamaIndex', of chat or of completion.
+        name: its name in configurations and tables; by default the class and the model.
+        fingerprint: what its answers depend on; by default its class and settings, without keys. Required if these do
+            not name the model.
         concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
 
     Raises:
-        OptionError: no LlamaIndex LLM, it does not tell what its answers depend on, or concurrency is under 1.
+        OptionError: no LlamaIndex LLM, a fingerprint is required, or concurrency is under 1.
 
     >>> from llama_index.core.llms import MockLLM
     >>> as_llm(MockLLM()).complete([{"role": "user", "content": "Tea?"}]).finish
@@ -144,7 +136,7 @@ def as_llm(
 
 
 def as_model(value: Any) -> Any:
-    """A value of an option: LlamaIndex's models as chunkcore's, anything else as it is."""
+    """An option's value: LlamaIndex' models as chunkcore's, anything else as it is."""
     if isinstance(value, BaseEmbedding):
         return as_embedder(value)
     return as_llm(value) if isinstance(value, LLM) else value
@@ -182,7 +174,7 @@ class _LLM(BridgedLLM):
         raise NotImplementedError
 
     def _called(self, model: FunctionCallingLLM, response: ChatResponse) -> Reply:
-        """The reply whose text is what the function was called with, where it was called."""
+        """The reply, with the function's arguments as text if it was called."""
         reply = _read(response)
         calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
         text = json_text(calls[0].tool_kwargs) if calls else reply.text
@@ -201,11 +193,11 @@ def _read(response: ChatResponse) -> Reply:
 
 
 def _answering(schema: Mapping[str, Any]) -> FunctionTool:
-    """A function whose parameters are the schema's."""
+    """A function with the schema's parameters."""
     whole = titled(schema)
 
     class Answer(BaseModel):
-        """Integrations read a function's parameters from the class's schema."""
+        """Integrations read the parameters from the class's schema."""
 
         @classmethod
         def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:

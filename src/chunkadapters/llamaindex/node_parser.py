@@ -31,7 +31,7 @@ from chunkadapters.places import (
     inherited,
     unused_id,
 )
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError

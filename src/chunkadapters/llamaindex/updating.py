@@ -1,4 +1,4 @@
-"""An index after its documents have changed: only the nodes that the change touched are embedded and written."""
+"""`update_index`: embeds and writes only the nodes that changed with their documents."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NEIGHBOURS = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 
 @dataclass(frozen=True)
 class IndexUpdate:
-    """What `update_index` did, as nodes.
+    """What `update_index` did, in numbers of nodes.
 
     Attributes:
-        kept: those that were right already.
-        moved: those whose text was there, at another place or with other neighbours or metadata: written again with
-            the vector that the index has for the text.
-        new: those whose text was not there: embedded and written.
-        deleted: those whose place is no longer a node's.
+        kept: unchanged nodes.
+        moved: nodes whose text was there at another place, or with other neighbours or metadata: written again with
+            the text's vector.
+        new: nodes with new text: embedded and written.
+        deleted: nodes that are no longer there.
     """
 
     kept: int = 0
@@ -37,25 +37,23 @@ class IndexUpdate:
 
 
 def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser: NodeParser) -> IndexUpdate:
-    """Make an index hold the documents' nodes as they are now, and nothing else of these documents.
+    """Make an index hold the documents' nodes as they are now, and no other nodes of these documents.
 
-    Nodes are compared by id, which `ChunkcoreNodeParser` makes of document, options and place, by what is embedded of
-    them, and by their neighbours. A document without text is one
-    whose nodes all go. Documents that are not given stay. The model is asked before anything is deleted or written:
-    where it fails, the index is as it was.
+    Nodes are compared by id (`ChunkcoreNodeParser` makes it of document, options and place), embedded text and
+    neighbours. All nodes of a document without text are deleted; documents that are not given stay. The model is asked
+    before anything is written: if it fails, the index is as it was.
 
-    The vectors of what has moved come from LlamaIndex's own vector store, which can be asked for them; with any other
-    the model is asked again: put a cache before it (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's own
-    ``embeddings_cache``).
+    Vectors of moved nodes come from LlamaIndex' own vector store; with any other store the model is asked again, so put
+    a cache before it (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's own ``embeddings_cache``).
 
     Args:
-        index: which keeps its nodes in a docstore: over LlamaIndex's own vector store it does, over another one with
+        index: an index that keeps its nodes in a docstore: over another vector store than LlamaIndex' own, by
             ``VectorStoreIndex(..., store_nodes_override=True)``.
-        documents: with ids of their own (``Document(id_=...)``), as they are now.
-        parser: which gives a node the same id each time.
+        documents: with ids of their own (``Document(id_=...)``).
+        parser: a parser with ids that are the same each time.
 
     Raises:
-        DataError: the index keeps no nodes of a docstore.
+        DataError: the index keeps no nodes in a docstore.
 
     >>> from llama_index.core import MockEmbedding
     >>> from chunkadapters.llamaindex import ChunkcoreNodeParser
@@ -89,7 +87,7 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
 
 
 def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, BaseNode]:
-    """The nodes of the documents that the index has."""
+    """The index' nodes of the documents."""
     found: dict[str, BaseNode] = {}
     for document_id in document_ids:
         known = index.docstore.get_ref_doc_info(document_id)
@@ -99,7 +97,7 @@ def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, 
 
 
 def _read(node: BaseNode) -> str:
-    """What a model reads of it when it is embedded."""
+    """The text that is embedded."""
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
@@ -117,7 +115,7 @@ def _neighbour(node: BaseNode, which: NodeRelationship) -> str:
 
 
 def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], known: Mapping[str, list[float]]) -> None:
-    """Give every node its vector: one that is known, or the model's."""
+    """Give every node its vector: a known one, or the model's."""
     for node in nodes:
         node.embedding = known.get(_read(node))
     vectors = embed_nodes(nodes, index._embed_model)
@@ -126,7 +124,7 @@ def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], known: Mapping[st
 
 
 def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:
-    """The vectors that the store can be asked for, by what was embedded."""
+    """The vectors in LlamaIndex' own store, by embedded text."""
     store = index.vector_store
     if not isinstance(store, SimpleVectorStore):
         return {}

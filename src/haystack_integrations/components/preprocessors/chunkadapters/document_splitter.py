@@ -19,7 +19,7 @@ import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
 from chunkadapters.configuration import build, watched, workers_for
 from chunkadapters.places import SEGMENTS, SPANS, Origin, chunk_metadata, inherited, unused_id
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
