@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from chunkcore.report.study import Study
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import check_baseline, check_requirement, parse_requirement
-from chunkcore.report import read_reports, write_reports
+from chunkcore.report import ReportPage, read_reports, write_report
 from chunkcore.report.tables import score_table
 from chunkcore.run import Retrieved, Run
 
@@ -232,10 +231,10 @@ def test_a_measure_of_a_package_is_scored_and_shown_like_any_other(wasted: None,
     assert str(get_measure("WastedPieces@5[character]")) == "WastedPieces@5[character]"
     with pytest.raises(OptionError, match="less is better: expected WastedPieces@5<=1"):
         parse_requirement("WastedPieces@5>=1")
-    study = Study(compare(reports, "WastedPieces@5", resamples=100), toy)
+    study = ReportPage(compare(reports, "WastedPieces@5", resamples=100), toy)
     assert [report.name for report in study.reports] == ["early", "late"]
     assert any(column.title.startswith("Wasted") for column in score_table(study, 5, "token").columns)
-    page = write_reports(tmp_path / "report", study).html.read_text(encoding="utf-8")
+    page = write_report(study, tmp_path / "report").html.read_text(encoding="utf-8")
     assert "The pieces before the first one with evidence." in page
     assert "WastedPieces@5" in (tmp_path / "report" / "scores.csv").read_text(encoding="utf-8")
     again = read_reports(tmp_path / "report" / "report.json")
