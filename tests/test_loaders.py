@@ -10,9 +10,12 @@ import pytest
 
 from chunkcore import Run, compare, score
 from chunkcore.cli import main
+from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import LAYOUTS, load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks.layout import Contents, Layout, lacking
+from chunkcore.evaluation.benchmarks.layout import layouts as registry
 from chunkcore.evaluation.benchmarks.loading import recognised
 from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
@@ -21,6 +24,7 @@ from tests import layouts
 from tests.layouts import WRITERS, jsonl, write
 
 SECTIONS = ("wiki727k", "choi")
+NAMES = [layout.name for layout in known_layouts()]
 
 
 def said(benchmark: Benchmark, query: Query | str) -> list[str]:
@@ -68,12 +72,12 @@ def test_what_each_layout_lacks_is_told_where_none_is_recognised(tmp_path: Path)
     assert "put a questions.jsonl beside the documents, or give its path" in told
     assert "for beir it lacks queries.jsonl and qrels/*.tsv" in told
     assert "for squad or cuad or covid_qa it lacks a .json file with the keys data, paragraphs" in told
-    assert all(name in told for name in LAYOUTS)
+    assert all(name in told for name in NAMES)
     assert "\n" not in told
 
 
 def test_an_unknown_layout_is_answered_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="no layout is called 'bier': expected auto, chroma, chunkcore, beir"):
+    with pytest.raises(OptionError, match=r"unknown layout 'bier': expected one of beir, .*; did you mean 'beir'"):
         load_benchmark(tmp_path, layout="bier")
 
 
@@ -461,7 +465,7 @@ def test_questions_are_not_sought_where_there_are_only_sections(tmp_path: Path) 
 
 def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["datasets", "layouts"]) == 0
-    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()] == list(LAYOUTS)
+    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()] == NAMES
     root = str(layouts.squad(tmp_path / "toy"))
     assert main(["datasets", "verify", root]) == 1
     told = capsys.readouterr().out.splitlines()
@@ -486,3 +490,27 @@ def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> N
     benchmark = load_benchmark(layouts.qmsum(tmp_path))
     study = ReportPage(compare([score(Run("r", {}), benchmark)], "Recall@5"), benchmark, {}, "2026-01-01")
     assert "1 question is not scored because the collection marks no evidence for them." in warnings(study)
+
+
+def test_a_layout_of_ones_own_is_recognised_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
+
+    @registry.register("pairs")
+    class Pairs(Layout):
+        """A text file, and a question a line."""
+
+        files = "text.txt, asked.txt"
+
+        def lacks(self, root: Path) -> str:
+            return lacking(root, "text.txt", "asked.txt")
+
+        def read(self, root: Path, questions: object = None, leave_out: object = ()) -> Contents:
+            document = Document("text", (root / "text.txt").read_text())
+            lines = (root / "asked.txt").read_text().splitlines()
+            return Contents([document], [("line", {"question": line, "evidence": ["fox"]}) for line in lines])
+
+    write(tmp_path / "text.txt", "A fox naps.")
+    write(tmp_path / "asked.txt", "Who naps?\n")
+    assert recognised(tmp_path).name == "pairs"
+    assert [query.text for query in load_benchmark(tmp_path).queries] == ["Who naps?"]
+    assert "pairs" in [layout.name for layout in known_layouts()]

@@ -24,7 +24,7 @@ from chunkcore.cli.rate import rate
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
-from chunkcore.evaluation.benchmarks.rows import FolderWalk
+from chunkcore.evaluation.benchmarks.documents import FolderWalk
 from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, total_bytes
 from chunkcore.scale import workers as pool
 from chunkcore.scale.sources import Piece, parts

@@ -257,7 +257,7 @@ def _would_read(path: Path, file: Path) -> bool:
 
 def _files(path: Path) -> Iterator[Path]:
     """The files that are read of an argument."""
-    from chunkcore.evaluation.benchmarks.rows import FolderWalk
+    from chunkcore.evaluation.benchmarks.documents import FolderWalk
 
     if not path.is_dir():
         yield from () if str(path) == "-" else (path,)

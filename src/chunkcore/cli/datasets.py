@@ -89,9 +89,9 @@ def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "
 @app.command(help="List the layouts of public collections that are read.")
 def layouts() -> None:
     """List the layouts of public collections that are read."""
-    from chunkcore.evaluation.benchmarks import LAYOUTS
+    from chunkcore.evaluation.benchmarks import known_layouts
 
-    for layout in LAYOUTS.values():
+    for layout in known_layouts():
         typer.echo(f"{layout.name}  {layout.files}{_HAS[layout.holds]}")
 
 

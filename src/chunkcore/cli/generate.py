@@ -92,7 +92,7 @@ def generate(
 ) -> None:
     """Write questions about documents, each with the excerpts that answer it, by a language model."""
     from chunkcore.escaping import terminal_text
-    from chunkcore.evaluation.benchmarks.own import read_own
+    from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.models.llm import get_llm
     from chunkcore.questions import CallBudget, GenerationOptions, Journal, estimate_generation, generate_benchmark
     from chunkcore.questions.generate import INTERRUPTED

@@ -15,8 +15,8 @@ import numpy as np
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import recognised
-from chunkcore.evaluation.benchmarks.own import CHUNKCORE, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.questions import QuestionReader
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
@@ -181,8 +181,8 @@ class _Read:
             held, rows = list(documents), question_rows(questions)
         elif questions is None:
             layout = recognised(Path(documents))
-            held, rows = layout.read(Path(documents), None)
-            questions = Path(documents) / "questions.jsonl" if layout is CHUNKCORE else []
+            held, rows = layout.read(Path(documents))
+            questions = Path(documents) / "questions.jsonl" if isinstance(layout, Own) else []
         else:
             if isinstance(questions, str | Path) and not Path(questions).is_file():
                 raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal, NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmarks.rows import FolderWalk, as_utf8
+from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
 from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, unreadable
 
 __all__ = ["STANDARD_INPUT", "Piece", "Sources", "cut_place", "parts"]

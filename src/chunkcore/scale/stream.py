@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks.documents import tell_left_out, tell_written
-from chunkcore.evaluation.benchmarks.rows import FolderWalk, listed
+from chunkcore.evaluation.benchmarks.documents import FolderWalk, listed, tell_left_out, tell_written
 from chunkcore.files import NoTextError
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents

@@ -1,15 +1,14 @@
-"""Documents and questions from files. `load_benchmark` is the door; a file a layout behind it.
+"""Documents and questions from files, as a `Benchmark`.
 
-rows.py          what every layout is read as: rows like our own JSON lines, with their places
-files.py         which files a path holds, and a look at their keys
-layouts.py       all layouts, and which of them a path is of
-documents.py     rows to documents            questions.py     rows to queries, and problems
-benchmarks.py    `load_benchmark`             segmented.py     `load_segmented`
+benchmark.py   what a benchmark is             documents.py   documents from folders and JSON lines
+questions.py   rows to queries with evidence   layout.py      what a layout is; our own, and the Chroma report's
+loading.py     `load_benchmark`                stitching.py   long documents made of short ones
+reading_layouts.py, retrieval_layouts.py, section_layouts.py   the public collections
 """
 
-from __future__ import annotations
-
+from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts, section_layouts  # noqa: F401
 from chunkcore.evaluation.benchmarks.documents import load_documents
-from chunkcore.evaluation.benchmarks.loading import LAYOUTS, load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks.layout import Layout, known_layouts, layouts
+from chunkcore.evaluation.benchmarks.loading import load_benchmark, load_segmented
 
-__all__ = ["LAYOUTS", "load_benchmark", "load_documents", "load_segmented"]
+__all__ = ["Layout", "known_layouts", "layouts", "load_benchmark", "load_documents", "load_segmented"]

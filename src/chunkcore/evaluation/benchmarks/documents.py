@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.rows import FolderWalk, Row, as_utf8, listed
-from chunkcore.files import NoTextError, json_lines, read_text
+from chunkcore.files import NoTextError, json_lines, read_text, written_names
 from chunkcore.stored import store_documents
 
-__all__ = ["document_of", "documents_of", "load_documents", "tell_left_out", "tell_written"]
+__all__ = [
+    "FolderWalk",
+    "Row",
+    "as_utf8",
+    "document_of",
+    "documents_of",
+    "listed",
+    "load_documents",
+    "tell_left_out",
+    "tell_written",
+]
+
+Row = tuple[str, Mapping[str, Any]]
+_NAMED = 5  # files that a message names
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
     """The documents at a path, in the order of their ids or of the file, as `store_documents` keeps them.
 
-    A folder that holds ``documents.jsonl`` is that file. Of any other, each file in it, at any depth, is
-    a document, whose id is its path relative to the folder; names that begin with a dot are passed over. So is what
-    chunkcore wrote earlier, such as reports and saved runs, which quote the documents; a warning names the folders.
-    Files that hold no text (empty ones, images, archives, PDFs) are left out with a warning that names them;
-    text in another encoding is an error, since leaving it out would lose text. A ``.jsonl`` file has one
+    A folder that holds ``documents.jsonl`` is that file. Of any other folder each file, at any depth, is a document;
+    its id is its path relative to the folder. Left out are names that begin with a dot; files that chunkcore wrote
+    earlier, such as reports, with a warning; and files without text (empty ones, images, archives, PDFs), with a
+    warning. Text in another encoding is an error, since leaving it out would lose text. A ``.jsonl`` file has one
     ``{"id", "text", ...}`` a line, where everything else becomes metadata. Any other file is one document.
 
     Args:
@@ -36,8 +50,8 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
     """
     root = Path(path)
     if root.is_dir():
-        listed = root / "documents.jsonl"
-        return _from_lines(listed) if listed.is_file() else _from_folder(root, leave_out)
+        lines = root / "documents.jsonl"
+        return _from_lines(lines) if lines.is_file() else _from_folder(root, leave_out)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
     return _from_lines(root) if root.suffix == ".jsonl" else [Document(as_utf8(root.name), read_text(root))]
@@ -67,6 +81,35 @@ def _distinct(rows: Iterable[Row]) -> Iterator[Document]:
         yield document
 
 
+def document_of(row: Mapping[str, Any], place: str) -> Document:
+    """The document that a row like a line of a ``documents.jsonl`` is; errors begin with its place.
+
+    Raises:
+        DataError: it has no id or no text, or one of another type.
+    """
+    missing = [key for key in ("id", "text") if key not in row]
+    if missing:
+        raise DataError(
+            f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row) or 'nothing'}"
+        )
+    others = {key: value for key, value in row.items() if key not in ("id", "text", "metadata")}
+    nested = row.get("metadata") or {}
+    if not isinstance(nested, dict):
+        raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
+    identity = str(row["id"]) if type(row["id"]) is int else row["id"]
+    try:
+        return Document(identity, row["text"], {**nested, **others})
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
+
+
+def _from_lines(path: Path) -> list[Document]:
+    found = documents_of((f"{path}, line {number}", row) for number, row in json_lines(path))
+    if not found:
+        raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
+    return found
+
+
 def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     skipped = {each.resolve() for each in leave_out}
     walk = FolderWalk(root)
@@ -82,7 +125,7 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
 
 
 def _with_text(files: Iterable[tuple[str, Path]], without_text: list[str]) -> Iterator[Document]:
-    """The files as documents; the names of those without text go to `without_text`."""
+    """The files as documents; the names of files without text go to `without_text`."""
     for name, file in files:
         try:
             yield Document(name, read_text(file))
@@ -91,7 +134,7 @@ def _with_text(files: Iterable[tuple[str, Path]], without_text: list[str]) -> It
 
 
 def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) -> None:
-    """Warn of the files of a folder that hold no text; `count` where more are meant than are named."""
+    """Warn of the files of a folder that hold no text; `count` where there are more than are named."""
     if names or count:
         number = len(names) if count is None else count
         told = f": {listed(names, number)}" if names else ""
@@ -111,30 +154,84 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
     )
 
 
-def _from_lines(path: Path) -> list[Document]:
-    found = documents_of((f"{path}, line {number}", row) for number, row in json_lines(path))
-    if not found:
-        raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
-    return found
+def listed(names: Sequence[str], count: int | None = None) -> str:
+    """The first of the names, and how many more there are; `count` where there are more than `names` has.
 
-
-def document_of(row: Mapping[str, Any], place: str) -> Document:
-    """The document that a row like a line of a ``documents.jsonl`` is; errors begin with its place.
-
-    Raises:
-        DataError: it has no id or no text, or one that is none.
+    >>> listed(["a", "b", "c", "d", "e", "f", "g"])
+    'a, b, c, d, e and 2 more'
     """
-    missing = [key for key in ("id", "text") if key not in row]
-    if missing:
-        raise DataError(
-            f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row) or 'nothing'}"
-        )
-    others = {key: value for key, value in row.items() if key not in ("id", "text", "metadata")}
-    nested = row.get("metadata") or {}
-    if not isinstance(nested, dict):
-        raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
-    identity = str(row["id"]) if type(row["id"]) is int else row["id"]
+    shown = names[:_NAMED]
+    others = (len(names) if count is None else count) - len(shown)
+    return f"{', '.join(shown)}{f' and {others:,} more' if others else ''}"
+
+
+def _raise(path: Path, error: OSError) -> None:
+    raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+class FolderWalk:
+    """Each regular file in a folder, at any depth, as its path relative to the folder, which sorts them, and its path.
+
+    Left out are names that begin with a dot, links to folders, which may lead around in a circle, and files that
+    chunkcore wrote earlier: `written` has these after the walk. Memory grows with the largest single folder (about
+    100 bytes a name) and with the depth, not with the number of all files.
+
+    Args:
+        root: the folder.
+        on_error: called with a folder that cannot be listed; by default it raises a `DataError`.
+    """
+
+    def __init__(self, root: Path, on_error: Callable[[Path, OSError], None] = _raise) -> None:
+        self.root = root
+        self.written: list[Path] = []
+        self._on_error = on_error
+
+    def __iter__(self) -> Iterator[tuple[str, Path]]:
+        self.written = []
+        waiting = [self._names("")]
+        while waiting:
+            for name in waiting[-1]:
+                if name.endswith("/"):
+                    waiting.append(self._names(name))
+                    break
+                yield as_utf8(name), self.root / name
+            else:
+                waiting.pop()
+
+    def _names(self, folder: str) -> Iterator[str]:
+        """Paths in a folder, of folders with a slash at the end: sorted so, whole paths are sorted."""
+        folders: list[str] = []
+        files: set[str] = set()
+        try:
+            with os.scandir(self.root / folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{folder}{entry.name}/")
+                    elif _is_file(entry):
+                        files.add(entry.name)
+        except OSError as error:
+            self._on_error(self.root / folder, error)
+        written = set(written_names(files))
+        self.written.extend(self.root / folder / name for name in sorted(written))
+        return iter(sorted([*folders, *(folder + name for name in files - written)], key=as_utf8))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a file or leads to one; a link to itself leads nowhere."""
     try:
-        return Document(identity, row["text"], {**nested, **others})
-    except DataError as error:
-        raise DataError(f"{place}: {error}") from error
+        return entry.is_file()
+    except OSError as error:
+        return error.errno != errno.ELOOP  # reading it gives the error
+
+
+def as_utf8(name: str) -> str:
+    """A file's name read as UTF-8, so that ids and their order do not depend on the locale's encoding.
+
+    Where the locale has another encoding, Python has decoded the name by that. Bytes that are no UTF-8 become unpaired
+    surrogates.
+    """
+    if sys.getfilesystemencoding().lower() == "utf-8":
+        return name
+    return os.fsencode(name).decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""`load_benchmark`: documents and questions from a folder or from files, whichever way they are laid out."""
+"""`load_benchmark` and `load_segmented`: documents and questions from a folder or files of any known layout."""
 
 from __future__ import annotations
 
@@ -8,78 +8,21 @@ from pathlib import Path
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.benchmarks.documents import documents_of
-from chunkcore.evaluation.benchmarks.own import CHROMA, CHUNKCORE, Questions, question_rows, read_own, section_rows
-from chunkcore.evaluation.benchmarks.questions import QuestionReader, read_questions
-from chunkcore.evaluation.benchmarks.reading_layouts import (
-    COVID_QA,
-    CUAD,
-    EVIDENCE_INFERENCE,
-    NARRATIVEQA,
-    QASPER,
-    QASPER_HIGHLIGHTED,
-    QUALITY,
-    SQUAD,
+from chunkcore.evaluation.benchmarks.documents import Row, documents_of
+from chunkcore.evaluation.benchmarks.layout import (
+    Chroma,
+    Contents,
+    Layout,
+    Own,
+    Questions,
+    known_layouts,
+    layouts,
+    question_rows,
 )
-from chunkcore.evaluation.benchmarks.retrieval_layouts import BEIR, LEGALBENCH_RAG, RAGBENCH
-from chunkcore.evaluation.benchmarks.rows import Contents, Layout, Row
-from chunkcore.evaluation.benchmarks.section_layouts import CHOI, QMSUM, WIKI727K
+from chunkcore.evaluation.benchmarks.questions import QuestionReader, read_questions
+from chunkcore.evaluation.benchmarks.retrieval_layouts import Beir
 
-__all__ = ["LAYOUTS", "load_benchmark", "load_segmented", "named", "recognised", "segmented_rows"]
-
-# In the order in which a path is asked whether it is of them: by files' names first, then by what stands in files.
-LAYOUTS = {
-    layout.name: layout
-    for layout in (
-        CHROMA,
-        CHUNKCORE,
-        BEIR,
-        EVIDENCE_INFERENCE,
-        LEGALBENCH_RAG,
-        NARRATIVEQA,
-        CHOI,
-        WIKI727K,
-        QASPER,
-        QASPER_HIGHLIGHTED,
-        QMSUM,
-        QUALITY,
-        SQUAD,
-        CUAD,
-        COVID_QA,
-        RAGBENCH,
-    )
-}
-
-
-def named(name: str, root: Path) -> Layout:
-    """The layout of a name, which the path is of.
-
-    Raises:
-        OptionError: there is none.
-        DataError: the path is not of it, with what it lacks.
-    """
-    if name not in LAYOUTS:
-        raise OptionError(f"no layout is called {name!r}: expected auto, {', '.join(LAYOUTS)}")
-    lacks = LAYOUTS[name].lacks(root)
-    if lacks:
-        raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
-    return LAYOUTS[name]
-
-
-def recognised(root: Path, among: Iterable[Layout] = LAYOUTS.values()) -> Layout:
-    """The first layout that the path is of.
-
-    Raises:
-        DataError: it is of none, with what it lacks to be of each.
-    """
-    missing: dict[str, list[str]] = {}
-    for layout in among:
-        lacks = layout.lacks(root)
-        if not lacks:
-            return layout
-        missing.setdefault(lacks, []).append(layout.name)
-    told = "; ".join(f"for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
-    raise DataError(f"{root} is of no layout that is known: {told}")
+__all__ = ["get_layout", "load_benchmark", "load_segmented", "recognised", "segmented_rows"]
 
 
 def load_benchmark(
@@ -93,8 +36,9 @@ def load_benchmark(
 ) -> Benchmark:
     """A benchmark from files.
 
-    A path is read by what it holds: a public collection as it is distributed (docs/formats.md has their layouts), or
-    ``questions.jsonl`` beside ``documents.jsonl``, a folder ``documents/`` or else files that are the documents.
+    A path is read by what it holds: a public collection as it is distributed (docs/reference/formats.md has their
+    layouts), or ``questions.jsonl`` beside ``documents.jsonl``, a folder ``documents/`` or else files that are the
+    documents.
 
     A question whose evidence is not found, or is found more than once, is left out and stands in
     `Benchmark.problems` with the reason. Evidence is never guessed. Questions for which a collection marks none on
@@ -124,7 +68,10 @@ def load_benchmark(
     if isinstance(documents, str | Path):
         root = Path(documents)
         name = name or (root.resolve().name if root.is_dir() else root.stem)
-        contents = _read(root, questions, layout, leave_out)
+        if not root.exists():
+            raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+        chosen = _chosen(root, questions) if layout == "auto" else _named(root, questions, layout)
+        contents = chosen.read(root, questions, leave_out)
     elif layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {layout!r}, or give a path")
     else:
@@ -136,6 +83,36 @@ def load_benchmark(
     return Benchmark(name, contents.documents, reader.queries, tuple(reader.problems), tuple(reader.without_evidence))
 
 
+def get_layout(name: str, root: Path) -> Layout:
+    """The layout of a name, which the path is of.
+
+    Raises:
+        OptionError: there is none.
+        DataError: the path is not of it, with what it lacks.
+    """
+    found: Layout = layouts.get(name)()
+    lacks = found.lacks(root)
+    if lacks:
+        raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
+    return found
+
+
+def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
+    """The first layout, of all or `among` some, that the path is of.
+
+    Raises:
+        DataError: it is of none, with what it lacks to be of each.
+    """
+    missing: dict[str, list[str]] = {}
+    for layout in known_layouts() if among is None else among:
+        lacks = layout.lacks(root)
+        if not lacks:
+            return layout
+        missing.setdefault(lacks, []).append(layout.name)
+    told = "; ".join(f"for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
+    raise DataError(f"{root} is of no layout that is known: {told}")
+
+
 def _given(documents: list[Document], questions: Questions | None, name: str) -> Contents:
     if questions is None:
         raise DataError(
@@ -145,36 +122,22 @@ def _given(documents: list[Document], questions: Questions | None, name: str) ->
     return Contents(documents, question_rows(questions))
 
 
-def _read(root: Path, questions: Questions | None, layout: str, leave_out: Collection[Path]) -> Contents:
-    if not root.exists():
-        raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
-    chosen = _chosen(root, questions) if layout == "auto" else _named(root, questions, layout)
-    if chosen is CHUNKCORE:
-        return read_own(root, questions, leave_out)
-    if chosen.holds == "boundaries":
-        raise DataError(
-            f"{root} holds texts whose sections are known, and no questions (the layout {chosen.name}): "
-            "chunkcore.load_segmented reads it"
-        )
-    return chosen.read(root, Path(questions) if isinstance(questions, str | Path) else None)
-
-
-def _named(root: Path, questions: Questions | None, layout: str) -> Layout:
-    if layout == CHUNKCORE.name and questions is not None:
-        return CHUNKCORE  # which lacks nothing where the questions come from elsewhere
-    chosen = named(layout, root)
+def _named(root: Path, questions: Questions | None, name: str) -> Layout:
+    if name == Own.name and questions is not None:
+        return Own()  # which lacks nothing where the questions come from elsewhere
+    chosen = get_layout(name, root)
     if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
-        raise OptionError(f"the layout {layout} has its own questions: leave out the others, or the layout's name")
+        raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
     return chosen
 
 
 def _chosen(root: Path, questions: Questions | None) -> Layout:
-    """The path's layout: ours, where it is found out from files that cannot have the questions that are given."""
+    """The path's layout: our own, where the path is of none that takes the given questions."""
     if isinstance(questions, str | Path):
-        other = BEIR if Path(questions).suffix.lower() == ".tsv" else CHROMA
-        return CHUNKCORE if other.lacks(root) else other
+        other = Beir() if Path(questions).suffix.lower() == ".tsv" else Chroma()
+        return Own() if other.lacks(root) else other
     if questions is not None:
-        return CHUNKCORE
+        return Own()
     try:
         return recognised(root)
     except DataError as error:
@@ -205,19 +168,16 @@ def _require_some(reader: QuestionReader, source: str, require_evidence: bool) -
     )
 
 
-_SEGMENTED = [layout for layout in LAYOUTS.values() if layout.boundaries and layout is not CHUNKCORE]
-
-
 def load_segmented(path: str | Path, *, layout: str = "auto") -> list[Document]:
     """Texts whose sections are known.
 
     ``metadata["boundaries"]`` has the offsets at which they begin, but for the first. Read are our own
-    ``documents.jsonl`` with ``boundaries``, Wiki-727k and WIKI-50, Choi, and QMSum. Where a collection tells the
-    sentences, ``metadata["sentences"]`` has their pairs of offsets. Headings are no part of the texts.
+    ``documents.jsonl`` with ``boundaries``, Wiki-727k and WIKI-50, Choi, and QMSum. Where a collection has sentences,
+    ``metadata["sentences"]`` has their pairs of offsets. Headings are no part of the texts.
 
     Raises:
         DataError: the path is of no such layout, its files cannot be read, or a text has no boundaries.
-        OptionError: no layout has this name, or it tells no sections.
+        OptionError: no layout has this name, or it has no sections.
     """
     documents = documents_of(segmented_rows(Path(path), layout))
     without = next((each.id for each in documents if not isinstance(each.metadata.get("boundaries"), list)), None)
@@ -231,23 +191,23 @@ def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
 
     Raises:
         DataError: the path is of no such layout, or its files cannot be read.
-        OptionError: no layout has this name, or it tells no sections.
+        OptionError: no layout has this name, or it has no sections.
     """
     if not root.exists():
         raise DataError(f"{root} cannot be read: No such file or directory")
-    known = ("auto", *(each.name for each in (CHUNKCORE, *_SEGMENTED)))
-    if layout not in known:
-        told = "tells no sections" if layout in LAYOUTS else "is none"
-        raise OptionError(f"the layout {layout} {told}: expected one of {', '.join(known)}")
-    if layout == CHUNKCORE.name or (layout == "auto" and _is_own(root)):
-        return section_rows(root)
-    chosen = recognised(root, _SEGMENTED) if layout == "auto" else named(layout, root)
-    assert chosen.boundaries is not None
-    return chosen.boundaries(root)
+    sectioned = [each for each in known_layouts() if each.tells_sections]
+    if layout not in ("auto", *(each.name for each in sectioned)):
+        names = ", ".join(each.name for each in sectioned)
+        why = "tells no sections" if layout in layouts else "is none"
+        raise OptionError(f"the layout {layout} {why}: expected one of auto, {names}")
+    others = [each for each in sectioned if each.name != Own.name]
+    if layout == Own.name or (layout == "auto" and _is_own(root, others)):
+        return Own().sections(root)
+    return (recognised(root, others) if layout == "auto" else get_layout(layout, root)).sections(root)
 
 
-def _is_own(root: Path) -> bool:
-    """Whether it is a ``documents.jsonl``, by name or by being lines of JSON that are of no other layout."""
+def _is_own(root: Path, others: Sequence[Layout]) -> bool:
+    """Whether it is a ``documents.jsonl``, by name or by being JSON lines that are of no other layout."""
     if root.is_dir():
         return (root / "documents.jsonl").is_file()
-    return root.suffix == ".jsonl" and all(layout.lacks(root) for layout in _SEGMENTED)
+    return root.suffix == ".jsonl" and all(layout.lacks(root) for layout in others)

@@ -1,4 +1,4 @@
-"""Where a question's evidence stands: offsets are verified, excerpts are searched, nothing is guessed."""
+"""Rows to queries: where the evidence of each stands. Offsets are verified, excerpts searched, nothing is guessed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count, islice
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 from chunkcore.columns import Mapped
@@ -14,10 +13,10 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.documents import Row
 from chunkcore.evaluation.text_search import WindowIndex
-from chunkcore.files import json_lines
 
-__all__ = ["EvidenceError", "EvidenceFinder", "QuestionReader", "document_name", "question_lines", "read_questions"]
+__all__ = ["EvidenceError", "EvidenceFinder", "QuestionReader", "document_name", "read_questions"]
 
 _COUNTED = 1000  # occurrences of an excerpt beyond these are not told apart
 _NAMED = 3  # occurrences that a message names
@@ -203,20 +202,7 @@ def _short(text: Any, limit: int = 60) -> str:
 _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
 
-def question_lines(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    """The lines of a ``questions.jsonl``, with their places.
-
-    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, where an entry of the evidence is
-    what `EvidenceFinder.find` takes; or it has ``spans``, pairs of offsets into its document, which
-    ``evidence`` then spells out. Other keys become metadata.
-
-    Raises:
-        DataError: the file cannot be read, or a line is no JSON object.
-    """
-    return ((f"line {number}", row) for number, row in json_lines(path))
-
-
-def read_questions(rows: Iterable[tuple[str, Mapping[str, Any]]], documents: Sequence[Document]) -> QuestionReader:
+def read_questions(rows: Iterable[Row], documents: Sequence[Document]) -> QuestionReader:
     """A reader that has read rows, which each come with their place in a file."""
     listed = list(rows)
     reader = QuestionReader(documents, given=[str(row.get("id")) for _, row in listed])
@@ -247,7 +233,8 @@ class QuestionReader:
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` is where it stands, for messages and for an id where it has none."""
-        identity = _identity(row.get("id")) or self._unused()
+        identity = "" if row.get("id") is None else str(row["id"])
+        identity = identity or self._unused()
         if identity in self._seen:
             self.problems.append(
                 DataProblem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
@@ -312,11 +299,6 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
     if len(texts) != len(spans):
         raise EvidenceError(f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each")
     return [{"start": start, "end": end, "text": text} for (start, end), text in zip(spans, texts, strict=True)]
-
-
-def _identity(given: Any) -> str:
-    """The id as text; empty where there is none."""
-    return "" if given is None else str(given)
 
 
 def _collection(document: Document) -> str:

@@ -1,25 +1,25 @@
-"""QASPER (Dasigi et al., 2021): questions about papers, with the paragraphs that answer them."""
+"""Collections of questions about texts: SQuAD and its like, QuALITY, NarrativeQA, QASPER, Evidence Inference, QMSum."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from chunkcore.document import Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.documents import documents_of
-from chunkcore.evaluation.benchmarks.rows import (
+from chunkcore.evaluation.benchmarks.documents import Row, documents_of
+from chunkcore.evaluation.benchmarks.layout import (
     Contents,
     Layout,
-    Row,
+    Questions,
     TextBuilder,
     brief,
     lacking,
     lacks_keys,
+    layouts,
     member,
     members,
     shown_type,
@@ -27,179 +27,162 @@ from chunkcore.evaluation.benchmarks.rows import (
 )
 from chunkcore.files import NoTextError, csv_rows, json_lines, read_json, read_text
 
-__all__ = ["COVID_QA", "CUAD", "EVIDENCE_INFERENCE", "NARRATIVEQA", "QASPER", "QASPER_HIGHLIGHTED", "QUALITY", "SQUAD"]
-
-_KEYS = ("data", "paragraphs")
-_SUFFIXES = (".json",)
-_BETWEEN = "\n\n"
-
-
-def _read(root: Path, _: Path | None) -> Contents:
-    """An article is one document: its contexts with a blank line between.
-
-    Its id is its title, or its first paragraph's ``document_id``; an article that stands in several files is one
-    document, and others of one title have a number. Evidence is every answer's place, verified against its text; where
-    annotators marked several, all of them. What is marked ``is_impossible``, or has no answer, is without evidence, and
-    ``metadata["unanswerable"]`` says so.
-    """
-    documents: dict[str, Row] = {}
-    questions: list[Row] = []
-    for file in with_keys(root, _KEYS, _SUFFIXES):
-        for number, article in enumerate(member(read_json(file), "data", list, str(file))):
-            place = f"{file}, data[{number}]"
-            paragraphs = member(article, "paragraphs", list, place)
-            contexts = [member(each, "context", str, f"{place}.paragraphs[{n}]") for n, each in enumerate(paragraphs)]
-            text = _BETWEEN.join(contexts)
-            identity = _unused(_name(article, paragraphs, f"{file.stem}-{number + 1}"), text, documents)
-            documents[identity] = (place, {"id": identity, "text": text})
-            start = 0
-            for n, (paragraph, context) in enumerate(zip(paragraphs, contexts, strict=True)):
-                found = _questions(paragraph, f"{place}.paragraphs[{n}]", identity, start)
-                questions += [(brief(here, file), row) for here, row in found]
-                start += len(context) + len(_BETWEEN)
-    return Contents(documents_of(documents.values()), questions)
+__all__ = [
+    "CovidQA",
+    "Cuad",
+    "EvidenceInference",
+    "NarrativeQA",
+    "QMSum",
+    "Qasper",
+    "QasperHighlighted",
+    "Quality",
+    "Squad",
+    "as_read_by_python",
+]
 
 
-def _unused(name: str, text: str, documents: dict[str, Row]) -> str:
-    """The name, or with a number the first one that no article of another text has."""
-    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in numbered if each not in documents or documents[each][1]["text"] == text)
+def as_read_by_python(file: Path) -> str:
+    """A text as Python's `open` gives it, which made the offsets of some collections: line ends are line feeds."""
+    return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _name(article: dict[str, Any], paragraphs: list[Any], otherwise: str) -> str:
-    first = paragraphs[0] if paragraphs and isinstance(paragraphs[0], dict) else {}
-    for given in (article.get("title"), first.get("document_id")):
-        if isinstance(given, str | int) and str(given).strip():
-            return str(given)
-    return otherwise
+def _distinct(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(each) for each in dict.fromkeys(tuple(entry.items()) for entry in entries)]
 
 
-def _questions(paragraph: dict[str, Any], place: str, document: str, start: int) -> Iterator[Row]:
-    for number, row in enumerate(member(paragraph, "qas", list, place)):
-        here = f"{place}.qas[{number}]"
-        question = member(row, "question", str, here)
-        listed = member(row, "answers", list, here, [])
-        answers = [_answer(each, f"{here}.answers[{n}]", start) for n, each in enumerate(listed)]
-        others = {key: value for key, value in row.items() if key not in ("answers", "question", "id", "is_impossible")}
-        told = {
-            **others,
-            "id": row.get("id"),
-            "question": question,
-            "document_id": document,
-            "answers": list(dict.fromkeys(each["text"] for each in answers)),
-        }
-        if row.get("is_impossible") is True or not answers:
-            told |= {"without_evidence": True, "unanswerable": True}
-        else:
-            told["evidence"] = [dict(each) for each in dict.fromkeys(tuple(each.items()) for each in answers)]
-        yield here, told
+@layouts.register("evidence_inference")
+class EvidenceInference(Layout):
+    """Evidence Inference (Lehman et al., 2019; DeYoung et al., 2020): prompts about articles of clinical trials."""
 
+    files = "prompts_merged.csv, annotations_merged.csv, txt_files/PMC*.txt, or these in a folder annotations"
 
-def _answer(answer: Any, place: str, start: int) -> dict[str, Any]:
-    text = member(answer, "text", str, place)
-    begin = start + member(answer, "answer_start", int, place)
-    return {"start": begin, "end": begin + len(text), "text": text}
-
-
-def _layout(name: str, files: str) -> Layout:
-    return Layout(
-        name=name,
-        files=files,
-        holds="evidence",
-        lacks=lambda root: lacks_keys(root, _KEYS, _SUFFIXES),
-        read=_read,
+    _PROMPT = ("PromptID", "PMCID", "Outcome", "Intervention", "Comparator")
+    _MARKED = (
+        *("PromptID", "PMCID", "Valid Label", "Valid Reasoning"),
+        *("Label", "Annotations", "Evidence Start", "Evidence End"),
     )
 
+    def lacks(self, root: Path) -> str:
+        return lacking(self._folder(root), "prompts_merged.csv", "annotations_merged.csv", "txt_files/PMC*.txt")
 
-SQUAD = _layout("squad", '.json files of {"data": [{"title", "paragraphs": [{"context", "qas"}]}]}, v1.1 or v2.0')
-CUAD = _layout("cuad", "CUADv1.json, as squad")
-COVID_QA = _layout("covid_qa", "COVID-QA.json, as squad")
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """A document is an article of ``txt_files``; a question is a prompt, in the words of the collection's paper.
 
+        Evidence is each passage that a verifier accepted. Some offsets are a few characters off: where the passage is
+        not at them but stands once in the article, that is its place; else the question is left out.
+        """
+        folder = self._folder(root)
+        texts = {file.stem: as_read_by_python(file) for file in sorted((folder / "txt_files").glob("PMC*.txt"))}
+        documents = documents_of((f"{name}.txt", {"id": name, "text": text}) for name, text in texts.items())
+        return Contents(documents, list(self._questions(folder, texts)))
 
-_SUFFIXES_QUALITY = (".train", ".dev", ".test", ".jsonl")
-_KEYS_QUALITY = ("article_id", "article", "set_unique_id", "questions")
-_TOLD = ("title", "author", "source", "topic", "url", "license", "year")
+    def _folder(self, root: Path) -> Path:
+        return root if (root / "prompts_merged.csv").is_file() else root / "annotations"
 
-
-def _read_quality(root: Path, _: Path | None) -> Contents:
-    """A document is an article as it stands in the file: HTML, or text in the files named ``htmlstripped``.
-
-    No evidence is marked. ``metadata["choices"]`` has the options; ``metadata["correct"]`` the number of the right one,
-    from 0, and ``metadata["answers"]`` its text, where the file tells it (the test file does not).
-    """
-    documents: dict[str, Row] = {}
-    questions: list[Row] = []
-    for file in with_keys(root, _KEYS_QUALITY, _SUFFIXES_QUALITY):
-        for number, row in json_lines(file):
-            place = f"{file}, line {number}"
-            identity, text = member(row, "article_id", str, place), member(row, "article", str, place)
-            told = {key: row[key] for key in _TOLD if key in row}
-            earlier, known = documents.setdefault(identity, (place, {"id": identity, "text": text, "metadata": told}))
-            if known["text"] != text:
-                raise DataError(f"{place}: the article {identity!r} has another text than at {earlier}")
-            told_by = member(row, "set_unique_id", str, place)
-            for n, question in enumerate(member(row, "questions", list, place)):
-                here = f"{place}, questions[{n}]"
-                questions.append((brief(here, file), _question(question, identity, f"{told_by}-{n + 1}", here)))
-    return Contents(documents_of(documents.values()), questions)
-
-
-def _question(question: Any, document: str, otherwise: str, place: str) -> dict[str, Any]:
-    choices = members(question, "options", str, place)
-    told = {
-        "id": question.get("question_unique_id") or otherwise,
-        "question": member(question, "question", str, place),
-        "document_id": document,
-        "without_evidence": True,
-        "choices": choices,
-        "difficult": question.get("difficult"),
-    }
-    if question.get("gold_label") is None:
-        return told
-    label = member(question, "gold_label", int, place)
-    if not 1 <= label <= len(choices):
-        raise DataError(f"{place}: expected 'gold_label' from 1 to {len(choices)}, the number of options, got {label}")
-    return {**told, "correct": label - 1, "answers": [choices[label - 1]]}
+    def _questions(self, folder: Path, texts: dict[str, str]) -> Iterator[Row]:
+        marked: dict[str | None, list[dict[str, str | None]]] = defaultdict(list)
+        for _, row in csv_rows(folder / "annotations_merged.csv", self._MARKED):
+            if _is_one(row["Valid Label"]) and _is_one(row["Valid Reasoning"]) and row["Annotations"]:
+                marked[row["PromptID"]].append(row)
+        for number, prompt in csv_rows(folder / "prompts_merged.csv", self._PROMPT):
+            rows = marked.get(prompt["PromptID"], [])
+            article = f"PMC{prompt['PMCID']}"
+            told = {
+                "id": prompt["PromptID"],
+                "question": f"With respect to {prompt['Outcome']}, characterize the reported difference between "
+                f"{prompt['Intervention']} and those receiving {prompt['Comparator']}.",
+                "document_id": article,
+                "answers": list(dict.fromkeys(row["Label"] for row in rows)),
+                "evidence": _distinct(_passage(row, texts.get(article, "")) for row in rows),
+            }
+            if not rows:
+                told["left_out"] = "no annotation of it was accepted by a verifier"
+            yield f"prompts_merged.csv, line {number}", told
 
 
-QUALITY = Layout(
-    name="quality",
-    files='QuALITY.v1.0.1.htmlstripped.dev, lines of {"article_id", "article", "questions"}',
-    holds="answers",
-    lacks=lambda root: lacks_keys(root, _KEYS_QUALITY, _SUFFIXES_QUALITY),
-    read=_read_quality,
-)
+def _passage(row: dict[str, str | None], text: str) -> dict[str, Any]:
+    passage = row["Annotations"] or ""
+    start, end = _offset(row["Evidence Start"]), _offset(row["Evidence End"])
+    if 0 <= start < end and text[start:end] == passage:
+        return {"start": start, "end": end, "text": passage}
+    return {"text": passage}
 
 
-_STORIES = "tmp"  # where the collection's download_stories.sh puts them
-_SUMMARIES = "third_party/wikipedia/summaries.csv"
-_TOLD_NARRATIVEQA = ("set", "kind", "wiki_title", "wiki_url", "story_url")
+def _is_one(value: str | None) -> bool:
+    return (value or "").strip().lower() in ("1", "1.0", "true")
 
 
-def _read_narrativeqa(root: Path, _: Path | None) -> Contents:
-    """The stories, where there is a folder ``tmp``; else the summaries. No evidence is marked.
-
-    ``metadata["answers"]`` are the two answers. Questions whose story was not downloaded, or is no text, are left out.
-    Stories come from many places: one that is not UTF-8 is read as Windows-1252, and ``metadata["encoding"]`` says so.
-    """
-    stories = root / _STORIES
-    rows = _stories(root, stories) if stories.is_dir() else _summaries(root)
-    documents = documents_of(rows)
-    known = {document.id for document in documents}
-    return Contents(documents, list(_questions_narrativeqa(root / "qaps.csv", known)))
+def _offset(value: str | None) -> int:
+    """The offset; -1, as in the files, for none. Some versions of the files have 12.0 for 12."""
+    digits = (value or "").strip().removesuffix(".0")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else -1
 
 
-def _stories(root: Path, folder: Path) -> Iterator[Row]:
-    for place, told in _listed(root):
-        file = folder / f"{told['id']}.content"
-        # Ids come from a file that anyone may have written: none leads out of the folder.
-        if "/" in told["id"] or "\\" in told["id"] or not file.is_file():
-            continue
-        try:
-            text, encoding = _story(file)
-        except NoTextError:
-            continue  # what its questions are told: a download that failed leaves an empty file
-        yield place, {**told, "text": text, "encoding": encoding}
+@layouts.register("narrativeqa")
+class NarrativeQA(Layout):
+    """NarrativeQA (Kočiský et al., 2018): questions about whole stories, or their summaries."""
+
+    # `tmp` is where the collection's download_stories.sh puts the stories.
+    files = "documents.csv, qaps.csv, and tmp/*.content or third_party/wikipedia/summaries.csv"
+    holds = "answers"
+
+    _SUMMARIES = "third_party/wikipedia/summaries.csv"
+    _TOLD = ("set", "kind", "wiki_title", "wiki_url", "story_url")
+
+    def lacks(self, root: Path) -> str:
+        texts = "" if (root / "tmp").is_dir() else lacking(root, self._SUMMARIES)
+        return " and ".join(filter(None, (lacking(root, "documents.csv", "qaps.csv"), texts)))
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """The stories, where there is a folder ``tmp``; else the summaries. No evidence is marked.
+
+        ``metadata["answers"]`` are the two answers. Questions whose story was not downloaded, or is no text, are left
+        out. A story that is not UTF-8 is read as Windows-1252, and ``metadata["encoding"]`` says so.
+        """
+        documents = documents_of(self._stories(root) if (root / "tmp").is_dir() else self._summaries(root))
+        known = {document.id for document in documents}
+        return Contents(documents, list(self._questions(root / "qaps.csv", known)))
+
+    def _stories(self, root: Path) -> Iterator[Row]:
+        for place, told in self._listed(root):
+            file = root / "tmp" / f"{told['id']}.content"
+            # Ids come from a file that anyone may have written: none leads out of the folder.
+            if "/" in told["id"] or "\\" in told["id"] or not file.is_file():
+                continue
+            try:
+                text, encoding = _story(file)
+            except NoTextError:
+                continue  # a download that failed leaves an empty file; its questions are left out
+            yield place, {**told, "text": text, "encoding": encoding}
+
+    def _summaries(self, root: Path) -> Iterator[Row]:
+        known = {told["id"]: told for _, told in self._listed(root)}
+        file = root / self._SUMMARIES
+        for number, row in csv_rows(file, ("document_id", "summary")):
+            identity = row["document_id"] or ""
+            yield f"{file}, line {number}", {**known.get(identity, {}), "id": identity, "text": row["summary"]}
+
+    def _listed(self, root: Path) -> Iterator[Row]:
+        file = root / "documents.csv"
+        for number, row in csv_rows(file, ("document_id", "kind")):
+            told = {key: row[key] for key in self._TOLD if row.get(key)}
+            yield f"{file}, line {number}", {"id": row["document_id"] or "", "metadata": told}
+
+    def _questions(self, file: Path, known: set[str]) -> Iterator[Row]:
+        for number, row in csv_rows(file, ("document_id", "question", "answer1", "answer2")):
+            identity = row["document_id"] or ""
+            told = {
+                "question": row["question"],
+                "document_id": identity,
+                "set": row.get("set"),
+                "answers": [row[key] for key in ("answer1", "answer2") if row[key]],
+                "without_evidence": True,
+            }
+            if identity not in known:
+                told["left_out"] = (
+                    f"its story {identity!r} is not there, or no text: download it, or take the folder tmp away"
+                )
+            yield f"{file.name}, line {number}", told
 
 
 def _story(file: Path) -> tuple[str, str]:
@@ -212,58 +195,90 @@ def _story(file: Path) -> tuple[str, str]:
         return file.read_bytes().decode("windows-1252", errors="replace"), "windows-1252"
 
 
-def _summaries(root: Path) -> Iterator[Row]:
-    listed = {told["id"]: told for _, told in _listed(root)}
-    file = root / _SUMMARIES
-    for number, row in csv_rows(file, ("document_id", "summary")):
-        identity = row["document_id"] or ""
-        yield f"{file}, line {number}", {**listed.get(identity, {}), "id": identity, "text": row["summary"]}
+@layouts.register("qasper")
+class Qasper(Layout):
+    """QASPER (Dasigi et al., 2021): questions about papers, with the paragraphs that answer them."""
 
+    files = 'qasper-*.json of {"1909.00694": {"full_text", "qas"}}: whole paragraphs'
+    by_content = True
 
-def _listed(root: Path) -> Iterator[Row]:
-    file = root / "documents.csv"
-    for number, row in csv_rows(file, ("document_id", "kind")):
-        told = {key: row[key] for key in _TOLD_NARRATIVEQA if row.get(key)}
-        yield f"{file}, line {number}", {"id": row["document_id"] or "", "metadata": told}
+    highlighted: ClassVar[bool] = False
+    _KEYS = ("full_text", "qas")
 
+    def lacks(self, root: Path) -> str:
+        return lacks_keys(root, self._KEYS, (".json",))
 
-def _questions_narrativeqa(file: Path, known: set[str]) -> Iterator[Row]:
-    for number, row in csv_rows(file, ("document_id", "question", "answer1", "answer2")):
-        identity = row["document_id"] or ""
-        told = {
-            "question": row["question"],
-            "document_id": identity,
-            "set": row.get("set"),
-            "answers": [row[key] for key in ("answer1", "answer2") if row[key]],
-            "without_evidence": True,
-        }
-        if identity not in known:
-            told["left_out"] = (
-                f"its story {identity!r} is not there, or no text: download it, or take the folder {_STORIES} away"
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """A paper's text is its title, abstract, sections under their names, and captions, with blank lines between.
+
+        Evidence is what any annotator marked: paragraphs, or in ``qasper_highlighted`` the sentences that they
+        highlighted in them (the paragraphs, where they highlighted none). A figure or table stands for its caption. A
+        question that all call unanswerable, or mark no evidence for, is without evidence. ``answers`` are in words:
+        extracted spans with commas between, free text, Yes, No, or Unanswerable.
+        """
+        documents: list[Row] = []
+        asked: list[Row] = []
+        for file in with_keys(root, self._KEYS, (".json",)):
+            papers = read_json(file)
+            if not isinstance(papers, dict):
+                raise DataError(f"{file}: expected an object of papers by their ids, got {shown_type(papers)}")
+            for identity in papers:
+                place = f"{file}, {identity!r}"
+                entry = member(papers, identity, dict, str(file))
+                paper = _Paper(identity, entry, place)
+                documents.append((place, {"id": identity, "text": paper.text, "sections": paper.sections}))
+                asked += [(brief(here, file), row) for here, row in self._questions(entry, paper, place)]
+        return Contents(documents_of(documents), asked)
+
+    def _questions(self, entry: dict[str, Any], paper: _Paper, place: str) -> Iterator[Row]:
+        for number, row in enumerate(members(entry, "qas", dict, place, [])):
+            here = f"{place}.qas[{number}]"
+            given = members(row, "answers", dict, here)
+            answers = [member(each, "answer", dict, f"{here}.answers[{n}]") for n, each in enumerate(given)]
+            told = {
+                "id": row.get("question_id"),
+                "question": member(row, "question", str, here),
+                "document_id": paper.id,
+                "answers": list(dict.fromkeys(_in_words(each, here) for each in answers)),
+            }
+            yield here, told | self._evidence(answers, paper, here)
+
+    def _evidence(self, answers: Sequence[dict[str, Any]], paper: _Paper, place: str) -> dict[str, Any]:
+        answerable = [each for each in answers if each.get("unanswerable") is not True]
+        marked = [found for answer in answerable for found in self._marked(answer, paper, place)]
+        if not marked:
+            return {"without_evidence": True, "unanswerable": not answerable}
+        if any(not places and text.startswith(_FLOAT) for text, places in marked):
+            return {"left_out": "an annotator marked a figure or table, and the file has no such caption"}
+        # A text at no place or at several is searched for later, with an error if that fails.
+        return {
+            "evidence": _distinct(
+                {"start": places[0].start, "end": places[0].end} if len(places) == 1 else {"text": text}
+                for text, places in marked
             )
-        yield f"{file.name}, line {number}", told
+        }
+
+    def _marked(self, answer: dict[str, Any], paper: _Paper, place: str) -> list[tuple[str, list[Span]]]:
+        """What one annotator marked, and where it stands."""
+        paragraphs = members(answer, "evidence", str, place, [])
+        sentences = members(answer, "highlighted_evidence", str, place, []) if self.highlighted else []
+        inner = [each for each in sentences if not each.startswith(_FLOAT)]
+        whole = [each for each in paragraphs if not inner or each.startswith(_FLOAT)]
+        return [
+            *((each, paper.paragraphs(each)) for each in whole),
+            *((each, paper.inside(each, paragraphs)) for each in inner),
+        ]
 
 
-NARRATIVEQA = Layout(
-    name="narrativeqa",
-    files=f"documents.csv, qaps.csv, and {_STORIES}/*.content or {_SUMMARIES}",
-    holds="answers",
-    lacks=lambda root: " and ".join(
-        each
-        for each in (
-            lacking(root, "documents.csv", "qaps.csv"),
-            "" if (root / _STORIES).is_dir() else lacking(root, _SUMMARIES),
-        )
-        if each
-    ),
-    read=_read_narrativeqa,
-)
+@layouts.register("qasper_highlighted")
+class QasperHighlighted(Qasper):
+    """QASPER with the highlighted sentences as evidence."""
+
+    files = "the same files: highlighted sentences"
+    highlighted = True
 
 
-_KEYS_QASPER = ("full_text", "qas")
-_SUFFIXES_QASPER = (".json",)
 _FLOAT = "FLOAT SELECTED"
-_NO_CAPTION = "an annotator marked a figure or table, and the file has no such caption"
 
 
 class _Paper:
@@ -309,75 +324,6 @@ class _Paper:
         return sorted(found)
 
 
-def _read_qasper(root: Path, _: Path | None, *, highlighted: bool) -> Contents:
-    """A paper's text is its title, abstract, sections under their names, and captions, with blank lines between.
-
-    Evidence is what any annotator marked: paragraphs, or in ``qasper_highlighted`` the sentences that they highlighted
-    in them (the paragraphs, where they highlighted none). A figure or table stands for its caption. What all call
-    unanswerable, or mark no evidence for, is without evidence. ``answers`` are in words: extracted spans with commas
-    between, free text, Yes, No, or Unanswerable.
-    """
-    documents: list[Row] = []
-    questions: list[Row] = []
-    for file in with_keys(root, _KEYS_QASPER, _SUFFIXES_QASPER):
-        papers = read_json(file)
-        for identity in _checked_papers(papers, file):
-            place = f"{file}, {identity!r}"
-            entry = member(papers, identity, dict, str(file))
-            paper = _Paper(identity, entry, place)
-            documents.append((place, {"id": identity, "text": paper.text, "sections": paper.sections}))
-            found = _questions_qasper(entry, paper, place, highlighted)
-            questions += [(brief(here, file), row) for here, row in found]
-    return Contents(documents_of(documents), questions)
-
-
-def _checked_papers(papers: Any, file: Path) -> list[str]:
-    if not isinstance(papers, dict):
-        raise DataError(f"{file}: expected an object of papers by their ids, got {shown_type(papers)}")
-    return list(papers)
-
-
-def _questions_qasper(entry: dict[str, Any], paper: _Paper, place: str, highlighted: bool) -> Iterator[Row]:
-    for number, row in enumerate(members(entry, "qas", dict, place, [])):
-        here = f"{place}.qas[{number}]"
-        listed = members(row, "answers", dict, here)
-        answers = [member(each, "answer", dict, f"{here}.answers[{n}]") for n, each in enumerate(listed)]
-        told = {
-            "id": row.get("question_id"),
-            "question": member(row, "question", str, here),
-            "document_id": paper.id,
-            "answers": list(dict.fromkeys(_in_words(each, here) for each in answers)),
-        }
-        yield here, told | _evidence(answers, paper, here, highlighted)
-
-
-def _evidence(answers: Sequence[dict[str, Any]], paper: _Paper, place: str, highlighted: bool) -> dict[str, Any]:
-    answerable = [each for each in answers if each.get("unanswerable") is not True]
-    marked = [found for answer in answerable for found in _marked(answer, paper, place, highlighted)]
-    if not marked:
-        return {"without_evidence": True, "unanswerable": not answerable}
-    if any(not places and text.startswith(_FLOAT) for text, places in marked):
-        return {"left_out": _NO_CAPTION}
-    # What stands nowhere, or at several places, is sought by its text, and told of by what seeks it.
-    entries = [
-        {"start": places[0].start, "end": places[0].end} if len(places) == 1 else {"text": text}
-        for text, places in marked
-    ]
-    return {"evidence": [dict(each) for each in dict.fromkeys(tuple(entry.items()) for entry in entries)]}
-
-
-def _marked(answer: dict[str, Any], paper: _Paper, place: str, highlighted: bool) -> list[tuple[str, list[Span]]]:
-    """What one annotator marked, and where it stands."""
-    paragraphs = members(answer, "evidence", str, place, [])
-    sentences = members(answer, "highlighted_evidence", str, place, []) if highlighted else []
-    inner = [each for each in sentences if not each.startswith(_FLOAT)]
-    whole = [each for each in paragraphs if not inner or each.startswith(_FLOAT)]
-    return [
-        *((each, paper.paragraphs(each)) for each in whole),
-        *((each, paper.inside(each, paragraphs)) for each in inner),
-    ]
-
-
 def _in_words(answer: dict[str, Any], place: str) -> str:
     if answer.get("unanswerable") is True:
         return "Unanswerable"
@@ -389,106 +335,253 @@ def _in_words(answer: dict[str, Any], place: str) -> str:
     return member(answer, "free_form_answer", str, place, "")
 
 
-def _layout_qasper(name: str, files: str, *, highlighted: bool) -> Layout:
-    return Layout(
-        name=name,
-        files=files,
-        holds="evidence",
-        lacks=lambda root: lacks_keys(root, _KEYS_QASPER, _SUFFIXES_QASPER),
-        read=partial(_read_qasper, highlighted=highlighted),
-    )
+@layouts.register("qmsum")
+class QMSum(Layout):
+    """QMSum (Zhong et al., 2021): meetings, questions with the turns that answer them, and the topics' turns."""
+
+    files = '.json or .jsonl of {"topic_list", "general_query_list", "specific_query_list", "meeting_transcripts"}'
+    by_content = True
+    tells_sections = True
+
+    _KEYS = ("specific_query_list", "topic_list")
+
+    def lacks(self, root: Path) -> str:
+        return lacks_keys(root, self._KEYS, (".json", ".jsonl"))
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """A meeting's text has ``speaker: content`` for each turn, on a line of its own where it has no line feeds.
+
+        Evidence of a specific question is its turns, from the first to the last of each range. General questions (about
+        the whole meeting) are without evidence.
+        """
+        meetings = list(self._meetings(root))
+        documents = documents_of((place, row) for place, row, _, _ in meetings)
+        asked = [
+            (Path(here).name, row)  # in a list of questions the file's name is enough
+            for place, told, turns, meeting in meetings
+            for here, row in _asked(meeting, told["id"], turns, place)
+        ]
+        return Contents(documents, asked)
+
+    def sections(self, root: Path) -> Iterable[Row]:
+        """The meetings; a section begins where a topic's turns do, and after its last turn."""
+        return ((place, row) for place, row, _, _ in self._meetings(root))
+
+    def _meetings(self, root: Path) -> Iterator[tuple[str, dict[str, Any], list[Span], dict[str, Any]]]:
+        for file in with_keys(root, self._KEYS, (".json", ".jsonl")):
+            for place, name, meeting in _in_file(file):
+                builder, turns = TextBuilder("\n"), []
+                for number, turn in enumerate(member(meeting, "meeting_transcripts", list, place)):
+                    here = f"{place}, meeting_transcripts[{number}]"
+                    span = builder.add(f"{member(turn, 'speaker', str, here)}: {member(turn, 'content', str, here)}")
+                    turns += [span] if span else []
+                starts = _topic_starts(meeting, turns, place)
+                yield place, {"id": name, "text": builder.text, "boundaries": starts}, turns, meeting
 
 
-QASPER = _layout_qasper(
-    "qasper", 'qasper-*.json of {"1909.00694": {"full_text", "qas"}}: whole paragraphs', highlighted=False
-)
-QASPER_HIGHLIGHTED = _layout_qasper("qasper_highlighted", "the same files: highlighted sentences", highlighted=True)
+def _in_file(file: Path) -> Iterator[tuple[str, str, Any]]:
+    if file.suffix.lower() == ".json":
+        yield str(file), file.stem, read_json(file)
+        return
+    for number, meeting in json_lines(file):
+        yield f"{file}, line {number}", f"{file.stem}-{number}", meeting
 
 
-_PROMPTS = "prompts_merged.csv"
-_ANNOTATIONS = "annotations_merged.csv"
-_TEXTS = "txt_files/PMC*.txt"
-_FIELDS = ("PromptID", "PMCID", "Outcome", "Intervention", "Comparator")
-_MARKED = (
-    "PromptID",
-    "PMCID",
-    "Valid Label",
-    "Valid Reasoning",
-    "Label",
-    "Annotations",
-    "Evidence Start",
-    "Evidence End",
-)
+def _topic_starts(meeting: dict[str, Any], turns: list[Span], place: str) -> list[int]:
+    begin: set[int] = set()
+    for number, topic in enumerate(member(meeting, "topic_list", list, place)):
+        here = f"{place}, topic_list[{number}]"
+        for first, last in _turn_ranges(topic, here):
+            if not 0 <= first <= last < len(turns):
+                raise DataError(f"{here}: {_outside(first, last, turns)}")
+            begin |= {first, last + 1}
+    return [turns[turn].start for turn in sorted(begin) if 0 < turn < len(turns)]
 
 
-def _read_evidence_inference(root: Path, _: Path | None) -> Contents:
-    """A document is an article of ``txt_files``; a question is a prompt, in the words of the collection's paper.
-
-    Evidence is each passage that a verifier accepted. Some offsets are a few characters off: where the passage is not
-    at them but stands once in the article, that is its place; else the question is left out. Texts are read as the
-    collection's program reads them: each end of line as a line feed.
-    """
-    folder = _folder(root)
-    texts = {file.stem: _text(file) for file in sorted((folder / "txt_files").glob("PMC*.txt"))}
-    documents = documents_of((f"{name}.txt", {"id": name, "text": text}) for name, text in texts.items())
-    return Contents(documents, list(_questions_evidence_inference(folder, texts)))
-
-
-def _folder(root: Path) -> Path:
-    return root if (root / _PROMPTS).is_file() else root / "annotations"
-
-
-def _text(file: Path) -> str:
-    return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
+def _asked(meeting: dict[str, Any], document: str, turns: list[Span], place: str) -> Iterator[Row]:
+    for kind in ("general", "specific"):
+        for number, row in enumerate(member(meeting, f"{kind}_query_list", list, place, [])):
+            here = f"{place}, {kind}_query_list[{number}]"
+            told: dict[str, Any] = {
+                "id": f"{document}-{kind}-{number + 1}",
+                "question": member(row, "query", str, here),
+                "document_id": document,
+                "answers": [member(row, "answer", str, here)],
+            }
+            if kind == "general":
+                yield here, told | {"without_evidence": True}
+            else:
+                yield here, told | _turns_evidence(_turn_ranges(row, here), turns)
 
 
-def _questions_evidence_inference(folder: Path, texts: dict[str, str]) -> Iterator[Row]:
-    marked: dict[str | None, list[dict[str, str | None]]] = defaultdict(list)
-    for _, row in csv_rows(folder / _ANNOTATIONS, _MARKED):
-        if _is_one(row["Valid Label"]) and _is_one(row["Valid Reasoning"]) and row["Annotations"]:
-            marked[row["PromptID"]].append(row)
-    for number, prompt in csv_rows(folder / _PROMPTS, _FIELDS):
-        rows = marked.get(prompt["PromptID"], [])
-        article = f"PMC{prompt['PMCID']}"
+def _turns_evidence(ranges: list[tuple[int, int]], turns: list[Span]) -> dict[str, Any]:
+    for first, last in ranges:
+        if not 0 <= first <= last < len(turns):
+            return {"left_out": _outside(first, last, turns)}
+    return {"evidence": [{"start": turns[first].start, "end": turns[last].end} for first, last in ranges]}
+
+
+def _outside(first: int, last: int, turns: list[Span]) -> str:
+    return f"the turns {first} to {last} are not all among the meeting's {len(turns)}"
+
+
+def _turn_ranges(row: Any, place: str) -> list[tuple[int, int]]:
+    """Pairs of turns, which the files write as strings of digits."""
+    found = []
+    for pair in member(row, "relevant_text_span", list, place):
+        numbers = [str(each).strip() for each in pair] if isinstance(pair, list) else []
+        if len(numbers) != 2 or not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers):
+            raise DataError(f"{place}: expected 'relevant_text_span' to be pairs of turns, got {str(pair)[:40]}")
+        found.append((int(numbers[0]), int(numbers[1])))
+    return found
+
+
+@layouts.register("quality")
+class Quality(Layout):
+    """QuALITY (Pang et al., 2022): multiple choice about whole articles."""
+
+    files = 'QuALITY.v1.0.1.htmlstripped.dev, lines of {"article_id", "article", "questions"}'
+    by_content = True
+    holds = "answers"
+
+    _KEYS = ("article_id", "article", "set_unique_id", "questions")
+    _SUFFIXES = (".train", ".dev", ".test", ".jsonl")
+    _TOLD = ("title", "author", "source", "topic", "url", "license", "year")
+
+    def lacks(self, root: Path) -> str:
+        return lacks_keys(root, self._KEYS, self._SUFFIXES)
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """A document is an article as it stands in the file: HTML, or text in the files named ``htmlstripped``.
+
+        No evidence is marked. ``metadata["choices"]`` has the options; ``metadata["correct"]`` the number of the right
+        one, from 0, and ``metadata["answers"]`` its text, where the file has it (the test file does not).
+        """
+        documents: dict[str, Row] = {}
+        asked: list[Row] = []
+        for file in with_keys(root, self._KEYS, self._SUFFIXES):
+            for number, row in json_lines(file):
+                place = f"{file}, line {number}"
+                identity, text = member(row, "article_id", str, place), member(row, "article", str, place)
+                told = {key: row[key] for key in self._TOLD if key in row}
+                found = documents.setdefault(identity, (place, {"id": identity, "text": text, "metadata": told}))
+                if found[1]["text"] != text:
+                    raise DataError(f"{place}: the article {identity!r} has another text than at {found[0]}")
+                set_id = member(row, "set_unique_id", str, place)
+                for n, question in enumerate(member(row, "questions", list, place)):
+                    here = f"{place}, questions[{n}]"
+                    asked.append((brief(here, file), _choice(question, identity, f"{set_id}-{n + 1}", here)))
+        return Contents(documents_of(documents.values()), asked)
+
+
+def _choice(question: Any, document: str, otherwise: str, place: str) -> dict[str, Any]:
+    choices = members(question, "options", str, place)
+    told = {
+        "id": question.get("question_unique_id") or otherwise,
+        "question": member(question, "question", str, place),
+        "document_id": document,
+        "without_evidence": True,
+        "choices": choices,
+        "difficult": question.get("difficult"),
+    }
+    if question.get("gold_label") is None:
+        return told
+    label = member(question, "gold_label", int, place)
+    if not 1 <= label <= len(choices):
+        raise DataError(f"{place}: expected 'gold_label' from 1 to {len(choices)}, the number of options, got {label}")
+    return {**told, "correct": label - 1, "answers": [choices[label - 1]]}
+
+
+@layouts.register("squad")
+class Squad(Layout):
+    """SQuAD (Rajpurkar et al., 2016, 2018), and collections in its layout."""
+
+    files = '.json files of {"data": [{"title", "paragraphs": [{"context", "qas"}]}]}, v1.1 or v2.0'
+    by_content = True
+
+    _KEYS = ("data", "paragraphs")
+    _BETWEEN = "\n\n"
+
+    def lacks(self, root: Path) -> str:
+        return lacks_keys(root, self._KEYS, (".json",))
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """An article is one document: its contexts with a blank line between.
+
+        Its id is its title, or its first paragraph's ``document_id``; an article that stands in several files is one
+        document, and others of one title have a number. Evidence is every answer's place, verified against its text;
+        where annotators marked several, all of them. A question that is marked ``is_impossible``, or has no answer, is
+        without evidence, and ``metadata["unanswerable"]`` says so.
+        """
+        documents: dict[str, Row] = {}
+        asked: list[Row] = []
+        for file in with_keys(root, self._KEYS, (".json",)):
+            for number, article in enumerate(member(read_json(file), "data", list, str(file))):
+                place = f"{file}, data[{number}]"
+                paragraphs = member(article, "paragraphs", list, place)
+                contexts = [
+                    member(each, "context", str, f"{place}.paragraphs[{n}]") for n, each in enumerate(paragraphs)
+                ]
+                text = self._BETWEEN.join(contexts)
+                identity = _unused(_title(article, paragraphs, f"{file.stem}-{number + 1}"), text, documents)
+                documents[identity] = (place, {"id": identity, "text": text})
+                start = 0
+                for n, (paragraph, context) in enumerate(zip(paragraphs, contexts, strict=True)):
+                    found = _paragraph_questions(paragraph, f"{place}.paragraphs[{n}]", identity, start)
+                    asked += [(brief(here, file), row) for here, row in found]
+                    start += len(context) + len(self._BETWEEN)
+        return Contents(documents_of(documents.values()), asked)
+
+
+@layouts.register("cuad")
+class Cuad(Squad):
+    """CUAD (Hendrycks et al., 2021): clauses of contracts."""
+
+    files = "CUADv1.json, as squad"
+
+
+@layouts.register("covid_qa")
+class CovidQA(Squad):
+    """COVID-QA (Möller et al., 2020)."""
+
+    files = "COVID-QA.json, as squad"
+
+
+def _unused(name: str, text: str, documents: dict[str, Row]) -> str:
+    """The name, or with a number the first one that no article of another text has."""
+    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in numbered if each not in documents or documents[each][1]["text"] == text)
+
+
+def _title(article: dict[str, Any], paragraphs: list[Any], otherwise: str) -> str:
+    first = paragraphs[0] if paragraphs and isinstance(paragraphs[0], dict) else {}
+    for given in (article.get("title"), first.get("document_id")):
+        if isinstance(given, str | int) and str(given).strip():
+            return str(given)
+    return otherwise
+
+
+def _paragraph_questions(paragraph: dict[str, Any], place: str, document: str, start: int) -> Iterator[Row]:
+    for number, row in enumerate(member(paragraph, "qas", list, place)):
+        here = f"{place}.qas[{number}]"
+        question = member(row, "question", str, here)
+        given = member(row, "answers", list, here, [])
+        answers = [_answer(each, f"{here}.answers[{n}]", start) for n, each in enumerate(given)]
+        others = {key: value for key, value in row.items() if key not in ("answers", "question", "id", "is_impossible")}
         told = {
-            "id": prompt["PromptID"],
-            "question": f"With respect to {prompt['Outcome']}, characterize the reported difference between "
-            f"{prompt['Intervention']} and those receiving {prompt['Comparator']}.",
-            "document_id": article,
-            "answers": list(dict.fromkeys(row["Label"] for row in rows)),
-            "evidence": _evidence_evidence_inference(rows, texts.get(article, "")),
+            **others,
+            "id": row.get("id"),
+            "question": question,
+            "document_id": document,
+            "answers": list(dict.fromkeys(each["text"] for each in answers)),
         }
-        if not rows:
-            told["left_out"] = "no annotation of it was accepted by a verifier"
-        yield f"{_PROMPTS}, line {number}", told
-
-
-def _evidence_evidence_inference(rows: list[dict[str, str | None]], text: str) -> list[dict[str, Any]]:
-    found: dict[tuple[str, int, int], dict[str, Any]] = {}
-    for row in rows:
-        passage = row["Annotations"] or ""
-        start, end = _whole(row["Evidence Start"]), _whole(row["Evidence End"])
-        if 0 <= start < end and text[start:end] == passage:
-            found[passage, start, end] = {"start": start, "end": end, "text": passage}
+        if row.get("is_impossible") is True or not answers:
+            yield here, told | {"without_evidence": True, "unanswerable": True}
         else:
-            found[passage, -1, -1] = {"text": passage}
-    return list(found.values())
+            yield here, told | {"evidence": _distinct(answers)}
 
 
-def _is_one(value: str | None) -> bool:
-    return (value or "").strip().lower() in ("1", "1.0", "true")
-
-
-def _whole(value: str | None) -> int:
-    """The offset; -1, as in the files, for none. Some versions of the files have 12.0 for 12."""
-    digits = (value or "").strip().removesuffix(".0")
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else -1
-
-
-EVIDENCE_INFERENCE = Layout(
-    name="evidence_inference",
-    files=f"{_PROMPTS}, {_ANNOTATIONS}, {_TEXTS}, or these in a folder annotations",
-    holds="evidence",
-    lacks=lambda root: lacking(_folder(root), _PROMPTS, _ANNOTATIONS, _TEXTS),
-    read=_read_evidence_inference,
-)
+def _answer(answer: Any, place: str, start: int) -> dict[str, Any]:
+    text = member(answer, "text", str, place)
+    begin = start + member(answer, "answer_start", int, place)
+    return {"start": begin, "end": begin + len(text), "text": text}

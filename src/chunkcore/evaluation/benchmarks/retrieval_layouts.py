@@ -1,45 +1,56 @@
-"""RAGBench (Friel et al., 2024): questions with the documents that were retrieved, and their relevant sentences."""
+"""Collections of retrieval: BEIR, LegalBench-RAG, RAGBench."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Span
 from chunkcore.errors import DataError, MissingExtraError
-from chunkcore.evaluation.benchmarks.documents import documents_of
-from chunkcore.evaluation.benchmarks.rows import (
+from chunkcore.evaluation.benchmarks.documents import Row, documents_of
+from chunkcore.evaluation.benchmarks.layout import (
     Contents,
     Layout,
-    Row,
+    Questions,
     brief,
     data_files,
     lacking,
     lacks_keys,
+    layouts,
     member,
     regular_files,
     with_keys,
 )
-from chunkcore.files import json_lines, read_json, read_text, text_lines
+from chunkcore.evaluation.benchmarks.reading_layouts import as_read_by_python
+from chunkcore.files import json_lines, read_json, text_lines
 
-__all__ = ["BEIR", "LEGALBENCH_RAG", "RAGBENCH"]
-
-_SPLITS = ("test.tsv", "dev.tsv", "train.tsv")
-
-
-def _read(root: Path, judged: Path | None) -> Contents:
-    """A document's text is its title, a line feed and its text. Evidence is whole documents.
-
-    The queries are those that the judgements of one split name: of ``qrels/test.tsv``, else ``dev.tsv``, else
-    ``train.tsv``, unless another file is named. Judgements of 0 or less are none; the others
-    stand in ``metadata["grades"]``.
-    """
-    documents = documents_of(_documents(root / "corpus.jsonl"))
-    return Contents(documents, list(_questions(root / "queries.jsonl", judged or _split(root / "qrels"))))
+__all__ = ["Beir", "LegalBenchRag", "RagBench"]
 
 
-def _documents(corpus: Path) -> Iterator[Row]:
+@layouts.register("beir")
+class Beir(Layout):
+    """BEIR (Thakur et al., 2021): queries with judgements of whole documents."""
+
+    files = "corpus.jsonl, queries.jsonl, qrels/*.tsv"
+    takes_questions = True
+
+    def lacks(self, root: Path) -> str:
+        return lacking(root, "corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """A document's text is its title, a line feed and its text. Evidence is whole documents.
+
+        The queries are those that the judgements of one split name: of ``qrels/test.tsv``, else ``dev.tsv``, else
+        ``train.tsv``, unless another file is named. Judgements of 0 or less are left out; the others stand in
+        ``metadata["grades"]``.
+        """
+        judged = Path(questions) if isinstance(questions, str | Path) else _split(root / "qrels")
+        documents = documents_of(_corpus(root / "corpus.jsonl"))
+        return Contents(documents, list(_judged(root / "queries.jsonl", judged)))
+
+
+def _corpus(corpus: Path) -> Iterator[Row]:
     for number, row in json_lines(corpus):
         place = f"{corpus}, line {number}"
         text, title = member(row, "text", str, place), row.get("title")
@@ -51,30 +62,27 @@ def _documents(corpus: Path) -> Iterator[Row]:
 
 def _split(folder: Path) -> Path:
     files = {file.name: file for file in sorted(folder.glob("*.tsv"))}
-    named = next((files[name] for name in _SPLITS if name in files), None)
+    named = next((files[name] for name in ("test.tsv", "dev.tsv", "train.tsv") if name in files), None)
     if named is None and len(files) != 1:
         raise DataError(f"{folder} has {', '.join(files) or 'no .tsv file'}: name the one with the judgements")
     return named or next(iter(files.values()))
 
 
-def _questions(queries: Path, judged: Path) -> Iterator[Row]:
+def _judged(queries: Path, judged: Path) -> Iterator[Row]:
     grades = _grades(judged)
     for number, row in json_lines(queries):
-        place = f"{queries.name}, line {number}"
         identity = member(row, "_id", str, f"{queries}, line {number}")
         if identity in grades:
-            found = grades.pop(identity)
-            others = {key: value for key, value in row.items() if key not in ("_id", "text")}
-            yield place, {**others, "id": identity, "question": row.get("text"), **_judged(found)}
+            relevant = {document: grade for document, grade in grades.pop(identity).items() if grade > 0}
+            told: dict[str, Any] = {key: value for key, value in row.items() if key not in ("_id", "text")}
+            told |= {"id": identity, "question": row.get("text")}
+            if relevant:
+                told |= {"evidence": [{"document": each, "whole": True} for each in relevant], "grades": relevant}
+            else:
+                told |= {"left_out": "no document is judged relevant"}
+            yield f"{queries.name}, line {number}", told
     for identity in grades:
         yield judged.name, {"id": identity, "question": identity, "left_out": f"{queries.name} has no query of this id"}
-
-
-def _judged(grades: dict[str, int]) -> dict[str, object]:
-    relevant = {document: grade for document, grade in grades.items() if grade > 0}
-    if not relevant:
-        return {"left_out": "no document is judged relevant"}
-    return {"evidence": [{"document": each, "whole": True} for each in relevant], "grades": relevant}
 
 
 def _grades(file: Path) -> dict[str, dict[str, int]]:
@@ -98,60 +106,100 @@ def _is_whole(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 10
 
 
-BEIR = Layout(
-    name="beir",
-    files="corpus.jsonl, queries.jsonl, qrels/*.tsv",
-    holds="evidence",
-    lacks=lambda root: lacking(root, "corpus.jsonl", "queries.jsonl", "qrels/*.tsv"),
-    read=_read,
-    takes_questions=True,
-)
+@layouts.register("legalbench_rag")
+class LegalBenchRag(Layout):
+    """LegalBench-RAG (Pipitone and Houir Alami, 2024): questions with snippets of legal documents."""
+
+    files = "corpus/**/*.txt, benchmarks/*.json"
+
+    def lacks(self, root: Path) -> str:
+        return lacking(root, "corpus", "benchmarks/*.json")
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``."""
+        corpus = root / "corpus"
+        documents = documents_of(
+            (str(file), {"id": file.relative_to(corpus).as_posix(), "text": as_read_by_python(file)})
+            for file in regular_files(corpus)
+        )
+        return Contents(
+            documents, [row for file in sorted((root / "benchmarks").glob("*.json")) for row in _tests(file)]
+        )
 
 
-_KEYS = ("documents_sentences", "all_relevant_sentence_keys")
-_NEEDED = ("id", "question", "documents", *_KEYS)
-_COLUMNS = (*_NEEDED, "response", "dataset_name")
-_AT_ONCE = 256  # rows of a Parquet file in memory
+def _tests(file: Path) -> Iterator[Row]:
+    for number, test in enumerate(member(read_json(file), "tests", list, str(file))):
+        place = f"{file}, tests[{number}]"
+        snippets = member(test, "snippets", list, place)
+        told = {
+            "id": f"{file.stem}-{number + 1}",
+            "question": member(test, "query", str, place),
+            "collection": file.stem,
+            "tags": test.get("tags"),
+            "evidence": [_snippet(each, f"{place}.snippets[{n}]") for n, each in enumerate(snippets)],
+        }
+        yield f"{file.name}, tests[{number}]", told
 
 
-def _read_ragbench(root: Path, _: Path | None) -> Contents:
-    """Each text that was retrieved for any question is a document, once. Evidence is the relevant sentences.
+def _snippet(snippet: Any, place: str) -> dict[str, Any]:
+    path, span = member(snippet, "file_path", str, place), member(snippet, "span", list, place)
+    if len(span) != 2:
+        raise DataError(f"{place}: expected 'span' to be [start, end], got {len(span)} values")
+    return {"document": path, "start": span[0], "end": span[1], "text": snippet.get("answer")}
 
-    They are found in their document one after another; where they are not all there, with nothing but white space
-    between, each relevant one must stand there once. A language model chose them, and wrote the ``response``, which
-    ``metadata`` keeps under that name, not among answers.
-    """
-    ids: dict[str, str] = {}
-    documents: list[Row] = []
-    questions: list[Row] = []
-    for file in _files(root):
-        for place, row in _rows(file):
-            texts = member(row, "documents", list, place)
-            name = str(row.get("dataset_name") or file.stem)
-            for number, text in enumerate(texts):
-                if not isinstance(text, str):
-                    raise DataError(f"{place}: expected 'documents' to be strings")
-                if text.strip() and text not in ids:
-                    ids[text] = f"{name}/{row.get('id')}-{number}@{len(ids)}"
-                    documents.append((place, {"id": ids[text], "text": text, "collection": name}))
-            questions.append((brief(place, file), _question(row, texts, ids, name, place)))
-    return Contents(documents_of(documents), questions)
+
+@layouts.register("ragbench")
+class RagBench(Layout):
+    """RAGBench (Friel et al., 2024): questions with the documents that were retrieved, and their relevant sentences."""
+
+    files = '.jsonl or .parquet of {"id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"}'
+    by_content = True
+
+    _KEYS = ("documents_sentences", "all_relevant_sentence_keys")
+
+    def lacks(self, root: Path) -> str:
+        missing = [lacks_keys(folder, self._KEYS, (".jsonl",)) for folder in _folders(root)]
+        parquet = (file for folder in _folders(root) for file in data_files(folder, (".parquet",)))
+        some = not all(missing) or any(file.suffix.lower() == ".parquet" for file in parquet)
+        return "" if some else f"{missing[0]}, or a .parquet file"
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """Each text that was retrieved for any question is a document, once. Evidence is the relevant sentences.
+
+        They are found in their document one after another; where they are not all there, with nothing but white space
+        between, each relevant one must stand there once. A language model chose them, and wrote the ``response``, which
+        ``metadata`` keeps under that name, not among answers.
+        """
+        ids: dict[str, str] = {}
+        documents: list[Row] = []
+        asked: list[Row] = []
+        for file in self._files(root):
+            for place, row in _rows(file):
+                texts = member(row, "documents", list, place)
+                name = str(row.get("dataset_name") or file.stem)
+                for number, text in enumerate(texts):
+                    if not isinstance(text, str):
+                        raise DataError(f"{place}: expected 'documents' to be strings")
+                    if text.strip() and text not in ids:
+                        ids[text] = f"{name}/{row.get('id')}-{number}@{len(ids)}"
+                        documents.append((place, {"id": ids[text], "text": text, "collection": name}))
+                asked.append((brief(place, file), _question(row, texts, ids, name, place)))
+        return Contents(documents_of(documents), asked)
+
+    def _files(self, root: Path) -> list[Path]:
+        if root.suffix.lower() == ".parquet" and root.is_file():
+            return [root]
+        return [
+            file
+            for folder in _folders(root)
+            for file in sorted([*with_keys(folder, self._KEYS, (".jsonl",)), *data_files(folder, (".parquet",))])
+        ]
 
 
 def _folders(root: Path) -> list[Path]:
     """The folder and those in it: the collection's parts have one each."""
     inner = sorted(root.iterdir()) if root.is_dir() else []
     return [root, *(each for each in inner if each.is_dir() and not each.name.startswith("."))]
-
-
-def _files(root: Path) -> list[Path]:
-    if root.suffix.lower() == ".parquet" and root.is_file():
-        return [root]
-    return [
-        file
-        for folder in _folders(root)
-        for file in sorted([*with_keys(folder, _KEYS, (".jsonl",)), *data_files(folder, (".parquet",))])
-    ]
 
 
 def _rows(file: Path) -> Iterator[Row]:
@@ -162,6 +210,10 @@ def _rows(file: Path) -> Iterator[Row]:
             yield f"{file}, line {number}", row
 
 
+_NEEDED = ("id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys")
+_AT_ONCE = 256  # rows of a Parquet file in memory
+
+
 def _parquet(file: Path) -> Iterator[Row]:
     try:
         from pyarrow import ArrowException
@@ -170,10 +222,11 @@ def _parquet(file: Path) -> Iterator[Row]:
         raise MissingExtraError.of("pyarrow", "parquet", f"read {file.name}") from error
     try:
         with ParquetFile(file) as opened:
-            missing = [column for column in _NEEDED if column not in opened.schema_arrow.names]
+            columns = opened.schema_arrow.names
+            missing = [column for column in _NEEDED if column not in columns]
             if missing:
                 raise DataError(f"{file} lacks the column {' and '.join(missing)}")
-            wanted = [column for column in _COLUMNS if column in opened.schema_arrow.names]
+            wanted = [column for column in (*_NEEDED, "response", "dataset_name") if column in columns]
             number = 0
             for batch in opened.iter_batches(batch_size=_AT_ONCE, columns=wanted):
                 for row in batch.to_pylist():
@@ -209,18 +262,18 @@ def _evidence(
     keys: Sequence[str], sentences: dict[str, tuple[int, str]], texts: Sequence[str], ids: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     for number in sorted({sentences[key][0] for key in keys}):
-        listed = [key for key, (document, _) in sentences.items() if document == number]
-        spans = _located(texts[number], [sentences[key][1] for key in listed]) or [None] * len(listed)
-        for key, span in zip(listed, spans, strict=True):
+        inside = [key for key, (document, _) in sentences.items() if document == number]
+        spans = _located(texts[number], [sentences[key][1] for key in inside]) or [None] * len(inside)
+        for key, span in zip(inside, spans, strict=True):
             if key in keys:
                 found = {"start": span.start, "end": span.end} if span else {"text": sentences[key][1].strip()}
                 yield {"document": ids[texts[number]], **found}
 
 
-def _sentences(listed: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:
+def _sentences(by_document: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:
     """By key the number of its document, and the sentence."""
     found: dict[str, tuple[int, str]] = {}
-    for number, document in enumerate(listed):
+    for number, document in enumerate(by_document):
         for pair in document if isinstance(document, list) else [None]:
             if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
                 raise DataError(f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document")
@@ -243,64 +296,3 @@ def _located(text: str, sentences: Sequence[str]) -> list[Span | None]:
         end = start + len(bare)
         found.append(Span(start, end))
     return found
-
-
-def _lacks(root: Path) -> str:
-    missing = [lacks_keys(folder, _KEYS, (".jsonl",)) for folder in _folders(root)]
-    parquet = (file for folder in _folders(root) for file in data_files(folder, (".parquet",)))
-    some = not all(missing) or any(file.suffix.lower() == ".parquet" for file in parquet)
-    return "" if some else f"{missing[0]}, or a .parquet file"
-
-
-RAGBENCH = Layout(
-    name="ragbench",
-    files='.jsonl or .parquet of {"id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"}',
-    holds="evidence",
-    lacks=_lacks,
-    read=_read_ragbench,
-)
-
-
-def _read_legalbench_rag(root: Path, _: Path | None) -> Contents:
-    """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``.
-
-    Texts are read as the collection's own program reads them, whose offsets these are: each end of line as a line feed.
-    """
-    documents = documents_of(_documents_legalbench_rag(root / "corpus"))
-    return Contents(documents, [row for file in sorted((root / "benchmarks").glob("*.json")) for row in _tests(file)])
-
-
-def _documents_legalbench_rag(corpus: Path) -> Iterator[Row]:
-    for file in regular_files(corpus):
-        text = read_text(file).replace("\r\n", "\n").replace("\r", "\n")
-        yield str(file), {"id": file.relative_to(corpus).as_posix(), "text": text}
-
-
-def _tests(file: Path) -> Iterator[Row]:
-    for number, test in enumerate(member(read_json(file), "tests", list, str(file))):
-        place = f"{file}, tests[{number}]"
-        snippets = member(test, "snippets", list, place)
-        told = {
-            "id": f"{file.stem}-{number + 1}",
-            "question": member(test, "query", str, place),
-            "collection": file.stem,
-            "tags": test.get("tags"),
-            "evidence": [_snippet(each, f"{place}.snippets[{n}]") for n, each in enumerate(snippets)],
-        }
-        yield f"{file.name}, tests[{number}]", told
-
-
-def _snippet(snippet: Any, place: str) -> dict[str, Any]:
-    path, span = member(snippet, "file_path", str, place), member(snippet, "span", list, place)
-    if len(span) != 2:
-        raise DataError(f"{place}: expected 'span' to be [start, end], got {len(span)} values")
-    return {"document": path, "start": span[0], "end": span[1], "text": snippet.get("answer")}
-
-
-LEGALBENCH_RAG = Layout(
-    name="legalbench_rag",
-    files="corpus/**/*.txt, benchmarks/*.json",
-    holds="evidence",
-    lacks=lambda root: lacking(root, "corpus", "benchmarks/*.json"),
-    read=_read_legalbench_rag,
-)

@@ -1,0 +1,385 @@
+"""`Layout`: how a collection lies on a disk, and how it is read, as rows like the lines of our own JSON lines.
+
+A layout is a class that is registered with ``@layouts.register("name")``, or offered by a package as an entry point of
+the group ``chunkcore.layouts``. This module has what layouts read with, and the two own layouts: chunkcore's and that
+of the Chroma report. The public collections are in `reading_layouts`, `retrieval_layouts` and `section_layouts`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks.documents import Row, listed, load_documents
+from chunkcore.files import csv_rows, json_lines, read_text
+from chunkcore.registry import Registry
+
+__all__ = [
+    "Chroma",
+    "Contents",
+    "Layout",
+    "Own",
+    "Questions",
+    "TextBuilder",
+    "begins_with",
+    "brief",
+    "data_files",
+    "known_layouts",
+    "lacking",
+    "lacks_keys",
+    "layouts",
+    "member",
+    "members",
+    "question_rows",
+    "read_own",
+    "regular_files",
+    "shown_type",
+    "with_keys",
+]
+
+Questions = str | Path | Iterable[Mapping[str, Any]]
+T = TypeVar("T")
+_ORDER = count()
+
+
+class Contents(NamedTuple):
+    """Documents, and rows of questions about them, which `QuestionReader` reads."""
+
+    documents: list[Document]
+    questions: Iterable[Row] = ()
+
+
+class Layout(ABC):
+    """How a collection lies on a disk, and how it is read.
+
+    Attributes:
+        name: the registered name.
+        files: what it looks like, in a line.
+        holds: its questions come with evidence; with answers, and no evidence; or there are none, but texts whose
+            sections are known.
+        by_content: whether it is recognised by what stands in files, and so after those recognised by their names.
+        takes_questions: whether the file of questions may be named.
+        tells_sections: whether `sections` reads it.
+    """
+
+    name: ClassVar[str] = ""
+    files: ClassVar[str] = ""
+    holds: ClassVar[Literal["evidence", "answers", "boundaries"]] = "evidence"
+    by_content: ClassVar[bool] = False
+    takes_questions: ClassVar[bool] = False
+    tells_sections: ClassVar[bool] = False
+    order: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        cls.order = next(_ORDER)
+
+    @abstractmethod
+    def lacks(self, root: Path) -> str:
+        """What a path lacks to be of this layout, in words; "" where it is of it."""
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """The documents and questions.
+
+        Args:
+            root: a path of this layout.
+            questions: given apart; only to a layout that takes them.
+            leave_out: files that are no documents.
+        """
+        raise DataError(
+            f"{root} holds texts whose sections are known, and no questions (the layout {self.name}): "
+            "chunkcore.load_segmented reads it"
+        )
+
+    def sections(self, root: Path) -> Iterable[Row]:
+        """Rows ``{"id", "text", "boundaries"}`` of the texts whose sections are known."""
+        raise NotImplementedError
+
+
+layouts: Registry[type[Layout]] = Registry(
+    "layout", "chunkcore.layouts", base=Layout, attribute="name", note=", or auto"
+)
+
+
+def known_layouts() -> list[Layout]:
+    """Every layout, in the order in which a path is asked whether it is of them."""
+    found = [each() for _, each in layouts.items()]
+    return sorted(found, key=lambda each: (each.by_content, each.order))
+
+
+@layouts.register("chroma")
+class Chroma(Layout):
+    """The Chroma report's data."""
+
+    files = "corpora/*.md, questions_df.csv"
+    takes_questions = True
+
+    def lacks(self, root: Path) -> str:
+        return lacking(root, "corpora", "questions_df.csv")
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """Each Markdown file is a document, under its name without ``.md``, in alphabetical order."""
+        files = sorted((root / "corpora").glob("*.md"))
+        if not files:
+            raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
+        corpora = [Document(file.stem, read_text(file)) for file in files]
+        return Contents(corpora, question_rows(questions or root / "questions_df.csv"))
+
+
+@layouts.register("chunkcore")
+class Own(Layout):
+    """Our own JSON lines, and text files."""
+
+    files = "questions.jsonl, and documents.jsonl or text files"
+    takes_questions = True
+    tells_sections = True
+
+    def lacks(self, root: Path) -> str:
+        return lacking(root, "questions.jsonl")
+
+    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+        """The documents, but for the files that are none, and the questions: those given, or the folder's own."""
+        return read_own(root, questions, leave_out)
+
+    def sections(self, root: Path) -> Iterable[Row]:
+        """The lines of a ``documents.jsonl`` whose documents have ``boundaries``."""
+        return _lines(root / "documents.jsonl" if root.is_dir() else root)
+
+
+def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
+    """Our own layout's documents and questions; see `Own.read`."""
+    own = root / "questions.jsonl"
+    given = own if questions is None else questions
+    left_out = [own, *leave_out, *([Path(given)] if isinstance(given, str | Path) else [])]
+    folder = root / "documents" if own.is_file() and (root / "documents").is_dir() else root
+    return Contents(load_documents(folder, leave_out=left_out), question_rows(given))
+
+
+def question_rows(questions: Questions) -> Iterable[Row]:
+    """Questions with their places, from JSON lines, a CSV of the Chroma report's columns, or objects.
+
+    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, where an entry of the evidence is
+    what `EvidenceFinder.find` takes; or it has ``spans``, pairs of offsets into its document, which
+    ``evidence`` then spells out. Other keys become metadata.
+
+    Raises:
+        DataError: the file cannot be read, or a line is no JSON object.
+    """
+    if not isinstance(questions, str | Path):
+        return ((f"question {number}", row) for number, row in enumerate(questions, start=1))
+    if Path(questions).suffix.lower() == ".csv":
+        return _chroma_rows(Path(questions))
+    return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
+
+
+def _lines(file: Path) -> Iterator[Row]:
+    return ((f"{file}, line {number}", row) for number, row in json_lines(file))
+
+
+_COLUMNS = ("question", "references", "corpus_id")
+
+
+def _chroma_rows(path: Path) -> Iterator[Row]:
+    """The rows of a ``questions_df.csv``.
+
+    Columns: question, references (a JSON list of ``{"content", "start_index", "end_index"}``) and corpus_id, which
+    becomes the query's collection. A question's id is its corpus and its place in the file: ``finance-17``.
+    """
+    for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
+        corpus = row["corpus_id"] or ""
+        told = {
+            "id": f"{corpus}-{number}",
+            "question": row["question"],
+            "document_id": corpus,
+            "collection": corpus,
+            "evidence": _references(row["references"]),
+        }
+        yield f"row {number}", {**{key: value for key, value in row.items() if key not in _COLUMNS}, **told}
+
+
+def _references(written: str | None) -> Any:
+    """The references as entries of evidence; anything else is handed on, and refused by name later."""
+    try:
+        references = json.loads(written or "")
+    except (ValueError, RecursionError):
+        return written
+    if not isinstance(references, list):
+        return written
+    return [
+        {"start": each.get("start_index"), "end": each.get("end_index"), "text": each.get("content")}
+        if isinstance(each, dict)
+        else each
+        for each in references
+    ]
+
+
+# What layouts read with.
+
+_HEAD = 1024**2  # bytes of a JSON file whose keys are looked at
+_LOOKED_AT = 100  # files of a folder by which a layout is recognised
+_KEY = re.compile(rb'"([A-Za-z_][A-Za-z0-9_]*)"\s*:')
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def lacking(root: Path, *names: str) -> str:
+    """Which of these files and folders a folder lacks; a pattern such as ``qrels/*.tsv`` needs one match."""
+    return " and ".join(name for name in names if not (root.is_dir() and any(root.glob(name))))
+
+
+def data_files(root: Path, suffixes: Collection[str]) -> list[Path]:
+    """The file itself, or a folder's files of these suffixes, by name."""
+    if not root.is_dir():
+        return [root] if root.is_file() else []
+    inside = (file for file in root.iterdir() if file.is_file() and not file.name.startswith("."))
+    return sorted(file for file in inside if file.suffix.lower() in suffixes)
+
+
+def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> list[Path]:
+    """The files whose first megabyte has all of these as keys of JSON objects; a warning names the others."""
+    files = data_files(root, suffixes)
+    found = [file for file in files if set(keys) <= _keys_seen(file)]
+    others = [file.name for file in files if file not in found]
+    if others:
+        warnings.warn(
+            f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}", stacklevel=3
+        )
+    return found
+
+
+def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> str:
+    """What is missing where `with_keys` finds none among the first files, in words."""
+    if any(set(keys) <= _keys_seen(file) for file in data_files(root, suffixes)[:_LOOKED_AT]):
+        return ""
+    return f"a {' or '.join(suffixes)} file with the keys {', '.join(keys)}"
+
+
+def regular_files(root: Path) -> Iterator[Path]:
+    """Every file below a folder, or the file itself, in the order of their paths.
+
+    Hidden files are left out, and links to folders, which may lead around in a circle.
+    """
+    waiting = [root]
+    while waiting:
+        place = waiting.pop()
+        if place.is_file():
+            yield place
+        elif place.is_dir():
+            inside = [each for each in place.iterdir() if not each.name.startswith(".")]
+            waiting += sorted((each for each in inside if not (each.is_symlink() and each.is_dir())), reverse=True)
+
+
+def begins_with(root: Path, mark: bytes) -> bool:
+    """Whether one of the first files begins with a mark."""
+    return any(_head(file, len(mark)) == mark for file in islice(regular_files(root), _LOOKED_AT))
+
+
+def _keys_seen(file: Path) -> set[str]:
+    return {found.decode("ascii") for found in _KEY.findall(_head(file, _HEAD))}
+
+
+def _head(file: Path, size: int) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(size)
+    except OSError:
+        return b""  # reading it as the layout that was asked for gives the error
+
+
+def member(value: Any, key: str, kind: type[T], place: str, default: T | None = None) -> T:
+    """What an object holds under a key; the default, where there is one, for nothing or null.
+
+    Raises:
+        DataError: it is no object, has no such key, or something else under it.
+
+    >>> member({"qas": []}, "qas", list, "dev.json, data[0]")
+    []
+    """
+    if not isinstance(value, Mapping):
+        raise DataError(f"{place}: expected an object, got {shown_type(value)}")
+    if default is not None and value.get(key) is None:
+        return default
+    if key not in value:
+        raise DataError(f"{place}: there is no {key!r}, but {', '.join(map(repr, list(value)[:9])) or 'nothing'}")
+    return _checked(value[key], kind, f"{place}: expected {key!r} to be")
+
+
+def members(value: Any, key: str, kind: type[T], place: str, default: list[T] | None = None) -> list[T]:
+    """The items of a list that an object holds under a key.
+
+    Raises:
+        DataError: there is no such list, or something else in it.
+
+    >>> members({"options": ["He", "She"]}, "options", str, "dev.json, data[0]")
+    ['He', 'She']
+    """
+    found = member(value, key, list, place, default)
+    return [_checked(each, kind, f"{place}.{key}[{number}]: expected") for number, each in enumerate(found)]
+
+
+def _checked(found: object, kind: type[T], expected: str) -> T:
+    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+        raise DataError(f"{expected} {_KINDS[kind]}, got {shown_type(found)}")
+    return found
+
+
+def shown_type(value: object) -> str:
+    """What a JSON value is, in words.
+
+    >>> shown_type([1]), shown_type(True)
+    ('a list', 'true or false')
+    """
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+def brief(place: str, file: Path) -> str:
+    """A place in a file by the file's name, for lists of places.
+
+    >>> brief("/data/dev.json, data[0]", Path("/data/dev.json"))
+    'dev.json, data[0]'
+    """
+    return place.replace(str(file), file.name, 1)
+
+
+class TextBuilder:
+    r"""Joins parts with one separator. Blank parts are left out.
+
+    >>> builder = TextBuilder("\n\n")
+    >>> builder.add("Foxes"), builder.add(" "), builder.add("They nap.")
+    (Span(start=0, end=5), None, Span(start=7, end=16))
+    >>> builder.text
+    'Foxes\n\nThey nap.'
+    """
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
+        self._parts: list[str] = []
+        self._size = 0
+
+    def add(self, part: str) -> Span | None:
+        """Add a part; returns where it stands, None for a blank one."""
+        if not part.strip():
+            return None
+        start = self._size + len(self._separator) * bool(self._parts)
+        self._parts.append(part)
+        self._size = start + len(part)
+        return Span(start, self._size)
+
+    @property
+    def text(self) -> str:
+        """All parts so far."""
+        return self._separator.join(self._parts)
