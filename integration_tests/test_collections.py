@@ -13,7 +13,7 @@ import pytest
 
 from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.training.data import load_labelled
+from chunkcore.evaluation.segmentation import load_labelled
 from tests.conftest import shared
 from tests.layouts import jsonl, write
 

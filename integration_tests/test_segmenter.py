@@ -11,9 +11,9 @@ import pytest
 from chunkcore import CachedEmbedder, Document, EmbeddingCache, get_chunker, get_embedder, get_segmenter
 from chunkcore.cli import main
 from chunkcore.cli.compare import default_cache
+from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.segmenters.texttiling import TextTiling
-from chunkcore.training.data import embed_texts, load_labelled, part_of
-from chunkcore.training.training import score
+from chunkcore.training import embed_texts, part_of, score
 from integration_tests.golden import needs_model
 from tests.conftest import shared
 

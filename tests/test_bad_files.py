@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
-from chunkcore.training.data import load_labelled
 from tests.layouts import WRITERS, beir, jsonl, own, write
 
 SECTIONS = ("wiki727k", "choi")

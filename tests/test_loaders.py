@@ -17,9 +17,9 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.layout import Contents, Layout, lacking
 from chunkcore.evaluation.benchmarks.layout import layouts as registry
 from chunkcore.evaluation.benchmarks.loading import recognised
+from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
-from chunkcore.training.data import load_labelled
 from tests import layouts
 from tests.layouts import WRITERS, jsonl, write
 

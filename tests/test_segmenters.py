@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunkcore.cli import main
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.segmentation import pk, window_diff, window_size
+from chunkcore.evaluation.segmentation import load_labelled, pk, window_diff, window_size
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
 from chunkcore.segmenters.tagger import (
     SHIPPED,
@@ -25,8 +25,19 @@ from chunkcore.segmenters.tagger import (
     sentence_features,
 )
 from chunkcore.segmenters.texttiling import block_similarities, depths
-from chunkcore.training.data import Labelled, Parts, Pieces, embed_texts, load_labelled, split_texts, whole_texts
-from chunkcore.training.training import Training, compare_on, save_tagger, score, train_tagger
+from chunkcore.training import (
+    Labelled,
+    Parts,
+    Training,
+    VariedTexts,
+    compare_on,
+    embed_texts,
+    save_tagger,
+    score,
+    split_texts,
+    train_tagger,
+    whole_texts,
+)
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import AngleEmbedder
 
@@ -397,7 +408,7 @@ def test_varied_texts_have_their_labels_where_segments_begin(seed, shuffle, spli
         vectors = np.repeat(np.eye(20, dtype=np.float32)[5 * number : 5 * number + 5], lengths, axis=0)
         texts.append(Labelled(str(number), vectors, np.cumsum(lengths)[:-1]))
     training = Training(shuffle=shuffle, splice=splice, thin=thin, windows=(2,), piece=40, batch=3)
-    for batch in Pieces(texts, training).batches(np.random.default_rng(seed)):
+    for batch in VariedTexts(texts, training).batches(np.random.default_rng(seed)):
         assert batch.inputs.shape[:2] == batch.labels.shape == batch.counted.shape
         assert batch.inputs.shape[2] == 22
         kinds = batch.inputs[..., :20].argmax(axis=2)

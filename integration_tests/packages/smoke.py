@@ -168,8 +168,7 @@ def training() -> None:
     import numpy as np
 
     from chunkcore.segmenters.tagger import load_tagger
-    from chunkcore.training.data import Labelled
-    from chunkcore.training.training import Training, save_tagger, train_tagger
+    from chunkcore.training import Labelled, Training, save_tagger, train_tagger
 
     vectors = np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10]
     texts = [Labelled(str(number), vectors, np.array([10])) for number in range(4)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from chunkcore.segmenters.tagger import Tagger
-    from chunkcore.training.data import Parts
+    from chunkcore.training import Parts
 
 __all__ = ["HELP", "train_segmenter"]
 
@@ -52,7 +52,7 @@ def train_segmenter(
     from rich.console import Console
 
     from chunkcore.models.loading import get_embedder
-    from chunkcore.training.training import Training, save_tagger, train_tagger
+    from chunkcore.training import Training, save_tagger, train_tagger
 
     given: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
     training = Training(seed=seed, **{name: value for name, value in given.items() if value is not None})
@@ -78,9 +78,10 @@ def train_segmenter(
 def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
     """By file the parts of its texts, embedded."""
     from chunkcore.errors import DataError
+    from chunkcore.evaluation.segmentation import load_labelled
     from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
     from chunkcore.models.loading import get_embedder
-    from chunkcore.training.data import embed_texts, load_labelled, split_texts
+    from chunkcore.training import embed_texts, split_texts
 
     names = [file.parent.name if file.stem == "documents" else file.stem for file in files]
     if len(set(names)) < len(names):
@@ -96,7 +97,7 @@ def _table(tagger: Tagger, collections: dict[str, Parts], seed: int) -> Table:
     """Pk and WindowDiff on the test texts of each file."""
     from rich.table import Table
 
-    from chunkcore.training.training import compare_on
+    from chunkcore.training import compare_on
 
     table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
     for name, parts in collections.items():

@@ -6,36 +6,156 @@ similarity look at the boundaries themselves: higher is better.
 
 from __future__ import annotations
 
+import json
 import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.loading import segmented_rows
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals
-from chunkcore.training.data import LabelledText, labelled_texts
 
 __all__ = [
     "SEGMENT_MEASURES",
     "BoundaryScores",
+    "LabelledText",
     "SegmentOptions",
     "SegmentReport",
     "SegmentUnit",
     "boundary_scores",
     "boundary_similarity",
     "chunk_boundaries",
+    "labelled_texts",
+    "load_labelled",
     "pk",
     "score_baselines",
     "score_segments",
     "window_diff",
     "window_size",
 ]
+
+
+class LabelledText(NamedTuple):
+    """A text whose segments are known.
+
+    Attributes:
+        id: of the text.
+        sentences: their texts.
+        starts: the sentences that begin a segment, but for the first: int64.
+        text: the whole.
+        ranges: the sentences' offsets in `text`: int64, shape (sentences, 2).
+        boundaries: the offsets at which segments begin, but for the first.
+    """
+
+    id: str
+    sentences: tuple[str, ...]
+    starts: NDArray[np.int64]
+    text: str
+    ranges: NDArray[np.int64]
+    boundaries: NDArray[np.int64]
+
+
+def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
+    """The texts of a JSON-lines file: ``{"id", "text", "boundaries"}`` a line, and optionally ``"sentences"``.
+
+    A path of another layout whose sections are known is read as `load_segmented` does: Wiki-727k, WIKI-50, Choi, QMSum.
+
+    `boundaries` are the offsets in code points at which sections begin, but for the first; `sentences` are pairs of
+    offsets, and found by the default splitter where they are missing. Both ascend. A boundary inside a sentence counts
+    for the next one.
+
+    Raises:
+        DataError: the file cannot be read, a line is none of these, or its offsets are not in its text or not in order.
+        OptionError: no layout has this name, or it tells no sections.
+    """
+    texts = [_labelled_text(row, place) for place, row in segmented_rows(path, layout)]
+    if not texts:
+        raise DataError(f"{path} holds no texts: expected one a line")
+    return texts
+
+
+def labelled_texts(documents: Iterable[Document]) -> list[LabelledText]:
+    """The texts of documents with ``metadata["boundaries"]`` and optionally ``"sentences"``: see `load_segmented`.
+
+    Raises:
+        DataError: a document has no boundaries, or offsets that are not in its text or not in order.
+    """
+    keys = ("boundaries", "sentences")
+    rows = [
+        {"id": each.id, "text": each.text, **{key: each.metadata[key] for key in keys if key in each.metadata}}
+        for each in documents
+    ]
+    return [_labelled_text(row, f"document {row['id']!r}") for row in rows]
+
+
+def _labelled_text(row: Mapping[str, Any], place: str) -> LabelledText:
+    missing = [key for key in ("id", "text", "boundaries") if key not in row]
+    if missing:
+        raise DataError(
+            f'{place}: expected {{"id", "text", "boundaries"}}, got no {" and no ".join(missing)}; '
+            f"there is {', '.join(row) or 'nothing'}"
+        )
+    name, text = row["id"], row["text"]
+    if not isinstance(name, str) and type(name) is not int:
+        raise DataError(f'{place}: expected "id" to be a string or a whole number, got {_shown(name)}')
+    if not isinstance(text, str):
+        raise DataError(f'{place}: expected "text" to be a string, got {_shown(text)}')
+    boundaries = np.array(_boundaries(row["boundaries"], text, place), dtype=np.int64)
+    given = row.get("sentences")
+    ranges = sentence_ranges(text) if given is None else np.array(_sentences(given, text, place), dtype=np.int64)
+    ranges = ranges.reshape(-1, 2)
+    starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
+    sentences = tuple(text[start:end] for start, end in ranges.tolist())
+    starts = starts[(starts > 0) & (starts < len(ranges))]
+    return LabelledText(str(name), sentences, starts, text, ranges, boundaries)
+
+
+def _boundaries(given: object, text: str, place: str) -> list[int]:
+    expected = (
+        f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {len(text)} characters'
+    )
+    if not isinstance(given, list):
+        raise DataError(f"{expected}; got {_shown(given)}")
+    before = -1
+    for each in given:
+        if type(each) is not int or not before < each < len(text):
+            raise DataError(f"{expected}; got {_shown(each)}{f' after {before}' if before >= 0 else ''}")
+        before = each
+    return given
+
+
+def _sentences(given: object, text: str, place: str) -> list[list[int]]:
+    expected = (
+        f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie '
+        f"outside the text, which has {len(text)} characters"
+    )
+    if not isinstance(given, list):
+        raise DataError(f"{expected}; got {_shown(given)}")
+    before = 0
+    for pair in given:
+        numbers = isinstance(pair, list) and [type(each) for each in pair] == [int, int]
+        if not numbers or not before <= pair[0] < pair[1] <= len(text):
+            raise DataError(f"{expected}; got {_shown(pair)}{f' after one that ends at {before}' if before else ''}")
+        before = pair[1]
+    return given
+
+
+def _shown(value: object) -> str:
+    """A JSON value, cut where it is long."""
+    if isinstance(value, list | dict):
+        return reprlib.repr(value)  # which also stops at a depth
+    written = json.dumps(value)
+    return written if len(written) <= 40 else f"{written[:39]}…"
 
 
 def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:

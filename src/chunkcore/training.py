@@ -1,0 +1,506 @@
+"""Training of a `Tagger` with PyTorch: seeded, stopped early, and resumed from a checkpoint."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
+from chunkcore.files import write_parts
+from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.segmenters.base import Starts
+from chunkcore.segmenters.tagger import Tagger, TaggerSettings, metadata_of, peaks, sentence_features
+from chunkcore.segmenters.texttiling import TextTiling
+
+__all__ = [
+    "Labelled",
+    "Parts",
+    "SegmentationScores",
+    "Training",
+    "VariedTexts",
+    "best_texttiling",
+    "compare_on",
+    "embed_texts",
+    "part_of",
+    "save_tagger",
+    "score",
+    "split_texts",
+    "train_tagger",
+    "whole_texts",
+]
+
+SHORTEST = 10  # sentences: a shorter piece teaches nothing
+_WINDOWS = (3, 5, 8, 10, 12, 15, 20, 25)
+_DEVIATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+_THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 17))
+_DRAWS = 20
+_LARGEST_GRADIENT = 1.0
+
+Progress = Callable[[int, int, float, float], None]
+
+
+class Labelled(NamedTuple):
+    """A text with its sentences' vectors, shape (n, d), and the sentences that begin a segment, but for the first."""
+
+    id: str
+    vectors: Vectors
+    starts: Starts
+
+
+class Parts(NamedTuple):
+    """Texts to train on, to choose the best epoch and threshold by, and to test on."""
+
+    train: list[Labelled]
+    dev: list[Labelled]
+    test: list[Labelled]
+
+
+def embed_texts(texts: Sequence[LabelledText], embedder: Embedder) -> list[Labelled]:
+    """The texts with their sentences' vectors, from one call of the model.
+
+    Raises:
+        ModelError: the model failed, or answered with something that is no answer, twice.
+    """
+    vectors = embed(embedder, [sentence for text in texts for sentence in text.sentences])
+    ends = np.cumsum([len(text.sentences) for text in texts])
+    parts = np.split(vectors, ends[:-1])
+    return [Labelled(text.id, part, text.starts) for text, part in zip(texts, parts, strict=True)]
+
+
+def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
+    """Six tenths of the texts to train on, two to choose by, two to test on: by a hash of the seed and the id.
+
+    A text's part depends on no other text: more texts move none to another part.
+
+    >>> none = np.empty((0, 2), dtype=np.float32)
+    >>> parts = split_texts([Labelled(str(n), none, np.empty(0, dtype=np.int64)) for n in range(1000)], seed=0)
+    >>> [len(part) for part in parts]
+    [609, 186, 205]
+    """
+    parts = Parts([], [], [])
+    for text in texts:
+        getattr(parts, part_of(text.id, seed)).append(text)
+    return parts
+
+
+def part_of(name: str, seed: int) -> Literal["train", "dev", "test"]:
+    """Which part a text of this id is in."""
+    hashed = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, salt=seed.to_bytes(8, "little"))
+    tenth = int.from_bytes(hashed.digest(), "big") % 10
+    return "train" if tenth < 6 else "dev" if tenth < 8 else "test"
+
+
+class SegmentationScores(NamedTuple):
+    """Means over texts; lower is better."""
+
+    pk: float
+    window_diff: float
+
+    @property
+    def mean(self) -> float:
+        """Of the two: settings are chosen by it."""
+        return (self.pk + self.window_diff) / 2
+
+
+def score(texts: Sequence[Labelled], find: Callable[[Labelled], Starts]) -> SegmentationScores:
+    """The means over texts of two sentences or more; 0 without such texts."""
+    rows = []
+    for text in texts:
+        if len(text.vectors) > 1:
+            arguments = text.starts.tolist(), find(text).tolist(), len(text.vectors)
+            rows.append((pk(*arguments), window_diff(*arguments)))
+    return SegmentationScores(*np.mean(rows, axis=0).tolist()) if rows else SegmentationScores(0.0, 0.0)
+
+
+def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, SegmentationScores]:
+    """Scores on the test texts: the tagger, TextTiling tuned on the other texts, and baselines that read no sentence.
+
+    "every n sentences" cuts at the mean segment length of the other texts; "random" draws as many boundaries as the
+    other texts have, 20 times.
+    """
+    known, test = parts.train + parts.dev, parts.test
+    rate = sum(len(text.starts) for text in known) / max(1, sum(len(text.vectors) for text in known))
+    step = round(1 / rate) if rate else max((len(text.vectors) for text in test), default=1)
+    tiling = best_texttiling(known)
+    random = np.random.default_rng(seed)
+
+    def drawn(text: Labelled) -> Starts:
+        return np.flatnonzero(random.random(len(text.vectors) - 1) < rate) + 1
+
+    draws = [score(test, drawn) for _ in range(_DRAWS)]
+    return {
+        "trained": score(test, lambda text: tagger.find(text.vectors)),
+        f"TextTiling, window {tiling.window}, {tiling.deviations} deviations": score(
+            test, lambda text: tiling.find(text.vectors)
+        ),
+        f"every {step} sentences": score(test, lambda text: np.arange(step, len(text.vectors), step)),
+        "random": SegmentationScores(*np.mean(draws, axis=0).tolist()),
+        "no boundary": score(test, lambda text: np.empty(0, dtype=np.int64)),
+    }
+
+
+def best_texttiling(texts: Sequence[Labelled]) -> TextTiling:
+    """The window and the deviations with the best scores on some texts."""
+    choices = [TextTiling(window=window, deviations=over) for window, over in product(_WINDOWS, _DEVIATIONS)]
+    return min(choices, key=lambda tiling: score(texts, lambda text: tiling.find(text.vectors)).mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a tagger is trained. The defaults made the weights that ship.
+
+    Attributes:
+        hidden: width of each direction of each layer.
+        layers: of a network.
+        members: networks, trained one after the other from different seeds; their probabilities are averaged.
+        windows: see `sentence_features`.
+        dropout: of inputs and states.
+        epochs: the most for one network.
+        patience: training ends after this many epochs that did not lower the loss on the development texts.
+        batch: pieces of texts in one step.
+        piece: sentences in a piece.
+        rate: Adam's learning rate.
+        shuffle: probability that a text's segments, but for the first, are shuffled.
+        splice: probability that a segment is replaced by one of any text.
+        thin: the largest share of a segment's sentences that is left out.
+        seed: of all random draws.
+
+    Raises:
+        OptionError: an option is out of range.
+    """
+
+    hidden: int = 48
+    layers: int = 2
+    members: int = 1
+    windows: tuple[int, ...] = (1, 2, 4, 8, 15)
+    dropout: float = 0.4
+    epochs: int = 40
+    patience: int = 8
+    batch: int = 16
+    piece: int = 150
+    rate: float = 0.002
+    shuffle: float = 0.7
+    splice: float = 0.15
+    thin: float = 0.4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "windows", tuple(self.windows))
+        for name in ("hidden", "layers", "members", "epochs", "patience", "batch"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} is at least 1, got {getattr(self, name)}")
+        for name in ("dropout", "shuffle", "splice", "thin"):
+            if not 0 <= getattr(self, name) < 1 and not (name in ("shuffle", "splice") and getattr(self, name) == 1):
+                raise OptionError(f"{name} is at least 0 and less than 1, got {getattr(self, name)}")
+        if self.piece < SHORTEST:
+            raise OptionError(f"piece is at least {SHORTEST} sentences, got {self.piece}")
+        if not self.rate > 0:
+            raise OptionError(f"rate is over 0, got {self.rate}")
+        if not self.windows or min(self.windows) < 1:
+            raise OptionError(f"windows are at least 1 sentence each, got {list(self.windows)}")
+        if self.seed < 0:
+            raise OptionError(f"seed is at least 0, got {self.seed}")
+
+
+class Batch(NamedTuple):
+    """Some pieces side by side, padded: all float32.
+
+    Attributes:
+        inputs: shape (pieces, sentences, features).
+        labels: 1 where a segment begins: shape (pieces, sentences).
+        counted: 0 for padding, and for first sentences, where nothing is to be found.
+    """
+
+    inputs: Vectors
+    labels: Vectors
+    counted: Vectors
+
+
+class VariedTexts:
+    """The texts to train on, changed in every epoch: a hundred texts have few sections.
+
+    Segments are shuffled or replaced by another text's, and sentences are left out, so that segments begin at places
+    that no text has.
+    """
+
+    def __init__(self, texts: Sequence[Labelled], training: Training) -> None:
+        self._texts = [_segments(text) for text in texts]
+        self._pool = [segment for segments in self._texts for segment in segments]
+        self._training = training
+
+    def batches(self, random: np.random.Generator) -> Iterator[Batch]:
+        """All texts, varied and cut into pieces, in random order."""
+        pieces = []
+        for segments in self._texts:
+            inputs, labels = _prepared(self._varied(segments, random), self._training.windows)
+            first = -int(random.integers(self._training.piece))
+            for start in range(first, len(inputs), self._training.piece):
+                rows = slice(max(0, start), start + self._training.piece)
+                if len(inputs[rows]) >= SHORTEST:
+                    pieces.append((inputs[rows], labels[rows]))
+        order = random.permutation(len(pieces))
+        for start in range(0, len(pieces), self._training.batch):
+            yield _padded([pieces[place] for place in order[start : start + self._training.batch]])
+
+    def _varied(self, segments: list[Vectors], random: np.random.Generator) -> list[Vectors]:
+        if random.random() < self._training.shuffle:
+            segments = [segments[0], *(segments[1 + place] for place in random.permutation(len(segments) - 1))]
+        segments = [
+            self._pool[random.integers(len(self._pool))] if random.random() < self._training.splice else segment
+            for segment in segments
+        ]
+        thinned = [
+            segment[random.random(len(segment)) >= self._training.thin * random.random()] for segment in segments
+        ]
+        return [segment for segment in thinned if len(segment)] or segments
+
+
+def whole_texts(texts: Sequence[Labelled], training: Training) -> list[Batch]:
+    """Each text of two sentences or more, unchanged, as a batch of its own."""
+    return [_padded([_prepared(_segments(text), training.windows)]) for text in texts if len(text.vectors) > 1]
+
+
+def _segments(text: Labelled) -> list[Vectors]:
+    return np.split(text.vectors, text.starts)
+
+
+def _prepared(segments: Sequence[Vectors], windows: tuple[int, ...]) -> tuple[Vectors, Vectors]:
+    """Features and labels of a text of these segments."""
+    labels = np.zeros(sum(map(len, segments)), dtype=np.float32)
+    labels[np.cumsum([len(segment) for segment in segments])[:-1]] = 1.0
+    return sentence_features(np.concatenate(segments), windows), labels
+
+
+def _padded(pieces: Sequence[tuple[Vectors, Vectors]]) -> Batch:
+    shape = len(pieces), max(len(labels) for _, labels in pieces)
+    batch = Batch(
+        np.zeros((*shape, pieces[0][0].shape[1]), np.float32), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    )
+    for row, (inputs, labels) in enumerate(pieces):
+        batch.inputs[row, : len(labels)] = inputs
+        batch.labels[row, : len(labels)] = labels
+        batch.counted[row, 1 : len(labels)] = 1.0
+    return batch
+
+
+def train_tagger(
+    train: Sequence[Labelled],
+    dev: Sequence[Labelled],
+    training: Training,
+    *,
+    embedder: str,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> Tagger:
+    """Train on some texts; choose the best epoch of each network and the threshold by others.
+
+    Cross-entropy of whether a sentence begins a segment, with Adam, on pieces of the texts that are drawn anew each
+    epoch. PyTorch runs in one thread: the same machine gives the same weights, also after an interruption.
+
+    Args:
+        train: texts to learn from.
+        dev: texts to choose by.
+        training: the options.
+        embedder: the name of the model that made the vectors.
+        checkpoint: a file for the state after each epoch; training resumes from what it holds.
+        progress: called after each epoch with the network, the epoch, and the losses on both sets of texts.
+
+    Raises:
+        DataError: there are no texts to train on or to choose by, or the checkpoint is of another training.
+        MissingExtraError: PyTorch is not installed.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError.of("torch", "training", "train a segmenter") from error
+    for texts, what in ((train, "train on"), (dev, "choose by")):
+        if not any(len(text.vectors) > SHORTEST for text in texts):
+            raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
+    with _one_thread(torch):
+        tensors = _Course(torch, train, dev, training, checkpoint, progress).run()
+    settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
+    tagger = Tagger({name: each.numpy().astype(np.float16) for name, each in tensors.items()}, settings)
+    known = {text.id: tagger.probabilities(text.vectors) for text in dev if len(text.vectors) > 1}
+    best = min(_THRESHOLDS, key=lambda least: score(dev, lambda text: peaks(known[text.id], least)).mean)
+    return Tagger(tagger.tensors, replace(settings, threshold=best))
+
+
+def save_tagger(tagger: Tagger, path: Path) -> None:
+    """Write the weights, at half precision, and the settings: one safetensors file.
+
+    Raises:
+        MissingExtraError: safetensors is not installed.
+    """
+    try:
+        from safetensors.numpy import save
+    except ImportError as error:
+        raise MissingExtraError.of("safetensors", "training", "write weights") from error
+    tensors = {name: np.ascontiguousarray(each) for name, each in tagger.tensors.items()}
+    write_parts(path, [save(tensors, metadata_of(tagger.settings))])
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """PyTorch in one thread, with its random state left as it was."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class _Course:
+    """One training, from its beginning or from a checkpoint to its end."""
+
+    def __init__(
+        self,
+        torch: Any,
+        train: Sequence[Labelled],
+        dev: Sequence[Labelled],
+        training: Training,
+        checkpoint: Path | None,
+        progress: Progress | None,
+    ) -> None:
+        self.torch = torch
+        self.training = training
+        self.texts = VariedTexts(train, training)
+        self.dev = whole_texts(dev, training)
+        self.width = train[0].vectors.shape[1] + 2 * len(training.windows)
+        self.checkpoint = checkpoint
+        self.identity = _identity(training, train, dev)
+        self.progress = progress or (lambda member, epoch, loss, dev_loss: None)
+
+    def run(self) -> dict[str, Any]:
+        """The best weights of each network, by their names with the network's number before them."""
+        state = self._load() or {"member": 0, "done": {}}
+        for member in range(state["member"], self.training.members):
+            best = self._fit(state)
+            done = state["done"] | {f"{member}.{name}": each for name, each in best.items()}
+            state = {"member": member + 1, "done": done}
+        found: dict[str, Any] = state["done"]
+        return found
+
+    def _fit(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Train one network, from its saved state or anew, until its loss falls no more; its best weights."""
+        member = state["member"]
+        self.torch.manual_seed(self._seed(member, 0))
+        network = _network(self.torch, self.width, self.training)
+        optimizer = self.torch.optim.Adam(network.parameters(), lr=self.training.rate)
+        epoch, stale, lowest = (state.get(name, start) for name, start in _BEGINNING)
+        best = state.get("best") or _weights(network)
+        if epoch:
+            network.load_state_dict(state["network"])
+            optimizer.load_state_dict(state["optimizer"])
+        while epoch < self.training.epochs and stale < self.training.patience:
+            loss, dev_loss = self._epoch(network, optimizer, member, epoch)
+            epoch, stale = epoch + 1, stale + 1
+            if dev_loss < lowest:
+                best, lowest, stale = _weights(network), dev_loss, 0
+            told = {"member": member, "epoch": epoch, "stale": stale, "lowest": lowest}
+            weights = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "best": best}
+            self._save({**told, **weights, "done": state["done"]})
+            self.progress(member, epoch, loss, dev_loss)
+        return best
+
+    def _seed(self, member: int, epoch: int) -> int:
+        return int(np.random.default_rng([self.training.seed, member, epoch]).integers(2**31))
+
+    def _epoch(self, network: Any, optimizer: Any, member: int, epoch: int) -> tuple[float, float]:
+        """One pass over the texts; the mean losses of training and of the development texts."""
+        # Draws depend on the epoch alone, so that a resumed training draws the same.
+        self.torch.manual_seed(self._seed(member, epoch + 1))
+        network.train()
+        losses = []
+        for batch in self.texts.batches(np.random.default_rng([self.training.seed, member, epoch])):
+            optimizer.zero_grad()
+            loss = self._loss(network, batch)
+            loss.backward()
+            self.torch.nn.utils.clip_grad_norm_(network.parameters(), _LARGEST_GRADIENT)
+            optimizer.step()
+            losses.append(loss.item())
+        network.eval()
+        with self.torch.no_grad():
+            dev = [self._loss(network, batch).item() for batch in self.dev]
+        return float(np.mean(losses)), float(np.mean(dev))
+
+    def _loss(self, network: Any, batch: Batch) -> Any:
+        inputs, labels, counted = (self.torch.from_numpy(each) for each in batch)
+        losses = self.torch.nn.functional.binary_cross_entropy_with_logits(network(inputs), labels, reduction="none")
+        return (losses * counted).sum() / counted.sum()
+
+    def _save(self, state: dict[str, Any]) -> None:
+        if self.checkpoint is not None:
+            data = io.BytesIO()
+            self.torch.save({"of": self.identity, **state}, data)
+            write_parts(self.checkpoint, [data.getvalue()])
+
+    def _load(self) -> dict[str, Any] | None:
+        """The state that was saved; None without a file.
+
+        Raises:
+            DataError: the file is no checkpoint, or another training's.
+        """
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return None
+        try:
+            state: dict[str, Any] = self.torch.load(io.BytesIO(self.checkpoint.read_bytes()), weights_only=True)
+            identity = state["of"]
+        except Exception as error:  # torch raises many kinds for a file that it did not write
+            raise DataError(
+                f"the checkpoint {str(self.checkpoint)!r} cannot be read or is no checkpoint of a training "
+                f"({type(error).__name__}): delete it to begin anew, or give another path"
+            ) from error
+        if identity != self.identity:
+            raise DataError(
+                f"the checkpoint {str(self.checkpoint)!r} is of a training with other options or texts: delete it to "
+                "begin anew, or give another path"
+            )
+        return state
+
+
+_BEGINNING = (("epoch", 0), ("stale", 0), ("lowest", float("inf")))
+
+
+def _identity(training: Training, *parts: Sequence[Labelled]) -> str:
+    digest = blake2b(json.dumps(asdict(training), sort_keys=True).encode(), digest_size=16)
+    for texts in parts:
+        digest.update(b"part")
+        for text in texts:
+            digest.update(text.vectors.tobytes() + text.starts.astype(np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def _network(torch: Any, width: int, training: Training) -> Any:
+    """A bidirectional LSTM and a linear unit, whose weights have the names that `boundary_probabilities` reads."""
+
+    class Network(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            between = training.dropout if training.layers > 1 else 0.0
+            self.lstm = torch.nn.LSTM(
+                width, training.hidden, training.layers, bidirectional=True, batch_first=True, dropout=between
+            )
+            self.out = torch.nn.Linear(2 * training.hidden, 1)
+            self.dropout = torch.nn.Dropout(training.dropout)
+
+        def forward(self, inputs: Any) -> Any:
+            states, _ = self.lstm(self.dropout(inputs))
+            return self.out(self.dropout(states)).squeeze(-1)
+
+    return Network()
+
+
+def _weights(network: Any) -> dict[str, Any]:
+    return {name: each.detach().clone() for name, each in network.state_dict().items()}

@@ -1,3 +1,0 @@
-"""Training of segmenters."""
-
-from __future__ import annotations
