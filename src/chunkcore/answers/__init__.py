@@ -1,9 +1,7 @@
 """Answers that a language model writes from retrieved passages, and how good they are.
 
-prompts.py     what the model is told           overlap.py     words shared with a right answer
-answers.py     queries and a run to answers     similarity.py  nearness by an embedding model
-judging.py     what a judge is told             texts.py       texts as words
-scoring.py     answers to a report
+answering.py  queries and a run to answers: `answer_questions`
+scoring.py    answers to a report: `score_answers`
 """
 
 from __future__ import annotations

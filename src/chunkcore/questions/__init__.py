@@ -1,12 +1,11 @@
-"""Questions of one's own: written by a language model over one's own documents, or by hand and checked.
+"""Questions about one's own documents: written by a language model, or by hand and checked.
 
-samples.py   which passage is asked about           prompts.py   what the model is asked
-excerpts.py  from its answer to places              budget.py    what it may cost
-journal.py   every call written down                journaled.py a model with the journal in front
-making.py    question after question                filters.py   duplicates, and excerpts that do not belong
-generate.py  all of it, as one function             options.py   how
-files.py     what is written                        page.py      the filters' distributions, as plots
-validate.py  what is wrong with questions, whoever wrote them
+prompts.py   the passage that is asked about, the prompt, and from the answer's excerpts to spans
+journal.py   every call to the model on disk before its answer is used; a cap on calls and cost
+generate.py  question after question, then the filters: `generate_benchmark`
+filters.py   drops duplicates, and questions whose excerpts do not fit them
+page.py      the files, and a page with the distributions that the thresholds come from
+validate.py  what is wrong with questions, whoever wrote them: `validate_benchmark`
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ __all__ = [
     "Generated",
     "GenerationOptions",
     "Kept",
-    "Making",
+    "QuestionWriter",
     "Progress",
     "Rejection",
     "Stage",
@@ -145,7 +145,7 @@ class Kept(NamedTuple):
         }
 
 
-class Making:
+class QuestionWriter:
     """The questions so far. Answers are taken in the order in which they were asked for, whichever comes first."""
 
     def __init__(self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False) -> None:
@@ -346,7 +346,7 @@ def generate_benchmark(
                 progress=progress,
             )
     journaled = JournaledLLM(model, journal, budget)
-    made = Making(documents, options)
+    made = QuestionWriter(documents, options)
     stopped, unfinished = "", False
     try:
         made.run(journaled, journaled.concurrency, progress)
@@ -395,13 +395,13 @@ def estimate_generation(documents: Sequence[Document], options: GenerationOption
         DataError: no document has a letter or a digit, or two share an id.
     """
     estimator = Estimator()
-    made = Making(documents, options or GenerationOptions(), assumed=True)
+    made = QuestionWriter(documents, options or GenerationOptions(), assumed=True)
     made.run(estimator, 1, None)
     return estimator.usage
 
 
 def _without(
-    made: Making, rows: Sequence[dict[str, Any]], filtered: Filtered
+    made: QuestionWriter, rows: Sequence[dict[str, Any]], filtered: Filtered
 ) -> tuple[list[dict[str, Any]], list[Rejection]]:
     """What is left after the filters, and all rejections in the order in which the questions were asked."""
     gone = {each.index: each for each in filtered.dropped}
@@ -419,7 +419,7 @@ def _info(
     documents: Sequence[Document],
     llm: LLM,
     options: GenerationOptions,
-    made: Making,
+    made: QuestionWriter,
     filtered: Filtered | None,
     embedder: Embedder | None,
 ) -> dict[str, Any]:
