@@ -1,4 +1,4 @@
-"""QuestionWriter foreign text harmless where it is shown: a terminal, a Markdown table, a CSV cell, a script block.
+"""Making foreign text harmless where it is shown: a terminal, a Markdown table, a CSV cell, a script block.
 
 Names, questions and excerpts come from documents that nobody has vetted. HTML itself is escaped by the
 template engine; here is the rest.
