@@ -16,9 +16,9 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.text_search import Form, Numbers, Searchable, WindowIndex, fold, squeeze
+from chunkcore.evaluation.text_search import Form, Searchable, WindowIndex, fold, squeeze
 from chunkcore.run import MatchKind, Retrieved
-from chunkcore.spans import Ranges, as_ranges
+from chunkcore.spans import Numbers, Ranges, as_ranges
 
 __all__ = ["Aligner", "Choice", "Resemblance", "choose_in_order", "resemblances"]
 

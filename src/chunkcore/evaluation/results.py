@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
+from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
+from chunkcore.spans import Numbers
 
 __all__ = ["ChunkStatistics", "Cost", "Report"]
 
@@ -113,7 +114,7 @@ class ChunkStatistics:
     (2, 3.0, 4)
     """
 
-    tokens: NDArray[np.int64]
+    tokens: Numbers
     truncated: int = 0
     tokens_lost: int = 0
 
@@ -149,7 +150,7 @@ class ChunkStatistics:
     def maximum(self) -> int:
         return int(self.tokens.max(initial=0))
 
-    def _value(self, of: Callable[[NDArray[np.int64]], Any]) -> float:
+    def _value(self, of: Callable[[Numbers], Any]) -> float:
         return float(of(self.tokens)) if self.count else math.nan
 
 
@@ -216,21 +217,21 @@ class Report:
 
     def mean(self, measure: Measure | str) -> float:
         """Over the queries for which the measure is defined; NaN where there is none."""
-        return _spread(self.values(measure))[0]
+        return mean_std(self.values(measure))[0]
 
     def std(self, measure: Measure | str) -> float:
         """The population's standard deviation over the queries for which the measure is defined."""
-        return _spread(self.values(measure))[1]
+        return mean_std(self.values(measure))[1]
 
     def by_collection(self, measure: Measure | str) -> dict[str, tuple[float, float, int]]:
         """Mean, standard deviation and number of queries of each collection, in alphabetical order."""
         values = self.values(measure)
         member = np.array(self.collections, dtype=object)
-        return {name: _spread(values[member == name]) for name in sorted(set(self.collections))}
+        return {name: mean_std(values[member == name]) for name in sorted(set(self.collections))}
 
     def mean_tokens(self, k: Depth) -> float:
         """Retrieved tokens per query at k, repeats included; NaN where that is not known."""
-        return _spread(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
+        return mean_std(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null; `from_dict` is its inverse."""
@@ -292,14 +293,6 @@ class Report:
             raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error
 
 
-def _spread(values: Scores) -> tuple[float, float, int]:
-    """Mean, population standard deviation and number of the values that are not NaN."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return math.nan, math.nan, 0
-    return float(known.mean()), float(known.std()), len(known)
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r:.60}")
@@ -312,7 +305,3 @@ def _nulls(values: Iterable[float]) -> list[float | None]:
 
 def _floats(values: Sequence[float | None]) -> Scores:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _shares(values: Sequence[float | None]) -> tuple[float, ...]:
-    return tuple(_floats(values).tolist())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -23,12 +23,14 @@ from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.loading import segmented_rows
 from chunkcore.evaluation.measures import Scores
-from chunkcore.evaluation.statistics.resampling import mean_intervals
+from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
+from chunkcore.spans import Numbers
 
 __all__ = [
     "SEGMENT_MEASURES",
     "BoundaryScores",
     "LabelledText",
+    "SegmentMeasure",
     "SegmentOptions",
     "SegmentReport",
     "SegmentUnit",
@@ -59,10 +61,10 @@ class LabelledText(NamedTuple):
 
     id: str
     sentences: tuple[str, ...]
-    starts: NDArray[np.int64]
+    starts: Numbers
     text: str
-    ranges: NDArray[np.int64]
-    boundaries: NDArray[np.int64]
+    ranges: Numbers
+    boundaries: Numbers
 
 
 def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
@@ -322,7 +324,7 @@ def _moved(missing: set[int], added: set[int], near: int) -> list[int]:
 
 def _prepared(
     reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+) -> tuple[Numbers, Numbers, int]:
     """The number of each unit's segment in both, and the window."""
     known = list(reference)
     if window is None:
@@ -332,7 +334,7 @@ def _prepared(
     return _segments(known, count), _segments(hypothesis, count), window
 
 
-def _segments(starts: Iterable[int], count: int) -> NDArray[np.int64]:
+def _segments(starts: Iterable[int], count: int) -> Numbers:
     begins = np.zeros(max(0, count), dtype=np.int64)
     for start in starts:
         if not 0 < start < count:
@@ -346,10 +348,56 @@ def _share(differs: NDArray[np.bool_]) -> float:
 
 
 SegmentUnit = Literal["sentence", "character"]
-Places = NDArray[np.int64]
 
-# Errors first, for which lower is better.
-SEGMENT_MEASURES = ("Pk", "WindowDiff", "Precision", "Recall", "F1", "B")
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentMeasure:
+    """How boundaries are scored, described for help and tables.
+
+    Attributes:
+        meaning: one line.
+        source: where it was published.
+        higher_is_better: False for errors.
+        compute: of the reference's boundaries, those found, the number of units, and the tolerance in units.
+    """
+
+    meaning: str
+    source: str = ""
+    higher_is_better: bool = True
+    compute: Callable[[Sequence[int], Sequence[int], int, int], float]
+
+
+SEGMENT_MEASURES: dict[str, SegmentMeasure] = {
+    "Pk": SegmentMeasure(
+        meaning="How often the two disagree whether units a window apart are in one segment.",
+        source="Beeferman et al., 1999",
+        higher_is_better=False,
+        compute=lambda right, found, count, tolerance: pk(right, found, count),
+    ),
+    "WindowDiff": SegmentMeasure(
+        meaning="How often the two have different numbers of boundaries in a window.",
+        source="Pevzner and Hearst, 2002",
+        higher_is_better=False,
+        compute=lambda right, found, count, tolerance: window_diff(right, found, count),
+    ),
+    "Precision": SegmentMeasure(
+        meaning="The share of the boundaries found that are right.",
+        compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).precision,
+    ),
+    "Recall": SegmentMeasure(
+        meaning="The share of the right boundaries that are found.",
+        compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).recall,
+    ),
+    "F1": SegmentMeasure(
+        meaning="The harmonic mean of precision and recall of boundaries.",
+        compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).f1,
+    ),
+    "B": SegmentMeasure(
+        meaning="The share of boundaries that agree; a near miss counts in part.",
+        source="Fournier, 2013, section 4",
+        compute=lambda right, found, count, tolerance: boundary_similarity(right, found, count, max(1, tolerance)),
+    ),
+}
 _DRAWS = 20
 
 
@@ -394,8 +442,7 @@ class SegmentReport:
 
     def mean(self, measure: str) -> float:
         """Over the texts of two units or more; NaN where there are none."""
-        known = self.scores[measure][~np.isnan(self.scores[measure])]
-        return float(known.mean()) if len(known) else math.nan
+        return mean_std(self.scores[measure])[0]
 
     def intervals(self, *, resamples: int = 10_000, seed: int = 0) -> dict[str, tuple[float, float]]:
         """Of each measure the 95 % interval of the mean: texts are resampled (see `mean_intervals`)."""
@@ -508,7 +555,7 @@ def _labelled(documents: Sequence[Document]) -> list[LabelledText]:
 
 
 def _report(
-    name: str, texts: Sequence[LabelledText], found: Sequence[Places], options: SegmentOptions
+    name: str, texts: Sequence[LabelledText], found: Sequence[Numbers], options: SegmentOptions
 ) -> SegmentReport:
     rows = [_scores(text, places, options) for text, places in zip(texts, found, strict=True)]
     columns = np.array(rows, dtype=np.float64).T
@@ -520,29 +567,23 @@ def _report(
     )
 
 
-def _scores(text: LabelledText, found: Places, options: SegmentOptions) -> tuple[float, ...]:
+def _scores(text: LabelledText, found: Numbers, options: SegmentOptions) -> tuple[float, ...]:
     size = _size(text, options.unit)
     if size < 2:
         return (math.nan,) * len(SEGMENT_MEASURES)
-    both = _gold(text, options.unit).tolist(), found.tolist(), size
-    near = max(1, options.tolerance)
-    return (
-        pk(*both),
-        window_diff(*both),
-        *boundary_scores(*both, tolerance=options.tolerance),
-        boundary_similarity(*both, near=near),
-    )
+    right, places = _gold(text, options.unit).tolist(), found.tolist()
+    return tuple(each.compute(right, places, size, options.tolerance) for each in SEGMENT_MEASURES.values())
 
 
 def _size(text: LabelledText, unit: SegmentUnit) -> int:
     return len(text.ranges) if unit == "sentence" else len(text.text)
 
 
-def _gold(text: LabelledText, unit: SegmentUnit) -> Places:
+def _gold(text: LabelledText, unit: SegmentUnit) -> Numbers:
     return text.starts if unit == "sentence" else _past_space(text.text, text.boundaries.tolist())
 
 
-def _in_units(text: LabelledText, offsets: Sequence[int], unit: SegmentUnit) -> Places:
+def _in_units(text: LabelledText, offsets: Sequence[int], unit: SegmentUnit) -> Numbers:
     places = _past_space(text.text, offsets)
     if unit == "character" or not len(text.ranges):
         return places
@@ -553,7 +594,7 @@ def _in_units(text: LabelledText, offsets: Sequence[int], unit: SegmentUnit) -> 
     return np.unique(nearest[nearest > 0])
 
 
-def _past_space(text: str, offsets: Iterable[int]) -> Places:
+def _past_space(text: str, offsets: Iterable[int]) -> Numbers:
     """The offsets, each moved to what comes after white space: two who cut around the same space agree."""
     moved = set()
     for offset in offsets:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Span
+from chunkcore.spans import Numbers
 
 __all__ = ["Form", "Searchable", "WindowIndex", "code_points", "fold", "squeeze"]
 
@@ -92,8 +93,6 @@ def _is_kept(character: str) -> bool:
 
 
 _BASE = 0x9E3779B97F4A7C15
-
-Numbers = NDArray[np.int64]
 
 
 class WindowIndex:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from chunkcore.evaluation.measures import Depth, Scores
 from chunkcore.evaluation.statistics.resampling import (
+    column_means,
     holm,
     mean_intervals,
     randomisation_test,
@@ -37,7 +38,6 @@ __all__ = [
     "Spread",
     "StrategyChoices",
     "choose",
-    "column_means",
     "halves",
     "hold_out",
     "optimism",
@@ -68,15 +68,6 @@ class Outcomes:
         """Mean quality and mean tokens of each configuration, over some of the questions."""
         chosen = slice(None) if questions is None else questions
         return column_means(self.quality[chosen]), column_means(self.tokens[chosen])
-
-
-def column_means(columns: Scores) -> Scores:
-    """Each column's mean over its numbers; NaN for a column without any."""
-    known = ~np.isnan(columns)
-    counts = known.sum(axis=0)
-    sums = np.where(known, columns, 0.0).sum(axis=0)
-    means: Scores = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-    return means
 
 
 def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -> int:

@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
@@ -28,6 +27,7 @@ from chunkcore.evaluation.statistics.resampling import (
     resampled_means,
     units_of,
 )
+from chunkcore.spans import Numbers
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -315,7 +315,7 @@ class _Tests:
     adjusted: Scores
     narrow: Scores
     wide: Scores
-    units: NDArray[np.int64]
+    units: Numbers
     alpha: float
 
     @classmethod
@@ -323,7 +323,7 @@ class _Tests:
         cls,
         apart: Scores,
         means: Scores,
-        units: NDArray[np.int64],
+        units: Numbers,
         labels: Sequence[str] | None,
         seed: int,
         resamples: int,

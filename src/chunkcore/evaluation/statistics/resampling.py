@@ -1,6 +1,7 @@
-"""Intervals of means by resampling questions, or documents with all their questions.
+"""Means, their intervals by resampling questions (or documents with all their questions), tests, and sample sizes.
 
-Every column is resampled with the same draws, so that differences of columns are paired.
+Every column is resampled with the same draws, so that differences of columns are paired. NaN is a question for which a
+measure is not defined: it is left out of every mean.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.evaluation.measures import Scores
+from chunkcore.spans import Numbers
 
 __all__ = [
     "cluster_sums",
+    "column_means",
     "holm",
     "intervals",
     "mean_intervals",
+    "mean_std",
     "questions_to_equate",
     "questions_to_separate",
     "randomisation_test",
@@ -30,11 +34,32 @@ __all__ = [
 ]
 
 
+def mean_std(values: Scores) -> tuple[float, float, int]:
+    """Mean, population standard deviation and number of the values that are not NaN; NaN, NaN, 0 where all are.
+
+    >>> mean_std(np.array([1.0, np.nan, 3.0]))
+    (2.0, 1.0, 2)
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return math.nan, math.nan, 0
+    return float(known.mean()), float(known.std()), len(known)
+
+
+def column_means(columns: Scores) -> Scores:
+    """Each column's mean over its numbers; NaN for a column without any."""
+    known = ~np.isnan(columns)
+    counts = known.sum(axis=0)
+    sums = np.where(known, columns, 0.0).sum(axis=0)
+    means: Scores = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means
+
+
 def student_quantile(share: float, freedom: int) -> float:
     """The value under which a share of Student's t distribution lies.
 
     Exact for one and two degrees of freedom; else by a series, whose error is under 0.5 % for shares from 0.005
-    to 0.995 (3 degrees of freedom), under 0.01 % from 8 degrees on.
+    to 0.995 (3 degrees of freedom), under 0.01 % from 8 degrees on. By hand, as SciPy is not a dependency of the core.
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.5.
 
@@ -56,7 +81,7 @@ def student_quantile(share: float, freedom: int) -> float:
     return math.fsum(term / freedom**power for power, term in enumerate(terms))
 
 
-_BLOCK = 4_000_000  # drawn units held at once, about 100 MB with what is made of them
+_BLOCK = 4_000_000  # drawn units or signs held at once, about 100 MB with what is made of them
 
 
 def mean_intervals(
@@ -106,7 +131,7 @@ def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Seq
     return means
 
 
-def intervals(means: Scores, units: NDArray[np.int64], confidence: float) -> tuple[Scores, Scores]:
+def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores, Scores]:
     """Of each column of resampled means the interval, expanded for the number of units that it was drawn from.
 
     A bootstrap's percentiles are too narrow where there are few units, as if a normal quantile stood for
@@ -140,7 +165,7 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
     return sums
 
 
-def units_of(columns: Scores, clusters: Sequence[str] | None) -> NDArray[np.int64]:
+def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
     """Of each column, how many units have a number."""
     return np.asarray(np.count_nonzero(cluster_sums(~np.isnan(columns), clusters), axis=0), dtype=np.int64)
 
@@ -153,7 +178,6 @@ def _draw(generator: np.random.Generator, resamples: int, units: int) -> Scores:
     return counts.reshape(resamples, units).astype(np.float64)
 
 
-_BLOCK_RANDOMISATION = 4_000_000  # signs held at once
 _EXACT = 12  # units up to which every combination of signs is tried
 
 
@@ -195,9 +219,9 @@ def randomisation_test(
     return np.where(np.isnan(differences).all(axis=0), np.nan, p)
 
 
-def _count(sums: Scores, bar: Scores, flips: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _count(sums: Scores, bar: Scores, flips: int, generator: np.random.Generator) -> Numbers:
     count = np.zeros(sums.shape[1], dtype=np.int64)
-    rows = max(1, _BLOCK_RANDOMISATION // max(sums.shape))
+    rows = max(1, _BLOCK // max(sums.shape))
     for first in range(0, flips, rows):
         signs = generator.integers(0, 2, size=(min(rows, flips - first), len(sums)), dtype=np.int8)
         count += np.count_nonzero(np.abs((2.0 * signs - 1.0) @ sums) >= bar, axis=0)
