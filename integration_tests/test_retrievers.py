@@ -14,10 +14,11 @@ from chunkcore import get_chunker, load_dataset, run_experiment
 from chunkcore.cli.caching import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import write_run
-from chunkcore.models import EmbeddingCache
-from chunkcore.retrieval import Pool, Reranked, get_reranker, get_retriever
+from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.retrieval import ChunkedCorpus, Reranked, get_reranker, get_retriever
 
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls on the harbour", "a ferry leaves at noon"]
 
@@ -64,7 +65,7 @@ def test_a_cross_encoder_orders_what_a_search_found(folder: Path) -> None:
     query = "where is the fox"
     scores = CrossEncoder(str(folder)).predict([(query, text) for text in TEXTS])
     assert len(set(np.round(scores, 4).tolist())) == len(TEXTS)
-    found = get_retriever(f"bm25+rerank:model={folder}").index(Pool(chunks())).search([query], 4)
+    found = get_retriever(f"bm25+rerank:model={folder}").index(ChunkedCorpus(chunks())).search([query], 4)
     matching = [0, 1, 2]  # those that share a word
     assert found.indices.tolist() == [sorted(matching, key=lambda i: -scores[i])]
     np.testing.assert_allclose(found.scores[0], sorted(scores[matching], reverse=True), rtol=1e-4)
@@ -92,7 +93,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[models\]"):
-        Reranked(method=get_retriever("bm25"), model="never loaded").index(Pool(chunks()))
+        Reranked(method=get_retriever("bm25"), model="never loaded").index(ChunkedCorpus(chunks()))
 
 
 # --- the shipped collection -----------------------------------------------------------------------------
@@ -105,9 +106,9 @@ def reports() -> dict[str, Report]:
     found = run_experiment(
         load_dataset("lochmere"),
         [get_chunker("recursive:size=200")],
-        ks=[5, "1000tok"],
+        CachedEmbedder(get_embedder(), EmbeddingCache(default_cache(), private=True)),
+        measures=measures_at([5, "1000tok"]),
         retrievers=["dense", "bm25", "hybrid", *(["hnsw"] if find_spec("usearch") else [])],
-        cache=EmbeddingCache(default_cache(), private=True),
     )
     return {report.name.split(" · ")[1]: report for report in found}
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.models.base import Vectors
+from chunkcore.document import Chunk, Document
+from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.llm import Message
+from chunkcore.retrieval import ChunkedCorpus, Dense, Index, RetrievalMethod, TextVectors
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -59,6 +61,27 @@ class FakeEmbedder:
         words = _WORD.findall(text)[: self.max_tokens] or [""]
         total = np.sum([_word_vector(word, self.dimensions) for word in words], axis=0)
         return total / np.linalg.norm(total)
+
+
+class GivenVectors(TextVectors):
+    """Vectors that are there: of any corpus, and of questions that are numbers in words."""
+
+    def __init__(self, vectors: np.ndarray, owners: np.ndarray | None = None) -> None:
+        super().__init__()
+        self._given = vectors, np.arange(len(vectors)) if owners is None else owners
+
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        return self._given
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        return np.array([[float(number) for number in text.split()] for text in texts], dtype=np.float32)
+
+
+def index_of(
+    chunks: Sequence[Chunk], model: Embedder, method: RetrievalMethod | None = None, documents: Sequence[Document] = ()
+) -> Index:
+    """The chunks, searched by the model's vectors."""
+    return (method or Dense()).index(ChunkedCorpus(chunks, documents), TextVectors(model))
 
 
 class NanEmbedder(FakeEmbedder):

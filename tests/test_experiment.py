@@ -20,17 +20,17 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
+from chunkcore.evaluation.meter import Meter
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.scoring import score
+from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.evaluation.vectors import MeteredEmbedder
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
-from chunkcore.retrieval import Hits, Pool
-from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex
+from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, RetrievalMethod, TextVectors
 from chunkcore.run import Run
-from tests.fakes import FakeEmbedder, NanEmbedder
+from tests.fakes import FakeEmbedder, NanEmbedder, index_of
 
 SPECS = [
     "fixed_token:counter=words,size=12",
@@ -65,7 +65,7 @@ def chunkers(*specs: str) -> list[Chunker]:
 
 
 def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
-    reports = run_experiment(benchmark, chunkers(), FakeEmbedder(), counter="words")
+    reports = run_experiment(Scorer(benchmark, counter="words"), chunkers(), FakeEmbedder())
     assert [report.name for report in reports] == SPECS
     for report, spec in zip(reports, SPECS, strict=True):
         model = FakeEmbedder()
@@ -73,7 +73,7 @@ def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
         if spec.startswith("cluster"):
             (chunker,) = chunkers()[3:]
             object.__setattr__(chunker, "embedder", model)
-        index = DenseIndex.build([*chunker.chunk_many(benchmark.documents)], model)
+        index = index_of([*chunker.chunk_many(benchmark.documents)], model)
         results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
         alone = score(Run(spec, results, index.retrieve("", 10_000)), benchmark, counter="words")
         for measure in alone.scores:
@@ -101,8 +101,10 @@ def test_all_strategies_are_embedded_in_one_sorted_pass(benchmark: Benchmark) ->
 
 def test_a_second_run_embeds_nothing(benchmark: Benchmark, tmp_path: Path) -> None:
     first, second = FakeEmbedder(), FakeEmbedder()
-    one = run_experiment(benchmark, chunkers(), first, cache=tmp_path / "cache.sqlite")
-    two = run_experiment(benchmark, chunkers(), second, cache=EmbeddingCache(tmp_path / "cache.sqlite"))
+    one, two = (
+        run_experiment(benchmark, chunkers(), CachedEmbedder(model, EmbeddingCache(tmp_path / "cache.sqlite")))
+        for model in (first, second)
+    )
     assert first.calls > 0
     assert second.calls == 0
     for a, b in zip(one, two, strict=True):
@@ -122,8 +124,6 @@ def test_an_embedder_with_a_cache_keeps_it(benchmark: Benchmark) -> None:
     assert len(model.cache) > 0
     run_experiment(benchmark, chunkers(), model)
     assert len(model.embedder.texts) == len(set(model.embedder.texts))  # type: ignore[attr-defined]
-    with pytest.raises(OptionError, match="has a cache of its own"):
-        run_experiment(benchmark, chunkers(), model, cache=EmbeddingCache())
 
 
 def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark) -> None:
@@ -145,7 +145,10 @@ def test_min_goes_as_deep_as_the_evidence_of_a_query_is_spread(benchmark: Benchm
         benchmark.documents, [{"question": "?", "evidence": [{"document": "a.txt", "start": 0, "end": len(text)}]}]
     )
     (report,) = run_experiment(
-        wide, chunkers("fixed_token:size=3,counter=words"), FakeEmbedder(), ks=["min"], counter="words"
+        Scorer(wide, counter="words"),
+        chunkers("fixed_token:size=3,counter=words"),
+        FakeEmbedder(),
+        measures=measures_at(["min"]),
     )
     assert report.chunks is not None
     held = -(-len(text.split()) // 3)
@@ -155,9 +158,9 @@ def test_min_goes_as_deep_as_the_evidence_of_a_query_is_spread(benchmark: Benchm
 
 def test_min_rule_and_omega_rule_are_handed_on(benchmark: Benchmark) -> None:
     overlapping = chunkers("fixed_token:size=6,overlap=4,counter=words")
-    (plain,) = run_experiment(benchmark, overlapping, FakeEmbedder(), counter="words")
-    (repeats,) = run_experiment(benchmark, overlapping, FakeEmbedder(), counter="words", omega_rule="repeats")
-    (touching,) = run_experiment(benchmark, overlapping, FakeEmbedder(), counter="words", min_rule="touching")
+    (plain,) = run_experiment(Scorer(benchmark, counter="words"), overlapping, FakeEmbedder())
+    (repeats,) = run_experiment(Scorer(benchmark, counter="words", omega_rule="repeats"), overlapping, FakeEmbedder())
+    (touching,) = run_experiment(Scorer(benchmark, counter="words", min_rule="touching"), overlapping, FakeEmbedder())
     assert plain.mean("PrecisionOmega") > repeats.mean("PrecisionOmega")
     assert (plain.min_rule, touching.min_rule) == ("holding", "touching")
     assert plain.mean_tokens("min") < touching.mean_tokens("min")
@@ -183,14 +186,14 @@ def test_what_was_written_about_a_chunk_is_embedded_with_it(
     assert report.chunks.tokens.tolist() == untitled.chunks.tokens.tolist(), "the context is no part of a chunk's text"
 
 
-@pytest.mark.parametrize("cluster_only", [False, True])
-def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, cluster_only: bool) -> None:
+@pytest.mark.parametrize("method", [Dense(), Dense(cluster_only=True)])
+def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, method: Dense) -> None:
     embedder = FakeEmbedder()
     spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,max_size=60"
-    (report,) = run_experiment(benchmark, chunkers(spec), embedder, counter="words", cluster_only=cluster_only)
+    (report,) = run_experiment(Scorer(benchmark, counter="words"), chunkers(spec), embedder, retrievers=[method])
     chunks = [*replace(get_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
     assert any(len(chunk.segments) > 1 for chunk in chunks)
-    index = MultiVectorIndex.build(chunks, embedder, cluster_only=cluster_only)
+    index = index_of(chunks, embedder, method)
     results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
     alone = score(Run(spec, results, index.retrieve("", 10_000)), benchmark, counter="words")
     assert report.found == alone.found
@@ -202,7 +205,7 @@ def test_chunk_lengths_are_told_in_the_tokens_that_are_scored(benchmark: Benchma
     (chunker,) = chunkers(SPECS[1])
     chunks = [*chunker.chunk_many(benchmark.documents)]
     for counter, count in (("words", lambda text: len(text.split())), ("characters", len)):
-        (report,) = run_experiment(benchmark, [chunker], FakeEmbedder(), counter=counter)
+        (report,) = run_experiment(Scorer(benchmark, counter=counter), [chunker], FakeEmbedder())
         assert report.chunks is not None
         assert report.chunks.tokens.tolist() == [count(chunk.text) for chunk in chunks]
 
@@ -265,9 +268,8 @@ def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
     [
         ([], {}, "there is no strategy to run"),
         (SPECS[:1] * 2, {}, "the strategy fixed_token:counter=words,size=12 is given twice"),
-        (SPECS[:1], {"ks": [0]}, "got k=0"),
+        (SPECS[:1], {"measures": ["Recall@0"]}, "got k=0"),
         (SPECS[:1], {"workers": 0}, "workers is at least 1, got 0"),
-        (SPECS[:1], {"min_rule": "some"}, "min_rule is"),
     ],
 )
 def test_what_can_not_be_run_is_refused(
@@ -283,10 +285,12 @@ def test_what_can_not_be_run_is_refused(
 
 def test_each_retriever_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
     specs, retrievers = SPECS[1:], ["dense", "bm25", "hybrid:bm25,dense"]
-    together = run_experiment(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=retrievers, counter="words")
+    together = run_experiment(
+        Scorer(benchmark, counter="words"), chunkers(*specs), FakeEmbedder(), retrievers=retrievers
+    )
     assert [report.name for report in together] == [f"{spec} · {each}" for each in retrievers for spec in specs]
     for each, group in zip(retrievers, (together[:3], together[3:6], together[6:]), strict=True):
-        alone = run_experiment(benchmark, chunkers(*specs), FakeEmbedder(), retrievers=[each], counter="words")
+        alone = run_experiment(Scorer(benchmark, counter="words"), chunkers(*specs), FakeEmbedder(), retrievers=[each])
         assert [report.name for report in alone] == specs
         for one, other in zip(group, alone, strict=True):
             assert one.found == other.found
@@ -317,14 +321,16 @@ def test_several_retrievers_cut_and_embed_once(benchmark: Benchmark) -> None:
 def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> None:
     """No word of a query in any chunk: nothing is retrieved, and the budget's search ends."""
     (report,) = run_experiment(
-        load_benchmark(
-            benchmark.documents, [{"question": "zebra?", "evidence": [{"document": "c.txt", "start": 0, "end": 9}]}]
+        Scorer(
+            load_benchmark(
+                benchmark.documents, [{"question": "zebra?", "evidence": [{"document": "c.txt", "start": 0, "end": 9}]}]
+            ),
+            counter="words",
         ),
         chunkers(SPECS[0]),
         FakeEmbedder(),
+        measures=measures_at([5, "100tok", "min"]),
         retrievers=["bm25"],
-        ks=[5, "100tok", "min"],
-        counter="words",
     )
     assert report.mean("Recall@5") == 0
     assert report.retrieved_tokens["100tok"].tolist() == [0]
@@ -333,18 +339,24 @@ def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> N
 def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> None:
     asked: list[int] = []
 
-    class First:
-        name, embeds = "first", False
+    class First(RetrievalMethod):
+        kind = "first"
+        embeds = False
 
-        def index(self, pool: Pool) -> First:
-            return self
+        def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+            return FirstIndex(corpus)
 
+    class FirstIndex(Index):
         def search(self, queries: Sequence[str], k: int) -> Hits:
             asked.append(k)
             return Hits.of([(np.array([0]), np.array([1.0]))] * len(queries))
 
     run_experiment(
-        benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=[First()], ks=[2, "100tok"], counter="words"
+        Scorer(benchmark, counter="words"),
+        chunkers(SPECS[0]),
+        FakeEmbedder(),
+        measures=measures_at([2, "100tok"]),
+        retrievers=[First()],
     )
     assert asked == [2]
 
@@ -353,7 +365,10 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
     small, large = FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")
     specs = [SPECS[0], SPECS[3]]
     reports = run_experiment(
-        benchmark, chunkers(*specs), [small, large], retrievers=["dense", "bm25"], counter="words", names=["f", "c"]
+        Scorer(benchmark, counter="words"),
+        dict(zip("fc", chunkers(*specs), strict=True)),
+        [small, large],
+        retrievers=["dense", "bm25"],
     )
     assert [report.name for report in reports] == [
         "f · dense · small",
@@ -365,19 +380,19 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
         "c · bm25 · large",
     ]
     for model, group in ((small, reports[:2]), (large, reports[4:6])):
-        alone = run_experiment(benchmark, chunkers(*specs), model, counter="words")
+        alone = run_experiment(Scorer(benchmark, counter="words"), chunkers(*specs), model)
         assert [each.found for each in group] == [each.found for each in alone]
 
 
 def test_strategies_can_be_made_for_each_embedder(benchmark: Benchmark) -> None:
     made: list[str] = []
 
-    def make(model: Any) -> list[Chunker]:
+    def make(model: Any) -> dict[str, Chunker]:
         made.append(model.name)
-        return [replace(chunker, embedder=model) for chunker in chunkers(SPECS[3])]  # type: ignore[call-arg]
+        return {"cluster": replace(chunkers(SPECS[3])[0], embedder=model)}  # type: ignore[call-arg]
 
     models = [FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")]
-    reports = run_experiment(benchmark, make, models, names=["cluster"])
+    reports = run_experiment(benchmark, make, models)
     assert made == ["small", "large"]
     assert [report.name for report in reports] == ["cluster · small", "cluster · large"]
     by_default = run_experiment(benchmark, chunkers(SPECS[3]), models)
@@ -388,7 +403,7 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
     llm = CallableLLM(lambda messages, schema: '{"context": "Of tales."}', name="always so")
     model = FakeEmbedder()
     chunker = Contextual(llm=llm, chunker=SPECS[3], counter="words")
-    (report,) = run_experiment(benchmark, [chunker], model, counter="words")
+    (report,) = run_experiment(Scorer(benchmark, counter="words"), [chunker], model)
     pieces = [text for text in model.texts if "Of tales." not in text]
     assert len(pieces) > len(benchmark.queries)  # the inner strategy's own, by the run's model
     assert report.cost is not None
@@ -403,9 +418,6 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
         ({"retrievers": []}, "there is no retriever to run"),
         ({"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
         ({"retrievers": ["bm52"]}, "unknown retriever 'bm52'"),
-        ({"retrievers": ["bm25"], "late": True}, "late and cluster_only change how the retriever"),
-        ({"names": []}, "there are 1 strategies and 0 names"),
-        ({"embed_price": -1.0}, "embed_price is at least 0"),
     ],
 )
 def test_retrievers_and_names_that_can_not_be_run_are_refused(
@@ -487,35 +499,32 @@ def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:
 
 
 def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: Benchmark) -> None:
-    dense, words = run_experiment(
-        benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=["dense", "bm25"], embed_price=2.0
-    )
-    assert dense.cost is not None
-    assert dense.cost.embedded_tokens is not None
-    assert dense.cost.money == pytest.approx(2.0 * dense.cost.embedded_tokens / 1e6)
-    assert dense.cost.money_per_million == pytest.approx(2.0 * dense.cost.tokens_ratio)
-    assert words.cost is not None
-    assert (words.cost.money, words.cost.embedded_texts, words.cost.query_texts) == (0, 0, 0)
+    reports = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=["dense", "bm25"])
+    dense, words = (each.cost.priced(embedding=2.0) for each in reports if each.cost is not None)
+    assert dense.embedded_tokens is not None
+    assert dense.money == pytest.approx(2.0 * dense.embedded_tokens / 1e6)
+    assert dense.money_per_million == pytest.approx(2.0 * dense.tokens_ratio)
+    assert (words.money, words.embedded_texts, words.query_texts) == (0, 0, 0)
+    with pytest.raises(OptionError, match="embed_price is at least 0"):
+        dense.priced(embedding=-1.0)
 
     llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
     asks = Contextual(llm=llm, chunker=SPECS[0], counter="words")
     prices = Prices(input=10.0, output=20.0)
-    (half,) = run_experiment(benchmark, [asks], FakeEmbedder(), embed_price=2.0)
-    (whole,) = run_experiment(benchmark, [asks], FakeEmbedder(), embed_price=2.0, llm_prices=prices)
-    (other,) = run_experiment(benchmark, [asks], FakeEmbedder(), llm_prices=prices)
-    assert half.cost is not None
-    assert other.cost is not None
-    assert half.cost.money is None
-    assert other.cost.money is None
-    cost = whole.cost
+    (report,) = run_experiment(benchmark, [asks], FakeEmbedder())
+    cost = report.cost
     assert cost is not None
     assert cost.embedded_tokens is not None
+    assert cost.priced(embedding=2.0).money is None
+    assert cost.priced(llm=prices).money is None
     paid = 10 * cost.llm_input_tokens + 20 * cost.llm_output_tokens + 2 * cost.embedded_tokens
-    assert cost.money == pytest.approx(paid / 1e6)
+    assert cost.priced(embedding=2.0, llm=prices).money == pytest.approx(paid / 1e6)
 
 
 def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
-    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), embed_price=2.0)
+    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder())
+    assert report.cost is not None
+    report = replace(report, cost=report.cost.priced(embedding=2.0))
     plain = json.loads(json.dumps(report.to_dict()))
     again = Report.from_dict(plain)
     assert again.cost == report.cost
@@ -529,7 +538,9 @@ def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
 
 
 def test_a_report_keeps_what_was_retrieved_and_from_what(benchmark: Benchmark) -> None:
-    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), ks=[3], counter="words")
+    (report,) = run_experiment(
+        Scorer(benchmark, counter="words"), chunkers(SPECS[0]), FakeEmbedder(), measures=measures_at([3])
+    )
     assert report.run is not None
     assert report.chunks is not None
     assert len(report.run.pool or ()) == report.chunks.count
@@ -560,33 +571,33 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setitem(MeteredEmbedder._timed.__globals__, "time", type("", (), {"perf_counter": lambda: found.now}))
+    monkeypatch.setitem(Meter._timed.__globals__, "time", type("", (), {"perf_counter": lambda: found.now}))
     return found
 
 
 def test_a_calls_time_is_split_by_length(clock: Clock) -> None:
-    metered = MeteredEmbedder(CachedEmbedder(clock))
-    metered.embed_documents(["a" * 10, "b" * 30])
-    assert metered.cost(["a" * 10]) == 10
-    assert metered.cost(["b" * 30, "b" * 30, "never asked"]) == 30
+    meter = Meter(CachedEmbedder(clock))
+    meter.embed_documents(["a" * 10, "b" * 30])
+    assert meter.seconds_of(["a" * 10]) == 10
+    assert meter.seconds_of(["b" * 30, "b" * 30, "never asked"]) == 30
 
 
 def test_a_text_that_was_there_already_costs_what_it_cost(clock: Clock) -> None:
-    metered = MeteredEmbedder(CachedEmbedder(clock))
-    with metered.billed() as first:
-        metered.embed_documents(["a" * 10])
-    with metered.billed() as second:
-        metered.embed_documents(["a" * 10, "b" * 5])
-    assert (first.seconds, metered.cost(first.texts)) == (10, 10)
-    assert (second.seconds, metered.cost(second.texts)) == (5, 15)
+    meter = Meter(CachedEmbedder(clock))
+    with meter.measured() as first:
+        meter.embed_documents(["a" * 10])
+    with meter.measured() as second:
+        meter.embed_documents(["a" * 10, "b" * 5])
+    assert (first.embedding, meter.seconds_of(first.texts)) == (10, 10)
+    assert (second.embedding, meter.seconds_of(second.texts)) == (5, 15)
 
 
-def test_calls_from_threads_are_all_billed(clock: Clock) -> None:
-    metered = MeteredEmbedder(CachedEmbedder(clock))
-    with metered.billed() as bill:
-        threads = [threading.Thread(target=metered.embed_documents, args=([str(i) * 7],)) for i in range(8)]
+def test_calls_from_threads_are_all_measured(clock: Clock) -> None:
+    meter = Meter(CachedEmbedder(clock))
+    with meter.measured() as spent:
+        threads = [threading.Thread(target=meter.embed_documents, args=([str(i) * 7],)) for i in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert (bill.seconds, metered.cost(bill.texts)) == (56, 56)
+    assert (spent.embedding, meter.seconds_of(spent.texts)) == (56, 56)

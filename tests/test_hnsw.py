@@ -12,32 +12,18 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
-from chunkcore.retrieval import HNSW, Dense, Pool, get_retriever
-from chunkcore.retrieval.base import SearchRecall
-from tests.fakes import FakeEmbedder
+from chunkcore.retrieval import HNSW, ChunkedCorpus, Dense, Index, RetrievalMethod, SearchRecall, get_retriever
+from tests.fakes import FakeEmbedder, GivenVectors
 from tests.test_index import vectors_with_repeats
 
 
-class Noting(Pool):
-    """Chunks whose vectors are given, and what a search told of itself."""
-
-    def __init__(self, vectors: np.ndarray, owners: np.ndarray | None = None) -> None:
-        super().__init__([])
-        self._given = vectors, np.arange(len(vectors)) if owners is None else owners
-        self.told: list[SearchRecall] = []
-
-    def vectors(self, *, cluster_only=False):
-        return self._given
-
-    def query_vectors(self, queries):
-        return np.array([[float(number) for number in query.split()] for query in queries], dtype=np.float32)
-
-    def note_search(self, recall):
-        self.told.append(recall)
+def index_of(method: RetrievalMethod, vectors: np.ndarray, owners: np.ndarray | None = None) -> Index:
+    return method.index(ChunkedCorpus(), GivenVectors(vectors, owners))
 
 
 def asked(vectors: np.ndarray) -> list[str]:
@@ -53,13 +39,12 @@ def clustered(count: int, dimensions: int, seed: int = 0) -> np.ndarray:
 def test_it_finds_most_of_what_exact_search_finds_and_says_how_much() -> None:
     pytest.importorskip("usearch")
     vectors = clustered(3000, 48)
-    pool, queries = Noting(vectors), asked(clustered(40, 48, seed=1))
-    found, exact = HNSW(checked=40).index(pool).search(queries, 10), Dense().index(pool).search(queries, 10)
+    index, queries = index_of(HNSW(checked=40), vectors), asked(clustered(40, 48, seed=1))
+    found, exact = index.search(queries, 10), index_of(Dense(), vectors).search(queries, 10)
     pairs = zip(found.indices.tolist(), exact.indices.tolist(), strict=True)
     shares = [len(set(own) & set(other)) / 10 for own, other in pairs]
-    (told,) = pool.told
-    assert told == SearchRecall(pytest.approx(np.mean(shares)), 40, 10)
-    assert told.share > 0.9
+    assert index.recall == SearchRecall(pytest.approx(np.mean(shares)), 40, 10)
+    assert index.recall.share > 0.9
     for own, scores, other, values in zip(*map(np.ndarray.tolist, (*found, *exact)), strict=True):
         expected = dict(zip(other, values, strict=True))
         assert all(score == expected[index] for index, score in zip(own, scores, strict=True) if index in expected)
@@ -69,18 +54,20 @@ def test_it_finds_most_of_what_exact_search_finds_and_says_how_much() -> None:
 def test_a_shallow_graph_search_is_told_to_miss_more() -> None:
     pytest.importorskip("usearch")
     vectors = np.random.default_rng(0).standard_normal((4000, 64)).astype(np.float32)  # nothing is near anything
-    pool, queries = Noting(vectors), asked(np.random.default_rng(1).standard_normal((30, 64)))
-    for depth in (10, 400):
-        HNSW(m=4, build=8, depth=depth).index(pool).search(queries, 10)
-    shallow, deep = pool.told
-    assert 0 < shallow.share < deep.share <= 1
+    queries = asked(np.random.default_rng(1).standard_normal((30, 64)))
+    shallow, deep = (index_of(HNSW(m=4, build=8, depth=depth), vectors) for depth in (10, 400))
+    for index in (shallow, deep):
+        index.search(queries, 10)
+    assert shallow.recall is not None
+    assert deep.recall is not None
+    assert 0 < shallow.recall.share < deep.recall.share <= 1
 
 
 def test_the_same_every_time_with_ties_in_order() -> None:
     pytest.importorskip("usearch")
     vectors = vectors_with_repeats(2, 400, 8)
     queries = asked(vectors[:20])
-    answers = [HNSW(precision=p).index(Noting(vectors)).search(queries, 7) for p in ("f32", "f32", "f16", "i8")]
+    answers = [index_of(HNSW(precision=p), vectors).search(queries, 7) for p in ("f32", "f32", "f16", "i8")]
     assert answers[0].indices.tolist() == answers[1].indices.tolist()
     for found in answers:
         for own, scores in zip(found.indices.tolist(), found.scores.tolist(), strict=True):
@@ -93,19 +80,19 @@ def test_chunks_of_several_vectors_are_found_by_the_best() -> None:
     pytest.importorskip("usearch")
     vectors = clustered(300, 16)
     owners = np.repeat(np.arange(60), 5)
-    pool, queries = Noting(vectors, owners), asked(clustered(10, 16, seed=3))
-    found, exact = HNSW().index(pool).search(queries, 8), Dense().index(pool).search(queries, 8)
+    index, queries = index_of(HNSW(), vectors, owners), asked(clustered(10, 16, seed=3))
+    found, exact = index.search(queries, 8), index_of(Dense(), vectors, owners).search(queries, 8)
     assert found.indices.tolist() == exact.indices.tolist()
     assert found.scores.tolist() == exact.scores.tolist()
-    assert pool.told[0].share == 1
+    assert index.recall == SearchRecall(1.0, 10, 8)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_fewer_chunks_than_are_wanted(count: int) -> None:
     pytest.importorskip("usearch")
-    searcher = HNSW().index(Noting(np.eye(3, dtype=np.float32)[:count]))
+    index = index_of(HNSW(), np.eye(3, dtype=np.float32)[:count])
     for queries in ([], asked(np.eye(3)[:1]), asked(np.eye(3)[:2])):
-        found = searcher.search(queries, 5)
+        found = index.search(queries, 5)
         assert found.indices.shape == (len(queries), count)
         assert [set(row) for row in found.indices.tolist()] == [set(range(count))] * len(queries)
 
@@ -118,7 +105,11 @@ def test_a_report_tells_what_was_found_and_is_read_back() -> None:
     benchmark = Benchmark("tales", [Document("d", text)], [query, Query("q2", "rain", (Evidence("d", Span(44, 60)),))])
     chunkers = [get_chunker("fixed_token:size=5,counter=words")]
     reports = run_experiment(
-        benchmark, chunkers, FakeEmbedder(), retrievers=["dense", "hnsw", "hybrid:hnsw,bm25", "hnsw:depth=7"], ks=(3,)
+        benchmark,
+        chunkers,
+        FakeEmbedder(),
+        measures=measures_at((3,)),
+        retrievers=["dense", "hnsw", "hybrid:hnsw,bm25", "hnsw:depth=7"],
     )
     exact, *others = reports
     assert exact.search_recall is None

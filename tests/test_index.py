@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval.search import DenseIndex, top_k
+from chunkcore.retrieval.search import top_k
 from chunkcore.run import Retriever
-from tests.fakes import BROKEN, FakeEmbedder
+from tests.fakes import BROKEN, FakeEmbedder, index_of
 
 
 def brute_force(queries: np.ndarray, vectors: np.ndarray, k: int) -> list[list[int]]:
@@ -143,7 +143,7 @@ def test_asking_for_everything_costs_little_more_than_the_answer(k):
     assert peak < indices.nbytes + scores.nbytes + 3 * 2**20
 
 
-# --- DenseIndex -----------------------------------------------------------------------------------------------
+# --- an index --------------------------------------------------------------------------------------------------
 
 
 def chunks_of(*texts: str) -> list[Chunk]:
@@ -153,18 +153,34 @@ def chunks_of(*texts: str) -> list[Chunk]:
 CHUNKS = chunks_of("cats purr and sleep", "shares fell on Monday", "rain is expected")
 
 
-def test_a_dense_index_is_a_retriever():
-    index = DenseIndex.build(CHUNKS, FakeEmbedder())
+def test_an_index_is_a_retriever():
+    index = index_of(CHUNKS, FakeEmbedder())
     assert isinstance(index, Retriever)
     best = index.retrieve("do cats purr", 2)
     assert len(best) == 2
-    assert (best[0].document_id, best[0].spans, best[0].text, best[0].how) == (
+    assert (best[0].document_id, best[0].spans, best[0].text, best[0].how, best[0].id) == (
         "doc0",
         (Span(5, 24),),
         "cats purr and sleep",
         "spans",
+        CHUNKS[0].id,
     )
     assert best[0].score > best[1].score
+
+
+def test_what_is_retrieved_comes_to_no_more_than_the_limits():
+    index = index_of(CHUNKS, FakeEmbedder())
+    ranked = index.retrieve("cats and rain")
+    assert len(ranked) == 3
+    assert index.retrieve("cats and rain", 2) == index.retrieve("cats and rain", 2, 100) == ranked[:2]
+    for most in range(1, 13):
+        found = index.retrieve("cats and rain", max_tokens=most)
+        assert sum(len(piece.text.split()) for piece in found) <= most
+        assert found == ranked[: len(found)]
+    assert found == ranked
+    for limits in ({"k": 0}, {"max_tokens": 0}, {"k": -1}):
+        with pytest.raises(OptionError, match="k and max_tokens are at least 1, or None"):
+            index.retrieve("cats", **limits)
 
 
 def test_queries_are_embedded_in_one_call_as_queries():
@@ -176,32 +192,30 @@ def test_queries_are_embedded_in_one_call_as_queries():
             return super().embed_queries(texts)
 
     model = Told()
-    index = DenseIndex.build(CHUNKS, model)
-    found = index.retrieve_many(["cats", "shares", "rain"], 1)
+    index = index_of(CHUNKS, model)
+    found = index.pieces(index.search(["cats", "shares", "rain"], 1))
     assert [each[0].document_id for each in found] == ["doc0", "doc1", "doc2"]
     assert model.asked == 1
-    assert index.retrieve_many([], 1) == []
+    assert index.pieces(index.search([], 1)) == []
 
 
 def test_context_is_embedded_with_the_text():
     chunk = Chunk("d", 0, (Span(0, 2),), "it", 1, context="cats purr")
     model = FakeEmbedder()
-    DenseIndex.build([chunk], model)
-    assert model.texts == ["cats purr\nit"]
+    index_of([chunk], model).retrieve("cats")
+    assert model.texts[0] == "cats purr\nit"
 
 
 def test_an_empty_index_finds_nothing():
-    assert DenseIndex.build([], FakeEmbedder()).retrieve("cats", 3) == []
+    assert index_of([], FakeEmbedder()).retrieve("cats", 3) == []
 
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_model_that_answers_nonsense_is_an_error(broken):
     with pytest.raises(ModelError, match="the model 'fake'"):
-        DenseIndex.build(CHUNKS, broken())
+        index_of(CHUNKS, broken())
 
 
-def test_an_index_wants_one_vector_a_chunk_and_chunks():
-    with pytest.raises(ModelError, match="3 texts and answered with 2 vectors"):
-        DenseIndex(CHUNKS, np.ones((2, 4), dtype=np.float32), FakeEmbedder())
+def test_an_index_wants_chunks():
     with pytest.raises(DataError, match="Chunks, got str"):
-        DenseIndex(["text"], np.ones((1, 4), dtype=np.float32), FakeEmbedder())
+        index_of(["text"], FakeEmbedder())

@@ -19,12 +19,13 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import score
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
-from chunkcore.retrieval.search import DenseIndex
+from chunkcore.retrieval import Late
 from chunkcore.run import Run
-from tests.fakes import _WORD, FakeEmbedder, _word_vector
+from tests.fakes import _WORD, FakeEmbedder, _word_vector, index_of
 from tests.strategies import hard_text, text_with_spans
 
 Ids = np.ndarray
@@ -212,8 +213,7 @@ def test_an_index_of_late_vectors_finds_what_its_context_is_about() -> None:
     model = FakeTokenEmbedder(64, max_tokens=None, context=0.3)
     documents = [Document("a", "Berlin is large. It has canals."), Document("b", "Oslo is cold. It has hills.")]
     chunks = list(get_chunker("fixed_sentences:sentences=1").chunk_many(documents))
-    late = LateEmbedder(model)
-    index = DenseIndex(chunks, late.embed_chunks(documents, chunks), model)
+    index = index_of(chunks, model, Late(), documents)
     best = [piece.document_id for piece in index.retrieve("Berlin", 2)]
     assert best == ["a", "a"]  # "It has canals." does not say so itself
 
@@ -388,15 +388,21 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
     told: list[tuple[str, int, int]] = []
     model.windows.clear()
     reports = run_experiment(
-        benchmark, chunkers, model, ks=[1, 2], late=True, progress=lambda *each: told.append(each), workers=1
+        benchmark,
+        chunkers,
+        model,
+        measures=measures_at([1, 2]),
+        retrievers=["late"],
+        progress=lambda *each: told.append(each),
+        workers=1,
     )
-    assert [report.name for report in reports] == [f"{spec} (late)" for spec in specs]
+    assert [report.name for report in reports] == specs
     # Once each, for both strategies; the other calls are the probe's and the questions'.
     assert sum("Berlin" in words and "canals" in words and "Spree" in words for words in model.windows) == 1
     assert ("embed", 8, 8) in told
     for report, chunker in zip(reports, chunkers, strict=True):
         chunks = list(chunker.chunk_many(benchmark.documents))
-        index = DenseIndex(chunks, LateEmbedder(model).embed_chunks(benchmark.documents, chunks), model)
+        index = index_of(chunks, model, Late(), benchmark.documents)
         results = {query.id: index.retrieve(query.text, 2) for query in benchmark.queries}
         alone = score(Run(report.name, results, index.retrieve("", 100)), benchmark, report.scores)
         for measure in alone.scores:
@@ -408,8 +414,8 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
 def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=12)
     chunkers = [get_chunker("fixed_token:size=100")]
-    (early,) = run_experiment(benchmark, chunkers, model, ks=[1])
-    (late,) = run_experiment(benchmark, chunkers, model, ks=[1], late=True)
+    (early,) = run_experiment(benchmark, chunkers, model, measures=measures_at([1]))
+    (late,) = run_experiment(benchmark, chunkers, model, measures=measures_at([1]), retrievers=["late"])
     assert early.chunks is not None
     assert early.chunks.truncated == 2
     assert late.chunks is not None
@@ -419,7 +425,7 @@ def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
 def test_a_model_without_token_context_is_refused_before_anything_is_cut(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
     with pytest.raises(OptionError, match="late chunking needs"):
-        run_experiment(benchmark, [get_chunker("fixed_token")], model, late=True)
+        run_experiment(benchmark, [get_chunker("fixed_token")], model, retrievers=["late"])
     assert model.texts == []
 
 

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, chunk_vectors, searched_texts, top_k_owners
+from chunkcore.retrieval import Dense
+from chunkcore.retrieval.corpus import segment_texts
+from chunkcore.retrieval.search import top_k, top_k_owners
+from chunkcore.retrieval.vectors import chunk_vectors
 from chunkcore.run import Retriever
-from tests.fakes import BROKEN, FakeEmbedder
+from tests.fakes import BROKEN, FakeEmbedder, index_of
 from tests.test_breakpoint import AngleEmbedder
 
 
@@ -32,7 +35,7 @@ def chunk_of(*segments: str, index: int = 0, start: int = 0, **options) -> Chunk
 def test_the_score_is_the_highest_of_the_segments_and_the_cluster():
     """Segments at 0° and 90°, whose mean is at 45°; another chunk at 30°."""
     chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10)]
-    index = MultiVectorIndex.build(chunks, AngleEmbedder())
+    index = index_of(chunks, AngleEmbedder())
     for query, first, scores in [
         ("0", 0, [1.0, np.cos(np.radians(30))]),
         ("45", 0, [1.0, np.cos(np.radians(15))]),
@@ -46,25 +49,28 @@ def test_the_score_is_the_highest_of_the_segments_and_the_cluster():
 
 def test_by_the_cluster_only_the_segments_are_not_looked_at():
     chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10)]
-    index = MultiVectorIndex.build(chunks, AngleEmbedder(), cluster_only=True)
-    assert len(index.vectors) == 2
+    index = index_of(chunks, AngleEmbedder(), Dense(cluster_only=True))
     assert [piece.spans for piece in index.retrieve("0", 1)] == [chunks[1].spans]
 
 
 def test_chunks_without_segments_are_searched_as_by_one_vector():
-    chunks = [Chunk("d", i, (Span(9 * i, 9 * i + 3),), text, 1) for i, text in enumerate(["cat", "dog", "cow"])]
+    texts = ["cat", "dog", "cow"]
+    chunks = [Chunk("d", i, (Span(9 * i, 9 * i + 3),), text, 1) for i, text in enumerate(texts)]
     model = FakeEmbedder()
-    several, single = MultiVectorIndex.build(chunks, model), DenseIndex.build(chunks, model)
-    assert several.retrieve_many(["cat dog", "cow"], 2) == single.retrieve_many(["cat dog", "cow"], 2)
+    found = index_of(chunks, model).search(["cat dog", "cow"], 2)
+    alone = top_k(model.embed_queries(["cat dog", "cow"]), model.embed_documents(texts), 2)
+    assert found.indices.tolist() == alone.indices.tolist()
+    assert found.scores.tolist() == alone.scores.tolist()
 
 
-def test_it_is_a_retriever_that_embeds_each_distinct_text_once():
+def test_each_distinct_segment_is_embedded_once():
     model = FakeEmbedder()
-    index = MultiVectorIndex.build([chunk_of("a b", "c"), chunk_of("c", "d", index=1, start=10)], model)
+    index = index_of([chunk_of("a b", "c"), chunk_of("c", "d", index=1, start=10)], model)
     assert isinstance(index, Retriever)
-    assert (model.calls, model.texts) == (1, ["a b", "c", "d"])
-    assert index.owners.tolist() == [0, 0, 0, 1, 1, 1]
-    assert MultiVectorIndex.build([], model).retrieve("a", 3) == []
+    assert len(index.retrieve("a", 3)) == 2
+    assert (model.calls, model.texts) == (2, ["a b", "c", "d", "a"])
+    assert index.corpus.owners.tolist() == [0, 0, 1, 1]
+    assert index_of([], model).retrieve("a", 3) == []
 
 
 # --- what is embedded -------------------------------------------------------------------------------------------
@@ -76,17 +82,17 @@ def test_segments_are_cut_out_of_chunks_of_several_spans():
     chunk = Chunk("d", 0, spans, " | ".join(span.slice(text) for span in spans), 3)
     segments = ((Span(0, 4), Span(8, 10)), (Span(17, 20),))
     with_segments = Chunk("d", 0, chunk.spans, chunk.text, 3, segments=segments)
-    assert searched_texts([with_segments])[0] == ["AAAA | CC", "EEE"]
+    assert segment_texts(with_segments) == ["AAAA | CC", "EEE"]
 
 
 def test_the_context_is_before_every_segment():
-    assert searched_texts([chunk_of("a", "b", context="Title")])[0] == ["Title\na", "Title\nb"]
-    assert searched_texts([Chunk("d", 0, (Span(0, 1),), "a", 1, "Title")])[0] == ["Title\na"]
+    assert segment_texts(chunk_of("a", "b", context="Title")) == ["Title\na", "Title\nb"]
+    assert segment_texts(Chunk("d", 0, (Span(0, 1),), "a", 1, "Title")) == ["Title\na"]
 
 
 def test_of_a_derived_text_there_are_no_segments():
     chunk = Chunk("d", 0, (Span(0, 9),), "rewritten", 1, segments=((Span(0, 4),), (Span(5, 9),)), derived=True)
-    assert searched_texts([chunk])[0] == ["rewritten"]
+    assert segment_texts(chunk) == ["rewritten"]
 
 
 def test_a_single_segment_needs_no_vector_of_its_cluster():
@@ -134,15 +140,11 @@ def test_wrong_arguments_are_told():
         top_k_owners([[1.0]], [[1.0]], [0], 0)
     with pytest.raises(ModelError, match="2 vectors and 1 owners"):
         top_k_owners([[1.0]], [[1.0], [2.0]], [0], 1)
-    with pytest.raises(DataError, match="an index holds chunkcore Chunks, got str"):
-        MultiVectorIndex.build(["text"], FakeEmbedder())
     with pytest.raises(DataError, match=r"has a segment at .* outside its spans"):
-        searched_texts([Chunk("d", 0, (Span(0, 4),), "text", 1, segments=((Span(2, 6),),))])
-    with pytest.raises(ModelError, match="was given 2 texts and answered with 1 vectors"):
-        MultiVectorIndex([chunk_of("a", "b")], np.ones((1, 32), dtype=np.float32), FakeEmbedder())
+        index_of([Chunk("d", 0, (Span(0, 4),), "text", 1, segments=((Span(2, 6),),))], FakeEmbedder())
 
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_model_that_answers_nonsense_is_an_error(broken):
     with pytest.raises(ModelError, match="the model 'fake'"):
-        MultiVectorIndex.build([chunk_of("a b", "c")], broken())
+        index_of([chunk_of("a b", "c")], broken())

@@ -18,19 +18,21 @@ from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionErr
 from chunkcore.retrieval import (
     BM25,
     CallableReranker,
+    ChunkedCorpus,
     Dense,
     Hits,
     Hybrid,
+    Index,
     Late,
-    Pool,
     Reranked,
     RetrievalMethod,
+    TextVectors,
     get_reranker,
     get_retriever,
 )
 from chunkcore.retrieval.hybrid import fuse
 from chunkcore.retrieval.lexical import words
-from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex
+from chunkcore.retrieval.search import top_k
 from tests.fakes import FakeEmbedder
 
 
@@ -42,12 +44,16 @@ def chunks_of(*texts: str) -> list[Chunk]:
     return found
 
 
-def pool_of(*texts: str, embedder: Any = None) -> Pool:
-    return Pool(chunks_of(*texts), embedder=embedder or FakeEmbedder())
+def corpus_of(*texts: str) -> ChunkedCorpus:
+    return ChunkedCorpus(chunks_of(*texts))
 
 
-def found(method: RetrievalMethod, pool: Pool, query: str, k: int = 10) -> list[int]:
-    (row,) = method.index(pool).search([query], k).indices.tolist()
+def index_of(method: RetrievalMethod, corpus: ChunkedCorpus) -> Index:
+    return method.index(corpus, TextVectors(FakeEmbedder()))
+
+
+def found(method: RetrievalMethod, corpus: ChunkedCorpus, query: str, k: int = 10) -> list[int]:
+    (row,) = index_of(method, corpus).search([query], k).indices.tolist()
     return [each for each in row if each >= 0]
 
 
@@ -114,8 +120,8 @@ letters = st.lists(st.sampled_from("abcdef"), max_size=8)
     st.integers(1, 10),
 )
 def test_bm25_is_lucenes_formula(texts: list[list[str]], query: list[str], k1: float, b: float, k: int) -> None:
-    pool = pool_of(*map(" ".join, texts))
-    ranked = BM25(k1=k1, b=b).index(pool).search([" ".join(query)], k)
+    corpus = corpus_of(*map(" ".join, texts))
+    ranked = index_of(BM25(k1=k1, b=b), corpus).search([" ".join(query)], k)
     (indices,), (scores,) = ranked.indices.tolist(), ranked.scores.tolist()
     expected = lucene(query, texts, k1, b) if any(texts) else [0.0] * len(texts)
     assert [expected[i] for i in indices] == pytest.approx(scores, rel=1e-5)
@@ -124,39 +130,39 @@ def test_bm25_is_lucenes_formula(texts: list[list[str]], query: list[str], k1: f
 
 
 def test_equal_chunks_come_in_their_order_and_what_shares_no_word_not_at_all() -> None:
-    pool = pool_of("a fox", "a dog", "a fox", "the cat")
-    assert found(BM25(), pool, "fox") == [0, 2]
-    assert found(BM25(), pool, "fox", 1) == [0]
-    assert found(BM25(), pool, "horse") == []
-    assert found(BM25(), pool, "…") == []
+    corpus = corpus_of("a fox", "a dog", "a fox", "the cat")
+    assert found(BM25(), corpus, "fox") == [0, 2]
+    assert found(BM25(), corpus, "fox", 1) == [0]
+    assert found(BM25(), corpus, "horse") == []
+    assert found(BM25(), corpus, "…") == []
 
 
 def test_bm25_reads_the_context_that_was_written_about_a_chunk() -> None:
     plain = chunks_of("it was raised", "it was cut")
-    pool = Pool([plain[0], replace(plain[1], context="Harbour dues")])
-    assert found(BM25(), pool, "harbour") == [1]
+    corpus = ChunkedCorpus([plain[0], replace(plain[1], context="Harbour dues")])
+    assert found(BM25(), corpus, "harbour") == [1]
 
 
 def test_bm25_finds_chinese_without_spaces() -> None:
-    assert found(BM25(), pool_of("狐狸在睡觉。", "船九点开。"), "谁在睡觉？") == [0]
+    assert found(BM25(), corpus_of("狐狸在睡觉。", "船九点开。"), "谁在睡觉？") == [0]
 
 
 def test_bm25_loads_no_model() -> None:
-    pool = pool_of("a fox", embedder="no such model, which nobody loads")
-    assert found(BM25(), pool, "fox") == [0]
+    index = BM25().index(corpus_of("a fox"), TextVectors("no such model, which nobody loads"))
+    assert index.search(["fox"], 3).indices.tolist() == [[0]]
 
 
 def test_nothing_to_search() -> None:
     for method in (BM25(), Dense(), Hybrid(), Reranked(method=BM25(), model=lambda pairs: [0.0] * len(pairs))):
-        assert method.index(pool_of()).search(["fox"], 3).indices.shape[1] == 0
-        assert method.index(pool_of("a fox")).search([], 3).indices.shape[0] == 0
-    assert found(BM25(), pool_of("…", ""), "fox") == []
+        assert index_of(method, corpus_of()).search(["fox"], 3).indices.shape[1] == 0
+        assert index_of(method, corpus_of("a fox")).search([], 3).indices.shape[0] == 0
+    assert found(BM25(), corpus_of("…", ""), "fox") == []
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[lexical\]"):
-        BM25().index(pool_of("a fox"))
+        BM25().index(corpus_of("a fox"))
 
 
 # --- vectors --------------------------------------------------------------------------------------------
@@ -164,12 +170,11 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls", "a ferry leaves", "the fox wakes at noon"]
 
 
-def test_dense_finds_what_the_dense_index_finds() -> None:
+def test_dense_finds_what_the_vectors_alone_find() -> None:
     model = FakeEmbedder()
-    chunks = chunks_of(*TEXTS)
     queries = ["where is the fox", "ferry"]
-    indices, scores = DenseIndex.build(chunks, model).search(model.embed_queries(queries), 4)
-    ranked = Dense().index(Pool(chunks, embedder=model)).search(queries, 4)
+    indices, scores = top_k(model.embed_queries(queries), model.embed_documents(TEXTS), 4)
+    ranked = index_of(Dense(), corpus_of(*TEXTS)).search(queries, 4)
     assert ranked.indices.tolist() == indices.tolist()
     assert ranked.scores.tolist() == scores.astype(np.float64).tolist()
 
@@ -178,37 +183,48 @@ def test_dense_finds_what_the_dense_index_finds() -> None:
 def test_chunks_with_segments_are_found_by_the_best_of_them(cluster_only: bool) -> None:
     model = FakeEmbedder()
     first, second, third = chunks_of("the fox naps rain falls", "rain stops now", "ferries leave")
-    chunks = [replace(first, segments=((Span(0, 12),), (Span(13, 23),))), second, third]
-    index = MultiVectorIndex.build(chunks, model, cluster_only=cluster_only)
-    ranked = Dense(cluster_only=cluster_only).index(Pool(chunks, embedder=model)).search(["rain falls"], 3)
-    indices, scores = index.search(model.embed_queries(["rain falls"]), 3)
-    assert ranked.indices.tolist() == indices.tolist()
-    assert ranked.scores[0].tolist() == pytest.approx(scores[0].tolist())
+    segmented = replace(first, segments=((Span(0, 12),), (Span(13, 23),)))
+    ranked = index_of(Dense(cluster_only=cluster_only), ChunkedCorpus([segmented, second, third]))
+    best = ranked.search(["rain falls"], 3)
+    parts = model.embed_documents(["the fox naps", "rain falls"])
+    own = parts.mean(axis=0, keepdims=True) if cluster_only else np.vstack((parts, parts.mean(axis=0)))
+    query = model.embed_queries(["rain falls"])
+    expected = [
+        top_k(query, rows, 1).scores[0, 0] for rows in (own, *model.embed_documents([second.text, third.text])[:, None])
+    ]
+    assert best.indices.tolist() == [sorted(range(3), key=lambda number: -expected[number])]
+    assert best.scores[0].tolist() == pytest.approx(sorted(expected, reverse=True))
 
 
 def test_late_needs_a_model_with_token_vectors() -> None:
     with pytest.raises(OptionError, match="late chunking needs those of tokens"):
-        Late().index(pool_of("a fox"))
+        index_of(Late(), corpus_of("a fox"))
 
 
 def test_what_is_no_chunk_is_refused() -> None:
     with pytest.raises(DataError, match="holds chunkcore Chunks, got str"):
-        Pool(["a fox"])  # type: ignore[list-item]
+        ChunkedCorpus(["a fox"])  # type: ignore[list-item]
 
 
 # --- fusion ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Fixed:
+@dataclass(frozen=True, eq=False)
+class Fixed(RetrievalMethod):
     """Always the same order, whatever is asked; shorter where there is no more."""
 
     order: tuple[int, ...]
-    name: str = "fixed"
-    embeds: bool = False
+    kind = "fixed"
+    embeds = False
 
-    def index(self, pool: Pool) -> Fixed:
-        return self
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return FixedIndex(corpus, self.order)
+
+
+class FixedIndex(Index):
+    def __init__(self, corpus: ChunkedCorpus, order: tuple[int, ...]) -> None:
+        super().__init__(corpus)
+        self.order = order
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         own = np.array(self.order[:k], dtype=np.int64)
@@ -217,16 +233,16 @@ class Fixed:
 
 def test_fusion_by_hand() -> None:
     """Cormack et al., equation 1, with k = 60: 3 has 1/61 + 1/62, 7 has 1/61, 9 has 1/62."""
-    pool = pool_of(*"abcdefghij")
-    ranked = Hybrid(methods=(Fixed((7, 3)), Fixed((3, 9)))).index(pool).search(["?"], 10)
+    corpus = corpus_of(*"abcdefghij")
+    ranked = index_of(Hybrid(methods=(Fixed((7, 3)), Fixed((3, 9)))), corpus).search(["?"], 10)
     assert ranked.indices.tolist() == [[3, 7, 9]]
     assert ranked.scores[0].tolist() == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
 def test_of_equal_ones_the_first_search_decides() -> None:
-    pool = pool_of(*"abcdefghij")
-    assert found(Hybrid(methods=(Fixed((9,)), Fixed((1,)))), pool, "?") == [9, 1]
-    assert found(Hybrid(methods=(Fixed((1,)), Fixed((9,)))), pool, "?") == [1, 9]
+    corpus = corpus_of(*"abcdefghij")
+    assert found(Hybrid(methods=(Fixed((9,)), Fixed((1,)))), corpus, "?") == [9, 1]
+    assert found(Hybrid(methods=(Fixed((1,)), Fixed((9,)))), corpus, "?") == [1, 9]
 
 
 orders = st.permutations(range(12)).flatmap(lambda order: st.integers(0, 12).map(lambda size: tuple(order[:size])))
@@ -236,16 +252,16 @@ orders = st.permutations(range(12)).flatmap(lambda order: st.integers(0, 12).map
 def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(
     lists: list[tuple[int, ...]], depth: int, k: int, constant: int
 ) -> None:
-    pool = pool_of(*"abcdefghijkl")
+    corpus = corpus_of(*"abcdefghijkl")
     method = Hybrid(methods=tuple(map(Fixed, lists)), depth=depth, k=constant)
-    everything = found(method, pool, "?", 12)
-    assert found(method, pool, "?", k) == everything[:k]
+    everything = found(method, corpus, "?", 12)
+    assert found(method, corpus, "?", k) == everything[:k]
     assert sorted(everything) == sorted(set().union(*lists))  # each once, and none is lost
-    scores = method.index(pool).search(["?"], 12).scores
+    scores = index_of(method, corpus).search(["?"], 12).scores
     assert (np.diff(scores[np.isfinite(scores)]) <= 0).all()
     whole = Hybrid(methods=tuple(map(Fixed, lists)), depth=12, k=constant)
     expected = {i: sum(1 / (constant + each.index(i) + 1) for each in lists if i in each) for i in everything}
-    best = found(whole, pool, "?", 12)
+    best = found(whole, corpus, "?", 12)
     assert [expected[i] for i in best] == pytest.approx(sorted(expected.values(), reverse=True))
 
 
@@ -263,21 +279,21 @@ def shared(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
 
 def test_the_best_are_put_in_the_rerankers_order_and_the_rest_stay() -> None:
-    pool = pool_of("c", "a b c", "a b", "a b c", "x")
+    corpus = corpus_of("c", "a b c", "a b", "a b c", "x")
     method = Reranked(method=Fixed((4, 0, 2, 1, 3)), model=shared, depth=3)
     # 4, 0 and 2 share 0, 1 and 2 words; 1 and 3 were not read, and stay behind though they share 3.
-    assert found(method, pool, "a b c") == [2, 0, 4, 1, 3]
-    assert [found(method, pool, "a b c", k) for k in (1, 2, 4)] == [[2], [2, 0], [2, 0, 4, 1]]
-    scores = method.index(pool).search(["a b c"], 5).scores[0]
+    assert found(method, corpus, "a b c") == [2, 0, 4, 1, 3]
+    assert [found(method, corpus, "a b c", k) for k in (1, 2, 4)] == [[2], [2, 0], [2, 0, 4, 1]]
+    scores = index_of(method, corpus).search(["a b c"], 5).scores[0]
     assert (np.diff(scores) <= 0).all()
 
 
 def test_of_equal_scores_the_searches_order_stays() -> None:
     order = tuple((7 * i) % 50 for i in range(50))
-    pool = pool_of(*map(str, range(50)))
+    corpus = corpus_of(*map(str, range(50)))
     method = Reranked(method=Fixed(order), model=lambda pairs: [float(text < "3") for _, text in pairs])
     expected = [i for i in order if str(i) < "3"] + [i for i in order if str(i) >= "3"]
-    assert found(method, pool, "?", 50) == expected
+    assert found(method, corpus, "?", 50) == expected
 
 
 def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
@@ -288,8 +304,8 @@ def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
         return [0.0] * len(pairs)
 
     first, second = chunks_of("it rose", "it fell")
-    pool = Pool([replace(first, context="Dues"), second])
-    Reranked(method=Fixed((0, 1)), model=note, depth=1).index(pool).search(["a", "b"], 2)
+    corpus = ChunkedCorpus([replace(first, context="Dues"), second])
+    Reranked(method=Fixed((0, 1)), model=note, depth=1).index(corpus).search(["a", "b"], 2)
     assert asked == [("a", "Dues\nit rose"), ("b", "Dues\nit rose")]
 
 
@@ -306,7 +322,7 @@ def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
 def test_a_reranker_that_answers_nonsense_twice_is_told(answer: Any, message: str) -> None:
     method = Reranked(method=Fixed((0, 1)), model=CallableReranker(lambda pairs: answer, name="bad"))
     with pytest.raises(ModelError, match=message):
-        method.index(pool_of("a", "b")).search(["?"], 2)
+        method.index(corpus_of("a", "b")).search(["?"], 2)
 
 
 def test_a_reranker_that_fails_once_is_asked_again() -> None:
@@ -318,7 +334,7 @@ def test_a_reranker_that_fails_once_is_asked_again() -> None:
             raise ConnectionError("hung up")
         return [0.0, 1.0]
 
-    assert found(Reranked(method=Fixed((0, 1)), model=moody), pool_of("a", "b"), "?") == [1, 0]
+    assert found(Reranked(method=Fixed((0, 1)), model=moody), corpus_of("a", "b"), "?") == [1, 0]
 
 
 def test_what_is_no_reranker_is_refused() -> None:
@@ -359,7 +375,7 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
     ("spec", "message"),
     [
         ("", "unknown retriever ''"),
-        ("bm52", "expected one of bm25, dense, hnsw, hybrid, late, with or without"),
+        ("bm52", "expected one of bm25, dense, hnsw, hybrid, late, sharded, with or without"),
         ("bm25:k3=1", "the retriever bm25 has no option 'k3': expected some of k1, b"),
         ("late:k=1", "the retriever late has no option 'k': it has none"),
         ("bm25:k1=-1", "k1 is at least 0"),
@@ -401,7 +417,8 @@ def test_any_string_is_a_search_or_an_option_error(spec: str) -> None:
 
 def test_a_search_is_a_string_or_something_that_indexes() -> None:
     assert get_retriever("bm25") == BM25()
-    assert get_retriever(Fixed((0,))) == Fixed((0,))
+    fixed = Fixed((0,))
+    assert get_retriever(fixed) is fixed
     with pytest.raises(OptionError, match="got int"):
         get_retriever(3)  # type: ignore[arg-type]
 
@@ -415,5 +432,5 @@ def test_rows_of_any_length_stand_side_by_side(rows: list[list[int]]) -> None:
 
 
 def test_documents_may_be_named_by_anything() -> None:
-    pool = Pool([Chunk("../x <script>", 0, (Span(0, 1),), "a", 1)], documents=[Document("../x <script>", "a")])
-    assert found(BM25(), pool, "a") == [0]
+    corpus = ChunkedCorpus([Chunk("../x <script>", 0, (Span(0, 1),), "a", 1)], [Document("../x <script>", "a")])
+    assert found(BM25(), corpus, "a") == [0]

@@ -18,7 +18,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.scoring import score
+from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 
@@ -59,7 +59,7 @@ CHUNKS = [chunk_line("c0", "fox.txt", 0, 19), chunk_line("c1", "fox.txt", 20, 42
 def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
     chunker = get_chunker("recursive:size=4,counter=words")
     for report in run_experiment(
-        benchmark, [chunker], FakeEmbedder(), retrievers=["dense", "bm25", "hybrid"], counter="words"
+        Scorer(benchmark, counter="words"), [chunker], FakeEmbedder(), retrievers=["dense", "bm25", "hybrid"]
     ):
         assert report.run is not None
         pool = write_pool(report.run.pool or (), tmp_path / "chunks.jsonl", benchmark)

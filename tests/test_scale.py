@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.columns import blocks
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.evaluation import vectors as pools
 from chunkcore.evaluation.benchmarks import questions as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.counting import CharacterAxis, StartAxis
-from chunkcore.evaluation.experiment import CompactChunks, run_experiment
+from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.text_search import WindowIndex
 from chunkcore.models.base import Vectors
-from chunkcore.retrieval import search as vector_file
+from chunkcore.retrieval import ChunkedCorpus, cut
+from chunkcore.retrieval import vectors as text_vectors
 from tests.fakes import FakeEmbedder
 
 FOX = Document("fox.txt", "The quick fox naps. The crow 🐦 watches it.")
@@ -51,9 +52,7 @@ def chunks(draw: st.DrawFn) -> Chunk:
 
 @given(st.lists(chunks(), max_size=8))
 def test_compact_chunks_are_the_chunks(given_chunks: list[Chunk]) -> None:
-    compact = CompactChunks([FOX, HEN])
-    for chunk in given_chunks:
-        compact.append(chunk)
+    compact = ChunkedCorpus(given_chunks, [FOX, HEN])
     assert list(compact) == given_chunks
     assert [chunk.id for chunk in compact[1:]] == [chunk.id for chunk in given_chunks[1:]]
     assert compact.token_counts.tolist() == [chunk.token_count for chunk in given_chunks]
@@ -66,10 +65,7 @@ def test_compact_chunks_are_the_chunks(given_chunks: list[Chunk]) -> None:
 def test_a_plain_chunk_takes_a_few_numbers() -> None:
     story = Document("story.txt", "The hen sits. " * 4_000)
     tracemalloc.start()
-    compact = CompactChunks([story])
-    for chunk in get_chunker("fixed_token:size=4,counter=words").chunk(story):
-        compact.append(chunk)
-    del chunk
+    compact = cut([story], get_chunker("fixed_token:size=4,counter=words"), workers=1)
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert len(compact) == 3_000
@@ -79,13 +75,15 @@ def test_a_plain_chunk_takes_a_few_numbers() -> None:
 def test_a_chunk_with_headings_holds_no_text() -> None:
     text = "The hen sits. " * 70
     story = Document("story.md", text * 200)
-    compact = CompactChunks([story])
+    spans = (Span(number * len(text), (number + 1) * len(text)) for number in range(200))
     tracemalloc.start()
-    for number in range(200):
-        span = Span(number * len(text), (number + 1) * len(text))
-        compact.append(
+    compact = ChunkedCorpus(
+        (
             Chunk("story.md", number, (span,), span.slice(story.text), 210, metadata={"headings": ("Hens",)})
-        )
+            for number, span in enumerate(spans)
+        ),
+        [story],
+    )
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert compact[7].metadata == {"headings": ("Hens",)}
@@ -125,7 +123,10 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
     def reports() -> list[dict]:
         model = SeesBlocks()
         made = run_experiment(
-            benchmark, [get_chunker(spec) for spec in SPECS], model, ks=(3, "min", "40tok"), counter="words"
+            Scorer(benchmark, counter="words"),
+            [get_chunker(spec) for spec in SPECS],
+            model,
+            measures=measures_at((3, "min", "40tok")),
         )
         assert len(model.texts) == len(set(model.texts))
         plain = [each.to_dict() for each in made]
@@ -135,8 +136,8 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
         return [*plain, {"most": model.most}]
 
     whole = reports()
-    monkeypatch.setattr(pools, "blocks", lambda items: blocks(items, 5))
-    monkeypatch.setattr(vector_file.keep_vectors, "__kwdefaults__", {"memory_bytes": 0})
+    monkeypatch.setattr(text_vectors, "blocks", lambda items: blocks(items, 5))
+    monkeypatch.setattr(text_vectors, "_MEMORY", 0)
     apart = reports()
     assert whole[:-1] == apart[:-1]
     assert whole[-1]["most"] > apart[-1]["most"] == 20  # the questions: chunks came five at a time
@@ -155,14 +156,13 @@ def test_the_token_axis_is_held_in_32_bits_and_counts_the_same(benchmark: Benchm
 
 
 def test_progress_of_blocks_goes_up_to_all_texts(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "blocks", lambda items: blocks(items, 50))
+    monkeypatch.setattr(text_vectors, "blocks", lambda items: blocks(items, 50))
     told: list[tuple[int, int]] = []
     run_experiment(
-        benchmark,
+        Scorer(benchmark, counter="words"),
         [get_chunker(SPECS[0])],
         FakeEmbedder(),
-        ks=(3,),
-        counter="words",
+        measures=measures_at((3,)),
         progress=lambda step, done, total: told.append((done, total)) if step == "embed" else None,
     )
     assert told == sorted(told)

@@ -7,7 +7,7 @@ import pickle
 import random
 import shutil
 import sys
-import warnings
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,13 +23,17 @@ from hypothesis import strategies as st
 
 from chunkadapters.ray import RayMap
 from chunkcore.chunkers import get_chunker
+from chunkcore.columns import blocks, concatenate
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.retrieval import Pool, Sharded
-from chunkcore.retrieval.search import SelectedRows, Shard, VectorFile, keep_vectors, merge, top_k, top_k_shards
-from tests.fakes import FakeEmbedder, NanEmbedder
+from chunkcore.evaluation.measures import measures_at
+from chunkcore.evaluation.scoring import Scorer
+from chunkcore.retrieval import ChunkedCorpus, Sharded, TextVectors
+from chunkcore.retrieval import vectors as text_vectors
+from chunkcore.retrieval.search import SelectedRows, Shard, merge, top_k, top_k_shards
+from tests.fakes import ChangingEmbedder, FakeEmbedder, NanEmbedder, index_of
 from tests.test_index import vectors_with_repeats
 
 
@@ -116,11 +120,9 @@ def test_merging_keeps_the_best_of_both():
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(0, 60), st.integers(1, 9), st.integers(1, 70), st.integers(1, 4000))
-def test_a_file_is_searched_as_an_array_is(seed, count, dimensions, k, block_bytes):
+def test_rows_of_a_file_are_searched_as_an_array_is(seed, count, dimensions, k, block_bytes):
     vectors = vectors_with_repeats(seed, count, dimensions)
-    file = VectorFile(None, dimensions)
-    for part in np.array_split(vectors, 3):
-        file.append(part)
+    file = concatenate(np.array_split(vectors, 3), np.float32, memory_bytes=0)
     order = np.random.default_rng(seed).integers(0, max(count, 1), size=count)
     queries = vectors_with_repeats(seed + 1, 4, dimensions)
     for rows, array in ((file, vectors), (SelectedRows(file, order), vectors[order])):
@@ -130,31 +132,13 @@ def test_a_file_is_searched_as_an_array_is(seed, count, dimensions, k, block_byt
         np.testing.assert_array_equal(found.scores, expected.scores)
 
 
-def test_few_vectors_stay_in_memory_and_many_go_to_a_file():
-    vectors = vectors_with_repeats(1, 100, 4)
-    for memory_bytes, kind in ((1600, np.ndarray), (1599, VectorFile)):
-        kept = keep_vectors(iter(np.array_split(vectors, 7)), 100, memory_bytes=memory_bytes)
-        assert isinstance(kept, kind)
-        np.testing.assert_array_equal(np.asarray(kept), vectors)
-    assert keep_vectors([], 0).shape == (0, 0)
-
-
 @pytest.mark.parametrize("memory_bytes", [0, 10**9])
-def test_a_model_that_changes_its_mind_about_dimensions_is_told(memory_bytes):
-    blocks = [np.ones((2, 3), dtype=np.float32), np.ones((2, 4), dtype=np.float32)]
-    with pytest.raises(ModelError, match="vectors of 3 dimensions"):
-        keep_vectors(blocks, 4, memory_bytes=memory_bytes)
-
-
-def test_a_file_that_was_cut_off_is_told(tmp_path: Path):
-    path = tmp_path / "vectors"
-    path.write_bytes(np.ones((3, 4), dtype="<f4").tobytes())
-    assert VectorFile(path, 4)[1:].tolist() == [[1.0] * 4] * 2
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match="47 bytes, which are no whole vectors of 4"):
-        VectorFile(path, 4)
-    with pytest.raises(DataError, match="a step of 2"):
-        VectorFile(None, 4)[::2]
+def test_a_model_that_changes_its_mind_about_dimensions_is_told(memory_bytes, monkeypatch):
+    monkeypatch.setattr(text_vectors, "_MEMORY", memory_bytes)
+    monkeypatch.setattr(text_vectors, "blocks", lambda items: blocks(items, 2))
+    chunks = [Chunk("d", number, (Span(number, number + 1),), f"w{number}", 1) for number in range(5)]
+    with pytest.raises(ModelError, match="vectors of 32 dimensions, then 33"):
+        TextVectors(ChangingEmbedder()).chunks(ChunkedCorpus(chunks))
 
 
 # --- a comparison whose vectors are made and searched elsewhere --------------------------------------------------
@@ -164,11 +148,10 @@ def test_a_file_that_was_cut_off_is_told(tmp_path: Path):
 def lochmere_reports(method: Any) -> list[dict[str, Any]]:
     chunkers = [get_chunker("recursive:size=60,counter=words"), get_chunker("fixed_token:size=40,counter=words")]
     made = run_experiment(
-        load_dataset("lochmere"),
+        Scorer(load_dataset("lochmere"), counter="words"),
         chunkers,
         FakeEmbedder(),
-        ks=(5, "min", "200tok"),
-        counter="words",
+        measures=measures_at((5, "min", "200tok")),
         retrievers=[method],
     )
     plain = [report.to_dict() for report in made]
@@ -229,17 +212,21 @@ def test_whoever_asks_embeds_and_counts_nothing_but_the_questions() -> None:
 
 
 def test_what_embedding_took_elsewhere_is_a_cost_of_the_strategy() -> None:
-    class Elsewhere(Sharded):
-        def index(self, pool):
-            searcher = super().index(pool)
-            pool.note_embedding(1_000.0)
-            return searcher
+    began = []
+
+    def slow(function: Any, items: Any) -> Any:
+        if not began:  # embedding; a search comes after it
+            began.append(time.sleep(1.0))
+        return map(function, items)
 
     chunkers = [get_chunker("fixed_token:size=40,counter=words")]
-    (report,) = run_experiment(load_dataset("lochmere"), chunkers, FakeEmbedder(), ks=(1,), retrievers=[Elsewhere()])
-    assert report.cost.seconds >= 1_000
-    assert report.seconds["embed"] >= 1_000
-    assert report.seconds["search"] < 1_000
+    retrievers = [Sharded(mapper=slow)]
+    (report,) = run_experiment(
+        load_dataset("lochmere"), chunkers, FakeEmbedder(), measures=measures_at((1,)), retrievers=retrievers
+    )
+    assert report.cost.seconds >= 1
+    assert report.seconds["embed"] >= 1
+    assert report.seconds["search"] < 1
 
 
 def test_progress_is_told_shard_by_shard() -> None:
@@ -250,11 +237,10 @@ def test_progress_is_told_shard_by_shard() -> None:
             told.append((done, total))
 
     (report,) = run_experiment(
-        load_dataset("lochmere"),
+        Scorer(load_dataset("lochmere"), counter="words"),
         [get_chunker("fixed_token:size=40,counter=words")],
         FakeEmbedder(),
-        ks=(1,),
-        counter="words",
+        measures=measures_at((1,)),
         retrievers=[Sharded(size=100)],
         progress=progress,
     )
@@ -271,7 +257,7 @@ def test_without_ray_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("4", 0, 2.5):
         with pytest.raises(OptionError, match="is at least 1, got"):
             RayMap(in_flight=wrong)  # type: ignore[arg-type]
-        with pytest.raises(OptionError, match="size is at least 1, got"):
+        with pytest.raises(OptionError, match="size is "):
             Sharded(size=wrong)  # type: ignore[arg-type]
 
 
@@ -285,7 +271,11 @@ def test_a_lazy_mapper_holds_the_texts_of_one_shard() -> None:
             yield function(item)
 
     chunks = [Chunk("d", number, (Span(number, number + 1),), f"w{number}", 1) for number in range(100)]
-    found = Sharded(mapper=lazily, size=30).index(Pool(chunks, embedder=FakeEmbedder())).search(["w7", "w99"], 1)
+    found = (
+        Sharded(mapper=lazily, size=30)
+        .index(ChunkedCorpus(chunks), TextVectors(FakeEmbedder()))
+        .search(["w7", "w99"], 1)
+    )
     assert found.indices.tolist() == [[7], [99]]
     assert texts == [30, 30, 30, 10]
 
@@ -295,33 +285,22 @@ def test_what_shards_cannot_do_is_told(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="size is at least 1, got 0"):
         Sharded(size=0)
     with pytest.raises(OptionError, match=r"the folder .*nowhere.* is not there"):
-        Sharded(folder=tmp_path / "nowhere").index(Pool([chunk], embedder=FakeEmbedder()))
+        index_of([chunk], FakeEmbedder(), Sharded(folder=tmp_path / "nowhere"))
     with pytest.raises(OptionError, match="have segments"):
-        Sharded().index(Pool([replace(chunk, segments=((Span(0, 2),),))], embedder=FakeEmbedder()))
+        index_of([replace(chunk, segments=((Span(0, 2),),))], FakeEmbedder(), Sharded())
     with pytest.raises(ModelError, match="the model 'fake'"):
-        Sharded().index(Pool([chunk], embedder=NanEmbedder()))
+        index_of([chunk], NanEmbedder(), Sharded())
     with pytest.raises(DataError, match="3 shards were to be embedded and 2 came back"):
         Sharded(mapper=lambda function, items: list(map(function, items))[1:], size=1).index(
-            Pool([chunk] * 3, embedder=FakeEmbedder())
+            ChunkedCorpus([chunk] * 3), TextVectors(FakeEmbedder())
         )
-    assert Sharded().index(Pool([], embedder=FakeEmbedder())).search(["?"], 3).indices.shape == (1, 0)
+    assert index_of([], FakeEmbedder(), Sharded()).search(["?"], 3).indices.shape == (1, 0)
 
 
 def test_a_shard_that_was_changed_meanwhile_is_told(tmp_path: Path) -> None:
     chunks = [Chunk("d", number, (Span(number, number + 1),), f"w{number}", 1) for number in range(4)]
-    searcher = Sharded(folder=tmp_path, size=2).index(Pool(chunks, embedder=FakeEmbedder()))
+    searcher = index_of(chunks, FakeEmbedder(), Sharded(folder=tmp_path, size=2))
     (path, _) = sorted(tmp_path.glob("*/*"))
     path.write_bytes(path.read_bytes() * 2)
     with pytest.raises(DataError, match="holds 4 vectors, 2 were written"):
         searcher.search(["w1"], 1)
-
-
-def test_a_file_that_nobody_has_any_more_is_closed(tmp_path: Path) -> None:
-    path = tmp_path / "vectors"
-    path.write_bytes(b"")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for each in (path, None):
-            VectorFile(each, 2)
-        gc.collect()
-    assert told == []

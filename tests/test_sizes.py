@@ -15,6 +15,7 @@ from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.counter import EmbedderCounter
 from chunkcore.tokens import get_counter
@@ -110,7 +111,9 @@ def benchmark() -> Benchmark:
 
 def test_a_run_counts_the_tokens_of_its_own_embedder_and_says_so(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=20)
-    (report,) = run_experiment(benchmark, [get_chunker(sized_spec("fixed_token", model))], model, counter="words")
+    (report,) = run_experiment(
+        Scorer(benchmark, counter="words"), [get_chunker(sized_spec("fixed_token", model))], model
+    )
     assert report.name == "fixed_token:counter=embedder,size=12"
     assert report.chunks is not None
     assert report.chunks.truncated == 0
@@ -119,7 +122,9 @@ def test_a_run_counts_the_tokens_of_its_own_embedder_and_says_so(benchmark: Benc
 
 def test_chunks_that_the_embedder_cuts_off_are_counted_with_what_is_lost(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=20)
-    (report,) = run_experiment(benchmark, [get_chunker("fixed_token:size=60,counter=words")], model, counter="words")
+    (report,) = run_experiment(
+        Scorer(benchmark, counter="words"), [get_chunker("fixed_token:size=60,counter=words")], model
+    )
     assert report.chunks is not None
     # 60 words and their 10 full stops, and the two tokens around them, less 20. The chunks are all the same text.
     assert (report.chunks.truncated, report.chunks.tokens_lost) == (1, 52)
@@ -128,7 +133,7 @@ def test_chunks_that_the_embedder_cuts_off_are_counted_with_what_is_lost(benchma
 def test_a_run_shares_its_embedder_with_semantic_overlap(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=None)
     (report,) = run_experiment(
-        benchmark, [get_chunker("fixed_sentences:sentences=2,overlap=semantic:-1")], model, counter="words"
+        Scorer(benchmark, counter="words"), [get_chunker("fixed_sentences:sentences=2,overlap=semantic:-1")], model
     )
     assert report.chunks is not None
     assert report.chunks.tokens.tolist() == [12] + [18] * 14

@@ -24,12 +24,14 @@ from chunkcore import files as scratch
 from chunkcore import load_benchmark, store_documents
 from chunkcore import stored as stored_module
 from chunkcore.chunkers import get_chunker
-from chunkcore.columns import SortedNumbers
+from chunkcore.columns import concatenate, release
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation import outcomes
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import ScratchFile
 from tests.fakes import FakeEmbedder
@@ -182,35 +184,14 @@ def test_the_file_goes_with_its_documents() -> None:
         gc.enable()
 
 
-NUMBERS = st.lists(st.integers(0, 60), max_size=40).map(sorted)
-
-
-@given(NUMBERS, st.lists(st.integers(0, 70), max_size=20), st.integers(1, 9), st.integers(0, 3), st.integers(1, 60))
-def test_numbers_in_blocks_are_found_where_an_array_has_them(
-    numbers: list[int], asked: list[int], block: int, pieces: int, memory: int
-) -> None:
-    kept = SortedNumbers(np.dtype("u4"), block=block, memory_bytes=memory)
-    for some in np.array_split(np.array(numbers, dtype=np.int64), pieces + 1):
-        kept.append(some)
-        assert kept.first_from(np.array([0])).tolist() == [0]  # what is looked up between changes nothing
-    values = np.array(asked, dtype=np.int64)
-    assert kept.first_from(values).tolist() == np.searchsorted(np.array(numbers), values).tolist()
-    assert len(kept) == len(numbers)
-    for outside in (-1, len(numbers)):
-        with pytest.raises(IndexError):
-            kept.at(np.array([outside]))
-    if numbers:
-        places = values % len(numbers)
-        assert kept.at(places).tolist() == np.array(numbers)[places].tolist()
-
-
-def test_numbers_past_32_bits() -> None:
-    kept = SortedNumbers(np.dtype("u8"), block=2)
-    kept.append(np.array([1, 2**33, 2**40]))
-    assert kept.first_from(np.array([2, 2**33, 2**41])).tolist() == [1, 1, 3]
-    narrow = SortedNumbers(np.dtype("u4"))
-    narrow.append(np.array([1, 7]))
-    assert narrow.first_from(np.array([2**32 + 1])).tolist() == [2], "a value that its type cannot hold is no small one"
+@given(st.lists(st.integers(0, 2**33), max_size=40), st.integers(0, 3), st.integers(0, 200))
+def test_arrays_are_one_array_wherever_they_stand(numbers: list[int], cuts: int, memory: int) -> None:
+    parts = np.array_split(np.array(numbers, dtype=np.int64), cuts + 1)
+    together = concatenate(iter(parts), "u8", memory_bytes=memory)
+    assert together.tolist() == numbers
+    assert (together.dtype, together.flags.writeable) == (np.dtype("u8"), 8 * len(numbers) <= memory)
+    release(together)
+    assert together.tolist() == numbers
 
 
 def test_a_run_of_stored_documents_has_the_same_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,14 +209,17 @@ def test_a_run_of_stored_documents_has_the_same_scores(tmp_path: Path, monkeypat
 
     def scores(benchmark: Benchmark) -> list[dict]:
         chunkers = [get_chunker(spec) for spec in ("fixed_token:size=9,counter=words", "sentence:size=30")]
-        found = [each.to_dict() for each in run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(3, "min", "40tok"))]
+        found = [
+            each.to_dict()
+            for each in run_experiment(benchmark, chunkers, FakeEmbedder(), measures=measures_at((3, "min", "40tok")))
+        ]
         for each in found:
             each["seconds"] = each["cost"]["seconds"] = 0
         return found
 
     whole = scores(Benchmark("drawn", documents, queries))
     monkeypatch.setattr(store_documents, "__kwdefaults__", {"memory_bytes": 0})
-    monkeypatch.setattr(SortedNumbers.__init__, "__kwdefaults__", {"memory_bytes": 1, "block": 7})
+    monkeypatch.setattr(outcomes, "_MEMORY", 1)
     on_disk = load_documents(tmp_path / "docs")
     assert {type(each).__name__ for each in on_disk} == {"_StoredDocument"}
     rows = [

@@ -483,9 +483,7 @@ def test_a_search_tries_the_defaults_first_and_finds_what_the_runs_say(tmp_path:
     benchmark = make_benchmark()
     found = run(known_space("sentence"), benchmark=benchmark, trials=6)
     assert get_chunker(found.trials[0].spec) == get_chunker("sentence")
-    (report,) = run_experiment(
-        benchmark, [get_chunker(found.winner.spec)], FakeEmbedder(), ks=(), measures=["Recall@60tok"]
-    )
+    (report,) = run_experiment(benchmark, [get_chunker(found.winner.spec)], FakeEmbedder(), measures=["Recall@60tok"])
     assert report.mean("Recall@60tok") == found.picked == max(trial.quality for trial in found.trials)
     assert found.winner in found.front
     assert found.optimism == found.picked - found.held_out

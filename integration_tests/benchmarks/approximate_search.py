@@ -24,8 +24,7 @@ from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
-from chunkcore.retrieval import HNSW, Pool, get_retriever
-from chunkcore.retrieval.base import SearchRecall
+from chunkcore.retrieval import HNSW, ChunkedCorpus, TextVectors, get_retriever
 from chunkcore.retrieval.search import top_k
 
 SPECS = ("recursive:size=200", "fixed_token:size=200", "recursive:size=400,overlap=200", "recursive:size=400")
@@ -33,21 +32,18 @@ SETTINGS = ("hnsw:depth=10", "hnsw", "hnsw:depth=400", "hnsw:precision=i8")
 K = 10
 
 
-class Given(Pool):
+class Given(TextVectors):
     """Vectors that are there."""
 
     def __init__(self, vectors: Vectors, asked: Vectors) -> None:
-        super().__init__([])
+        super().__init__()
         self._rows, self._asked = vectors, asked
 
-    def vectors(self, *, cluster_only: bool = False) -> tuple[Vectors, np.ndarray]:
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Vectors, np.ndarray]:
         return self._rows, np.arange(len(self._rows))
 
-    def query_vectors(self, queries: Sequence[str]) -> Vectors:
+    def queries(self, texts: Sequence[str]) -> Vectors:
         return self._asked
-
-    def note_search(self, recall: SearchRecall) -> None:
-        self.recall = recall
 
 
 def table(name: str, vectors: Vectors, asked: Vectors) -> None:
@@ -59,16 +55,15 @@ def table(name: str, vectors: Vectors, asked: Vectors) -> None:
     for spec in SETTINGS:
         method = get_retriever(f"{spec}{',' if ':' in spec else ':'}checked={len(asked)}")
         assert isinstance(method, HNSW)
-        pool = Given(vectors, asked)
         began = time.process_time()
-        searcher = method.index(pool)
+        index = method.index(ChunkedCorpus(), Given(vectors, asked))
         built = time.process_time() - began
         began = time.process_time()
-        rows = searcher._proposed(asked, K)
-        searcher._chunks(asked, rows, K)
+        rows = index._proposed(asked, K)  # type: ignore[attr-defined]
+        index._chunks(asked, rows, K)  # type: ignore[attr-defined]
         each = 1000 * (time.process_time() - began) / len(asked)
-        searcher.search([""] * len(asked), K)
-        print(f"| `{spec}` | {built:.1f} | {each:.2f} | {100 * pool.recall.share:.1f} |", flush=True)
+        index.search([""] * len(asked), K)
+        print(f"| `{spec}` | {built:.1f} | {each:.2f} | {100 * index.recall.share:.1f} |", flush=True)
 
 
 def cached(model: str, count: int) -> Vectors:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from chunkcore.document import Chunk, Span
-from chunkcore.retrieval import BM25, Pool
+from chunkcore.retrieval import BM25, ChunkedCorpus
 
 WORDS, VOCABULARY = 150, 50_000
 
@@ -29,13 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chance = np.random.default_rng(0)
     words = np.minimum(chance.zipf(1.2, size=(count, WORDS)), VOCABULARY)
     texts = (" ".join(f"word{number}" for number in row) for row in words.tolist())
-    pool = Pool([Chunk("d", i, (Span(i, i + 1),), text, WORDS) for i, text in enumerate(texts)])
+    corpus = ChunkedCorpus(Chunk("d", i, (Span(i, i + 1),), text, WORDS) for i, text in enumerate(texts))
     before, began = peak(), time.process_time()
-    searcher = BM25().index(pool)
+    index = BM25().index(corpus)
     indexed, after = time.process_time() - began, peak()
     queries = [" ".join(f"word{number}" for number in chance.choice(words.ravel(), 8)) for _ in range(200)]
     began = time.process_time()
-    searcher.search(queries, 100)
+    index.search(queries, 100)
     searched = (time.process_time() - began) / len(queries)
     print(
         f"{count:,} chunks: indexed in {indexed:.1f} CPU seconds and {after - before:.0f} MB; "

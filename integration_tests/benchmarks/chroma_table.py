@@ -26,7 +26,7 @@ from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, Measure, get_measure
+from chunkcore.evaluation.measures import Depth, Measure, get_measure, measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
@@ -126,11 +126,10 @@ def run(
 ) -> list[Report]:
     """The eight strategies, with k = "min" as the released code counts it, or by the report's text."""
     return run_experiment(
-        benchmark,
+        Scorer(benchmark, min_rule="touching" if published else "holding"),
         [get_chunker(spec) for spec in STRATEGIES.values()],
         embedder,
-        ks=KS,
-        min_rule="touching" if published else "holding",
+        measures=measures_at(KS),
         progress=progress.watch if progress else None,
     )
 

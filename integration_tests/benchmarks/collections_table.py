@@ -32,8 +32,10 @@ from chunkcore.document import Document
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.resampling import mean_intervals
+from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 
 COLLECTIONS = ("lochmere", "chroma", "cuad", "evidence_inference", "covid_qa")
 REFERENCE = "recursive"
@@ -139,9 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         reports = run_experiment(
             benchmark,
             [get_chunker(spec) for spec in wanted.values()],
-            ks=[5],
-            measures=[EVEN],
-            cache=options.cache,
+            CachedEmbedder(get_embedder(), EmbeddingCache(options.cache)),
+            measures=[*measures_at([5]), EVEN],
             progress=watch,
         )
         print(f"\n### {collection}: {describe(benchmark)}\n")

@@ -26,6 +26,7 @@ from pathlib import Path
 from chunkcore.chunkers import get_chunker
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
 
 MEASURES = ("DCG@5", "IoU@5", "F1@5", "Precision@5", "Recall@5")
@@ -52,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         del wanted["DSC, spaCy"]
     benchmark = load_benchmark(options.shared / "data/chroma")
     reports = run_experiment(
-        benchmark, [get_chunker(spec) for spec in wanted.values()], ks=[5], measures=MEASURES, progress=watch
+        benchmark,
+        [get_chunker(spec) for spec in wanted.values()],
+        measures=[*measures_at([5]), *MEASURES],
+        progress=watch,
     )
     columns = ["DCG", "IoU@5", "F1@5", "P@5", "R@5", "seconds to cut", "mean tokens"]
     print(f"| chunker | whose | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")

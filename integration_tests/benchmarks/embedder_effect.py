@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from chunkcore import compare, get_chunker, load_benchmark, load_dataset, run_experiment
 from chunkcore.cli.caching import default_cache
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
 
@@ -54,10 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache(), private=True))
     reports = run_experiment(
         benchmark,
-        [get_chunker(spec) for spec in STRATEGIES],
+        {spec: get_chunker(spec) for spec in STRATEGIES},
         [Truncated(model, each) for each in DIMENSIONS],
-        ks=["1000tok"],
-        names=STRATEGIES,
+        measures=measures_at(["1000tok"]),
     )
     found = compare(reports, MEASURE)
     means = {report.name: 100 * report.mean(MEASURE) for report in reports}

@@ -37,9 +37,9 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import parse_depth
+from chunkcore.evaluation.measures import measures_at, parse_depth
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.models import EmbeddingCache
+from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import ReportPage, write_report
 from chunkcore.retrieval import Sharded
@@ -213,9 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         reports = run_experiment(
             benchmark,
             [get_chunker(spec) for spec in specs],
-            WordHashes(vocabulary),
-            ks=ks,
-            cache=cache,
+            CachedEmbedder(WordHashes(vocabulary), cache),
+            measures=measures_at(ks),
             retrievers=[by_ray(options.ray, folder)] if options.ray else options.retriever or ["dense"],
             progress=stage.progress,
         )

@@ -14,6 +14,7 @@ ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines
 from chunkadapters.ray import RayMap  # noqa: E402
 from chunkcore import get_chunker, load_dataset, run_experiment  # noqa: E402
 from chunkcore.errors import ModelError, OptionError  # noqa: E402
+from chunkcore.evaluation.measures import measures_at  # noqa: E402
 from chunkcore.retrieval import Sharded  # noqa: E402
 from tests.fakes import FakeEmbedder, NanEmbedder  # noqa: E402
 
@@ -27,7 +28,9 @@ def _cluster() -> Iterator[None]:
 
 def reports(model: Any, *methods: Any) -> list[dict[str, Any]]:
     chunkers = [get_chunker("recursive:size=60,counter=words")]
-    made = run_experiment(load_dataset("lochmere"), chunkers, model, ks=(5, "200tok"), retrievers=methods)
+    made = run_experiment(
+        load_dataset("lochmere"), chunkers, model, measures=measures_at((5, "200tok")), retrievers=methods
+    )
     plain = [report.to_dict() for report in made]
     for each in plain:
         each["cost"]["seconds"] = each["seconds"] = 0

@@ -211,13 +211,12 @@ def llm() -> None:
 
 def lexical() -> None:
     """Searches by words."""
-    from chunkcore import get_chunker, load_dataset, run_experiment
+    from chunkcore import Scorer, get_chunker, load_dataset, run_experiment
 
     (run,) = run_experiment(
-        load_dataset("lochmere"),
+        Scorer(load_dataset("lochmere"), counter="words"),
         [get_chunker("sentence:size=100,counter=words")],
         Toy(),
-        counter="words",
         retrievers=["bm25"],
     )
     assert run
@@ -225,13 +224,12 @@ def lexical() -> None:
 
 def ann() -> None:
     """Searches approximately."""
-    from chunkcore import get_chunker, load_dataset, run_experiment
+    from chunkcore import Scorer, get_chunker, load_dataset, run_experiment
 
     assert run_experiment(
-        load_dataset("lochmere"),
+        Scorer(load_dataset("lochmere"), counter="words"),
         [get_chunker("sentence:size=100,counter=words")],
         Toy(),
-        counter="words",
         retrievers=["hnsw"],
     )
 

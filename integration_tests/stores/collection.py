@@ -13,8 +13,9 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Span
 from chunkcore.errors import ChunkcoreError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.models import CachedEmbedder, get_embedder
-from chunkcore.retrieval.search import DenseIndex
+from chunkcore.retrieval import Dense, TextVectors, cut
 from chunkcore.run import Retrieved, Run
 
 # Nothing here goes online.
@@ -60,10 +61,9 @@ def edited() -> dict[str, str]:
 def expected() -> dict[str, list[tuple[Span, ...]]]:
     """By question, where the pieces stand that exact search over the same chunks answers with."""
     chunker = get_chunker(STRATEGY, **SIZES)
-    index = DenseIndex.build(list(chunker.chunk_many(benchmark().documents)), model())
-    queries = benchmark().queries
-    found = index.retrieve_many([query.text for query in queries], DEPTH)
-    return {query.id: places(each) for query, each in zip(queries, found, strict=True)}
+    index = Dense().index(cut(benchmark().documents, chunker), TextVectors(model()))
+    run = run_retriever(index, benchmark(), DEPTH)
+    return {query: places(pieces) for query, pieces in run.results.items()}
 
 
 def places(pieces: Iterable[Retrieved]) -> list[tuple[str, tuple[Span, ...]]]:

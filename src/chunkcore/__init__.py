@@ -53,11 +53,11 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Part, Query, parts_of
 from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
-from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Measure, get_measure
+from chunkcore.evaluation.experiment import run_experiment, run_retriever
+from chunkcore.evaluation.measures import Measure, get_measure, measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.scoring import score
+from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.evaluation.segmentation import (
     BoundaryScores,
     SegmentOptions,
@@ -98,21 +98,24 @@ from chunkcore.report import ReportFiles, ReportPage, write_report
 from chunkcore.retrieval import (
     BM25,
     HNSW,
+    ChunkedCorpus,
     Dense,
     Hits,
     Hybrid,
     Index,
     Late,
-    Pool,
     Reranked,
     Reranker,
     RetrievalMethod,
+    SearchRecall,
     Sharded,
+    TextVectors,
+    cut,
     get_reranker,
     get_retriever,
     retrievers,
 )
-from chunkcore.retrieval.search import DenseIndex, MultiVectorIndex, top_k
+from chunkcore.retrieval.search import top_k
 from chunkcore.run import Retrieved, Retriever, Run
 from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
 from chunkcore.stored import store_documents
@@ -142,6 +145,7 @@ __all__ = [
     "Chunk",
     "ChunkStatistics",
     "ChunkcoreError",
+    "ChunkedCorpus",
     "Chunker",
     "ClusterSemantic",
     "Code",
@@ -152,7 +156,6 @@ __all__ = [
     "DataProblem",
     "Dbscan",
     "Dense",
-    "DenseIndex",
     "Difference",
     "Document",
     "Draft",
@@ -184,11 +187,9 @@ __all__ = [
     "Measure",
     "MissingExtraError",
     "ModelError",
-    "MultiVectorIndex",
     "NoAnswerError",
     "OptionError",
     "Part",
-    "Pool",
     "Prices",
     "Propositions",
     "Query",
@@ -204,6 +205,8 @@ __all__ = [
     "Retrieved",
     "Retriever",
     "Run",
+    "Scorer",
+    "SearchRecall",
     "SegmentOptions",
     "SegmentReport",
     "Segmenter",
@@ -215,6 +218,7 @@ __all__ = [
     "Span",
     "Tagger",
     "TextTiling",
+    "TextVectors",
     "TokenCounter",
     "TokenEmbedder",
     "TuneOptions",
@@ -229,6 +233,7 @@ __all__ = [
     "check_requirement",
     "compare",
     "counters",
+    "cut",
     "dataset_path",
     "estimate_generation",
     "generate_benchmark",
@@ -245,6 +250,7 @@ __all__ = [
     "load_benchmark",
     "load_dataset",
     "load_segmented",
+    "measures_at",
     "pareto_front",
     "parts_of",
     "pk",
@@ -253,6 +259,7 @@ __all__ = [
     "read_run",
     "retrievers",
     "run_experiment",
+    "run_retriever",
     "sample_queries",
     "score",
     "score_answers",

@@ -1,26 +1,31 @@
-"""`SortedNumbers`: ascending whole numbers, in a file where they are many, searched a block at a time."""
+"""Columns of many things: lazy sequences, numbers by text, and arrays that may stand in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import mmap
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from chunkcore.files import ScratchFile
-from chunkcore.models.cache import text_key
+from chunkcore.files import telling_the_folder
 
-__all__ = ["BLOCK", "KeyedNumbers", "Keys", "Mapped", "SortedNumbers", "blocks", "text_keys"]
+__all__ = ["BLOCK", "KeyedNumbers", "Keys", "Mapped", "blocks", "concatenate", "release", "text_key", "text_keys"]
 
 BLOCK = 16_384  # texts; enough that sorting them by length pays, few enough to be held with their vectors
 
 T = TypeVar("T")
 R = TypeVar("R", covariant=True)
+Keys = NDArray[np.bytes_]  # 20 bytes each
+
+_RECENT = 2**16  # keys that are kept apart, so that adding a few does not move all the others
 
 
 class Mapped(Sequence[R], Generic[T, R]):
-    """What the function makes of each item, made anew whenever it is asked for.
+    """A lazy sequence: the function's value for each item, computed each time it is read.
 
     >>> squares = Mapped(lambda number: number * number, range(1_000_000))
     >>> squares[999], len(squares), list(squares[1:4])
@@ -48,7 +53,7 @@ class Mapped(Sequence[R], Generic[T, R]):
 
 
 def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
-    """Neighbouring items, so many at once; of none, one empty block.
+    """Neighbouring items, `size` at once; one empty block where there are none.
 
     >>> [list(some) for some in blocks(range(5), 2)]
     [[0, 1], [2, 3], [4]]
@@ -57,125 +62,69 @@ def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-Numbers = NDArray[np.int64]
+def concatenate(parts: Iterable[NDArray[Any]], dtype: DTypeLike, *, memory_bytes: int) -> NDArray[Any]:
+    """Arrays as one: in memory up to `memory_bytes`, else mapped from a temporary file that goes with the array.
 
-_BLOCK = 2**20  # numbers
+    Raises:
+        OSError: the disk is full; the error names the temporary folder.
 
-
-class SortedNumbers:
-    """Ascending numbers that are appended, and then looked up many at a time.
-
-    Each lookup reads every block that it concerns once, in order.
-
-    Args:
-        dtype: how each is kept; it holds the largest.
-        memory_bytes: what stays in memory; blocks past it stand in a temporary file.
-        block: numbers that are read together.
-
-    >>> numbers = SortedNumbers(np.dtype("u4"), block=2)
-    >>> numbers.append(np.array([3, 5, 5])), numbers.append(np.array([9]))
-    (None, None)
-    >>> numbers.first_from(np.array([0, 5, 6, 10])).tolist(), numbers.at(np.array([3, 0])).tolist()
-    ([0, 1, 3, 4], [9, 3])
+    >>> concatenate([np.array([3, 5]), np.array([9])], "u4", memory_bytes=4).tolist()
+    [3, 5, 9]
     """
-
-    def __init__(
-        self, dtype: np.dtype[np.unsignedinteger], *, memory_bytes: int = 64 * 2**20, block: int = _BLOCK
-    ) -> None:
-        self._dtype = dtype
-        self._size = block
-        self._room = memory_bytes // (block * dtype.itemsize)  # blocks that stay in memory
-        self._blocks: list[NDArray[np.unsignedinteger] | int] = []  # each whole, or where it begins in the file
-        self._file: ScratchFile | None = None
-        self._last = bytearray()  # the block that is not full
-        self._firsts: list[int] = []  # of each block
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def append(self, numbers: Numbers) -> None:
-        """Keep numbers behind the others; none is under the last of them.
-
-        Raises:
-            OSError: the disk is full.
-        """
-        begin = -self._count % self._size  # where the next block does
-        self._firsts += numbers[begin :: self._size].tolist()
-        self._count += len(numbers)
-        self._last += numbers.astype(self._dtype).tobytes()
-        whole = self._size * self._dtype.itemsize
-        while len(self._last) >= whole:
-            self._keep(bytes(self._last[:whole]))
-            del self._last[:whole]
-
-    def _keep(self, block: bytes) -> None:
-        if len(self._blocks) < self._room:
-            self._blocks.append(np.frombuffer(block, dtype=self._dtype))
-        else:
-            self._file = self._file or ScratchFile()
-            self._blocks.append(self._file.add(block))
-
-    def first_from(self, values: Numbers) -> Numbers:
-        """Of each value the place of the first number that is not under it, int64; the count where there is none."""
-        # The last block that begins under the value has it, or the next one begins with it.
-        blocks = np.searchsorted(np.array(self._firsts, dtype=np.int64), values, side="left") - 1
-        found = self._by_block(blocks, values, np.searchsorted)
-        return np.where(blocks < 0, 0, found + np.maximum(blocks, 0) * self._size)
-
-    def at(self, places: Numbers) -> Numbers:
-        """The numbers at some places, int64.
-
-        Raises:
-            IndexError: there is no such place.
-        """
-        if len(places) and not 0 <= places.min() <= places.max() < self._count:
-            raise IndexError(f"there are {self._count} numbers, and none at {places.min()} or {places.max()}")
-        blocks = places // self._size
-        return self._by_block(blocks, places - blocks * self._size, lambda numbers, asked: numbers[asked])
-
-    def _by_block(
-        self, blocks: Numbers, asked: Numbers, answer: Callable[[NDArray[Any], Numbers], NDArray[Any]]
-    ) -> Numbers:
-        """What each block answers to those that ask it; 0 for those that ask none (-1)."""
-        found = np.zeros(len(blocks), dtype=np.int64)
-        order = np.argsort(blocks, kind="stable")
-        ends = np.searchsorted(blocks[order], np.arange(-1, len(self._firsts)), side="right")
-        for block, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-            if start < end:
-                own = order[start:end]
-                found[own] = answer(self._read(block), asked[own])
-        return found
-
-    def _read(self, block: int) -> NDArray[np.unsignedinteger]:
-        if block == len(self._blocks):
-            return np.frombuffer(bytes(self._last), dtype=self._dtype)
-        kept = self._blocks[block]
-        if not isinstance(kept, int):
-            return kept
-        assert self._file is not None
-        return np.frombuffer(self._file.read(kept, self._size * self._dtype.itemsize), dtype=self._dtype)
+    kind = np.dtype(dtype)
+    held: list[NDArray[Any]] = []
+    rows = size = 0
+    shape: tuple[int, ...] = ()
+    file: Any = None
+    for part in parts:
+        held.append(np.ascontiguousarray(part, dtype=kind))
+        rows, size, shape = rows + len(part), size + held[-1].nbytes, part.shape[1:]
+        if file is None and size > memory_bytes:
+            file = tempfile.TemporaryFile()  # noqa: SIM115
+        if file is not None:
+            with telling_the_folder():
+                for each in held:
+                    file.write(each.data)
+                file.flush()
+            held.clear()
+    if file is None:
+        return np.concatenate(held) if held else np.empty(0, dtype=kind)
+    with file:
+        return np.asarray(np.memmap(file, dtype=kind, mode="r", shape=(rows, *shape)))
 
 
-Keys = NDArray[np.bytes_]  # 20 bytes each
+def release(array: NDArray[Any]) -> None:
+    """Take the pages of a mapped array out of this process's memory; they are read again when they are needed.
 
-_RECENT = 2**16  # keys that are kept apart, so that adding a few does not move all the others
+    The system would keep them there as long as it has room, and count them as the process's own.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
-def text_keys(texts: Sequence[str]) -> Keys:
-    """`text_key` of each text, shape (len(texts),).
+def text_key(text: str, role: str = "") -> bytes:
+    """20 bytes that stand for a text and the role ("document", "query", or "" for either) it is embedded in."""
+    data = text.encode("utf-8", "surrogatepass")
+    return blake2b(role.encode("ascii") + b"\0" + data, digest_size=20).digest()
+
+
+def text_keys(texts: Iterable[str]) -> Keys:
+    """`text_key` of each text, shape (texts,).
 
     >>> keys = text_keys(["sky", "sea", "sky"])
     >>> keys.shape, bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     ((3,), True, False)
     """
-    return np.fromiter(map(text_key, texts), dtype="S20", count=len(texts))
+    return np.fromiter(map(text_key, texts), dtype="S20")
 
 
 class KeyedNumbers:
-    """A number of each text that was told of, by the text's key. The first that is told stays.
+    """A number for each text, by the text's key. The first number given for a text stays. Not safe between threads.
 
-    A million of them take some 30 megabytes, where a `dict` takes 200. One thread at a time may use it.
+    Sorted arrays, because a million texts take some 30 megabytes in them and 200 in a `dict`.
 
     >>> lengths = KeyedNumbers(np.int64)
     >>> lengths.add(text_keys(["sky", "oceans"]), np.array([3, 6]))
@@ -189,7 +138,7 @@ class KeyedNumbers:
         self._recent: dict[bytes, Any] = {}
 
     def of(self, keys: Keys) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Of each key its number, and whether it is known; 0 where it is not."""
+        """The number of each key, 0 where it is unknown; and whether it is known."""
         values = np.zeros(len(keys), dtype=self._values.dtype)
         known = np.zeros(len(keys), dtype=bool)
         if len(self._keys):
@@ -203,7 +152,7 @@ class KeyedNumbers:
         return values, known
 
     def add(self, keys: Keys, values: NDArray[Any]) -> None:
-        """Remember the numbers of those keys that are not known."""
+        """Keep the numbers of the keys that are new."""
         new = ~self.of(keys)[1]
         for key, value in zip(keys[new].tolist(), values[new].tolist(), strict=True):
             self._recent.setdefault(key, value)
@@ -212,7 +161,7 @@ class KeyedNumbers:
 
     @property
     def keys(self) -> Keys:
-        """All of them, in ascending order."""
+        """All keys, ascending."""
         self._settle()
         return self._keys
 

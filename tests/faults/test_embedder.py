@@ -17,6 +17,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, Vectors
 from tests.fakes import FakeEmbedder, RaisingEmbedder
 from tests.faults.places import ROOT
@@ -58,7 +59,7 @@ def test_a_model_that_hangs_once_costs_a_run_one_time_out() -> None:
     sea = Query("q", "sea", (Evidence("d", Span(12, 28)),))
     benchmark = Benchmark("b", [Document("d", "Tea is hot. The sea is deep. Fees are low.")], [sea])
     chunker = get_chunker("fixed_sentences:sentences=1")
-    (report,) = run_experiment(benchmark, [chunker], CachedEmbedder(model, timeout=1), ks=[1])
+    (report,) = run_experiment(benchmark, [chunker], CachedEmbedder(model, timeout=1), measures=measures_at([1]))
     assert report.mean("Recall@1") == 1
     assert model.began[1] - model.began[0] >= 1
     model.free.set()

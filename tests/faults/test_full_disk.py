@@ -13,13 +13,13 @@ import pytest
 
 from chunkadapters.retrieval import AnswersFile
 from chunkcore.cli import main
+from chunkcore.columns import concatenate
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.cache import text_key
 from chunkcore.models.llm import LLMCache, Reply
 from chunkcore.questions import Journal
-from chunkcore.retrieval.search import VectorFile
 from chunkcore.stored import store_documents
 from chunkcore.tuning.trials import TrialLog
 from tests.fakes import FakeEmbedder
@@ -52,7 +52,7 @@ def test_temporary_files_that_have_no_room_are_an_error_that_names_their_folder(
     said = capfd.readouterr().err.splitlines()[-1]
     assert said.startswith(f"chunkcore: {disk.path} (temporary files: TMPDIR names another folder): No space left")
     with pytest.raises(OSError, match="No space left"):
-        VectorFile(None, 64).append(vectors(9_000))
+        concatenate([vectors(9_000)], np.float32, memory_bytes=0)
 
 
 # ---- caches: the run goes on

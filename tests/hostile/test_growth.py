@@ -10,7 +10,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from chunkcore.retrieval import Pool, get_retriever
+from chunkcore.retrieval import ChunkedCorpus, get_retriever
+from tests.fakes import GivenVectors
 
 # It takes two or three seconds of the processor, and may take a minute: hours, if anything in it grew with the square.
 PROGRAM = """
@@ -51,8 +52,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 import numpy as np
 from chunkcore.document import Chunk, Span
-from chunkcore.retrieval.base import Pool
-from chunkcore.retrieval.rerank import Reranked
+from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors
 from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.retrieval.lexical import words
 from chunkcore.segmenters import get_segmenter
@@ -82,10 +82,10 @@ wordy = [" ".join(f"w{n}" for n in range(200))] * 100 + ["w7 " * 20_000]
 for texts, queries in ((alike, ["fox naps " * 10_000, "fox"]), (wordy, ["w7 w8 " * 10_000, " ".join(wordy[:50])])):
     chunks = [Chunk("d", n, (Span(n, n + 1),), text, 2) for n, text in enumerate(texts)]
     for model.kind in ("alike", "none"):
-        pool = Pool(chunks, embedder=model)
+        corpus, vectors = ChunkedCorpus(chunks), TextVectors(model)
         methods = [get_retriever(name) for name in ("bm25", "dense", "hybrid:bm25,dense", *["hnsw:checked=1"] * HNSW)]
         for method in [*methods, Reranked(method=methods[0], model=lambda pairs: [0.0] * len(pairs), depth=1_000)]:
-            found = method.index(pool).search(queries, 1_000)
+            found = method.index(corpus, vectors).search(queries, 1_000)
             assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in found.indices)
 print("done")
 """
@@ -118,12 +118,10 @@ def test_a_chunk_of_very_many_segments_costs_each_query_its_list_and_no_more() -
     draw = np.random.default_rng(0)
     vectors = draw.standard_normal((2_000, 256)).astype(np.float32)
     owners = np.concatenate((np.zeros(1_900, dtype=np.int64), np.arange(1, 101)))
-    pool = Pool([])
-    pool.vectors = lambda **_: (vectors, owners)  # type: ignore[method-assign]
-    pool.query_vectors = lambda queries: vectors[-len(queries) :]  # type: ignore[method-assign]
-    index = get_retriever("hnsw:checked=1,depth=20,build=20,m=4").index(pool)
+    index = get_retriever("hnsw:checked=1,depth=20,build=20,m=4").index(ChunkedCorpus(), GivenVectors(vectors, owners))
+    asked = [" ".join(map(repr, row)) for row in vectors[-200:].astype(np.float64).tolist()]
     tracemalloc.start()
-    found = index.search(["q"] * 200, 5)
+    found = index.search(asked, 5)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 300e6

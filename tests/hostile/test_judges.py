@@ -26,9 +26,8 @@ from chunkcore.questions.filters import FilterThresholds
 from chunkcore.questions.generate import Generated, GenerationOptions, generate_benchmark
 from chunkcore.questions.page import files_beside, write_generated
 from chunkcore.questions.validate import validate_benchmark
-from chunkcore.retrieval.base import Pool
+from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, cut
 from chunkcore.retrieval.hybrid import get_retriever
-from chunkcore.retrieval.rerank import Reranked
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 
@@ -252,22 +251,24 @@ QUERIES = ["The owl of Chur sings on night 3. It wakes at noon.", "The fox naps 
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
-    chunker = get_chunker("recursive", size=12, counter="words")
-    return Pool([chunk for each in DOCUMENTS for chunk in chunker.chunk(each)], embedder=FakeEmbedder())
+def corpus() -> ChunkedCorpus:
+    return cut(DOCUMENTS, get_chunker("recursive", size=12, counter="words"))
 
 
 @pytest.mark.parametrize("score", [1e308, -1e308, 0, True, "7", 10**300], ids=str)
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid:dense,bm25"])
-def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(search: str, score: Any, pool: Pool) -> None:
+def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(
+    search: str, score: Any, corpus: ChunkedCorpus
+) -> None:
     method = get_retriever(search)
-    plain = method.index(pool).search(QUERIES, 30)
-    found = Reranked(method=method, model=ranks(score), depth=30).index(pool).search(QUERIES, 30)
-    clean = [number for number, text in enumerate(pool.texts) if "IGNORE ALL" not in text]
+    vectors = TextVectors(FakeEmbedder())
+    plain = method.index(corpus, vectors).search(QUERIES, 30)
+    found = Reranked(method=method, model=ranks(score), depth=30).index(corpus, vectors).search(QUERIES, 30)
+    clean = [number for number, text in enumerate(corpus.texts) if "IGNORE ALL" not in text]
     for row, query in enumerate(QUERIES):
         before, after = plain.row(row)[0].tolist(), found.row(row)[0].tolist()
         assert sorted(after) == sorted(before)
-        honest = sorted(before, key=lambda each: -shared(query, pool.texts[each]))
+        honest = sorted(before, key=lambda each: -shared(query, corpus.texts[each]))
         assert [each for each in after if each in clean] == [each for each in honest if each in clean]
 
 
@@ -287,6 +288,6 @@ def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(search: str, s
         lambda pairs: 1.0,
     ],
 )
-def test_what_is_no_score_is_an_error(answer: Callable[[Any], Any], pool: Pool) -> None:
+def test_what_is_no_score_is_an_error(answer: Callable[[Any], Any], corpus: ChunkedCorpus) -> None:
     with pytest.raises(ModelError):
-        Reranked(method=get_retriever("bm25"), model=answer).index(pool).search(QUERIES, 5)
+        Reranked(method=get_retriever("bm25"), model=answer).index(corpus).search(QUERIES, 5)

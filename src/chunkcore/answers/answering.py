@@ -14,7 +14,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, budget_of
+from chunkcore.evaluation.measures import Depth, budget_of, measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.models.base import Embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
@@ -291,7 +291,11 @@ def answerable(benchmark: Benchmark) -> Benchmark:
 
 
 def retrieve(
-    benchmark: Benchmark, chunkers: Sequence[Chunker], embedder: Embedder | str, k: Depth, **options: Any
+    benchmark: Benchmark,
+    chunkers: Sequence[Chunker] | Mapping[str, Chunker],
+    embedder: Embedder | str,
+    k: Depth,
+    **options: Any,
 ) -> list[Report]:
     """The reports of `run_experiment` on `answerable(benchmark)` at one depth, each with its `Report.run`.
 
@@ -299,7 +303,7 @@ def retrieve(
 
     Args:
         benchmark: documents and queries.
-        chunkers: the strategies.
+        chunkers: the strategies, or a mapping of names to them.
         embedder: of chunks and queries, or the name of one.
         k: how much is retrieved.
         options: others of `run_experiment`.
@@ -308,7 +312,7 @@ def retrieve(
         DataError, OptionError, ModelError: as `run_experiment`.
     """
     asked = answerable(benchmark)
-    reports = run_experiment(asked, chunkers, embedder, ks=(k,), **options)
+    reports = run_experiment(asked, chunkers, embedder, measures=measures_at((k,)), **options)
     known = np.arange(len(asked.queries)) < len(benchmark.queries)
     return [
         replace(report, scores={each: np.where(known, row, np.nan) for each, row in report.scores.items()})

@@ -47,7 +47,7 @@ class Hierarchical(SentenceChunker):
     3. a cluster that is a single sentence is merged with the neighbour whose vector is nearer by cosine.
 
     A cluster is a chunk, and its `segments` are the segments. A cluster's vector is the mean of theirs:
-    `MultiVectorIndex` scores a chunk by the best of them all (equation 2), and so does `run_experiment`.
+    the retriever `dense` scores a chunk by the best of them all (equation 2).
 
     Two segments are in one maximal clique exactly if they are related: an edge is a clique, and some maximal clique
     holds it. So cliques, which can be exponentially many, need not be listed, and only pairs in clusters that are

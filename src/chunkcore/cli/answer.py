@@ -106,7 +106,7 @@ def answer(
     from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.measures import get_measure
     from chunkcore.evaluation.statistics.comparison import compare
-    from chunkcore.models import EmbeddingCache, get_embedder
+    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
     from chunkcore.models.llm import Estimator
     from chunkcore.report import ReportPage
     from chunkcore.report.rendering import require_jinja2
@@ -136,12 +136,13 @@ def answer(
         output.mkdir(parents=True, exist_ok=True)  # where that cannot be, before anything is paid for
     chunkers = [keeping(chunker, store) for chunker in chunkers]
     vectors = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
-    options = {"names": specs, "cache": vectors, "retrievers": [retriever]}
     scored: list[Report] = []
     runs: list[AnswerRun] = []
     stopped, how_on = "", going_on(vectors.path, store)
     with reporting(sys.stderr) as progress, told_when_stopped(how_on):
-        found = retrieve(benchmark, chunkers, model, depth, progress=progress, **options)
+        named = dict(zip(specs, chunkers, strict=True))
+        cached = CachedEmbedder(model, vectors)
+        found = retrieve(benchmark, named, cached, depth, retrievers=[retriever], progress=progress)
         work = _Work(asked, names, depth, bert_model or model, model, retries, progress)
         if dry_run:
             for line in work.estimate(found, Estimator(), Estimator(), models, prices):

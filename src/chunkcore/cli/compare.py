@@ -6,6 +6,8 @@ import datetime
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -149,14 +151,18 @@ def compare(
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.experiment import run_experiment
+    from chunkcore.evaluation.measures import measures_at
+    from chunkcore.evaluation.results import Cost
+    from chunkcore.evaluation.scoring import Scorer
     from chunkcore.evaluation.statistics.comparison import compare as compare_reports
-    from chunkcore.models import EmbeddingCache, get_embedder, get_token_embedder
+    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder, get_token_embedder
     from chunkcore.report import ReportPage, write_report
     from chunkcore.report.terminal import print_report
 
     ks, verdict_by = depths_and_measure(k or [], measure)
     gate = read_gate(require or [], baseline)
     prices = read_prices(input_price, output_price)
+    Cost().priced(embedding=embed_price)  # raises before the work
     check_output(output)
     if save_runs_to is not None:
         check_folder(save_runs_to)
@@ -185,32 +191,29 @@ def compare(
     how_on = going_on(store.path, answers if any(isinstance(each, LLMChunker) for each in chunkers) else None)
     made: list[Chunker] = []
 
-    def strategies(model: Embedder) -> list[Chunker]:
+    def strategies(suffix: str, model: Embedder) -> dict[str, Chunker]:
         own = [keeping(chunker, answers) for chunker in build_chunkers(specs, model)]
         made.extend(own)
-        return own
+        return {f"{spec}{suffix}": chunker for spec, chunker in zip(specs, own, strict=True)}
+
+    def keep(report: Report) -> None:
+        cost = report.cost and report.cost.priced(embedding=embed_price, llm=prices)
+        reports.append(replace(report, cost=cost))
 
     stopped = ""
+    reports: list[Report] = []
     with reporting(sys.stderr) as progress, told_when_stopped(how_on):
-        reports: list[Report] = []
         try:
+            scorer = Scorer(benchmark, counter=counter, min_rule=cast("MinRule", min_rule))
             for lately in (False, True) if late else (False,):
                 run_experiment(
-                    benchmark,
-                    strategies,
-                    models,
-                    ks=tuple(dict.fromkeys([*ks, *gate.ks])),
-                    measures=[verdict_by, *gate.measures],
-                    counter=counter,
-                    min_rule=cast("MinRule", min_rule),
-                    cache=store,
-                    retrievers=retrievers,
-                    late=lately,
-                    names=specs,
-                    embed_price=embed_price,
-                    llm_prices=prices,
+                    scorer,
+                    partial(strategies, " (late)" if lately else ""),
+                    [CachedEmbedder(model, store) for model in models],
+                    measures=[*measures_at(tuple(dict.fromkeys([*ks, *gate.ks]))), verdict_by, *gate.measures],
+                    retrievers=["late"] if lately else retrievers,
                     progress=progress,
-                    done=reports.append,
+                    done=keep,
                 )
         except KeyboardInterrupt:
             if not reports:

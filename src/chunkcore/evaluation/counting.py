@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from chunkcore.columns import SortedNumbers
+from chunkcore.columns import concatenate, release
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
@@ -42,6 +42,9 @@ __all__ = [
     "ideal_gain",
     "meeting_pairs",
 ]
+
+
+_MEMORY = 64 * 2**20  # bytes of an axis; a longer one stands in a temporary file
 
 
 class Axis(Protocol):
@@ -84,9 +87,9 @@ class StartAxis:
         self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
     ) -> None:
         # 200 million tokens are 0.8 GB in 32 bits.
-        self._begins = SortedNumbers(np.dtype("u4" if characters.size < 2**32 else "u8"))
-        for base, document in zip(characters.bases.tolist(), documents, strict=True):
-            self._begins.append(base + starts(document.text))
+        begins = (base + starts(each.text) for base, each in zip(characters.bases.tolist(), documents, strict=True))
+        kind = np.dtype("u4" if characters.size < 2**32 else "u8")
+        self._begins = concatenate(begins, kind, memory_bytes=_MEMORY)
         self._characters = characters
         self.size = len(self._begins)
 
@@ -96,14 +99,19 @@ class StartAxis:
         A range inside of one unit, in which none begins, is that unit: whoever retrieves a part of a
         token pays for it, and evidence of a few letters is never evidence of nothing.
         """
-        first = self._begins.first_from(characters[:, 0])
-        after = self._begins.first_from(characters[:, 1])
-        least = self._begins.first_from(self._characters.bases[self._characters.documents(characters)])
+        first = self._first_from(characters[:, 0])
+        after = self._first_from(characters[:, 1])
+        least = self._first_from(self._characters.bases[self._characters.documents(characters)])
+        release(self._begins)
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
 
     def begin(self, units: Numbers) -> Numbers:
         """The character at which each of some units begins."""
-        return self._begins.at(units)
+        return self._begins[units].astype(np.int64)
+
+    def _first_from(self, characters: Numbers) -> Numbers:
+        # In the kind of the numbers themselves: NumPy would copy them all into another.
+        return np.searchsorted(self._begins, characters.astype(self._begins.dtype))
 
 
 class DocumentAxis:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
+from chunkcore.models.llm import Prices, Usage
 from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers
@@ -42,6 +43,7 @@ class Cost:
         llm_kept_answers: questions that a cache of answers replied to; their tokens and money are in no figure here.
         llm_input_tokens: of the questions that were sent.
         llm_output_tokens: of the answers to them.
+        llm_cached_tokens: how many of the questions' tokens the endpoint had already read.
         seconds: the embedder's on the texts and the questions, as they were measured: texts that a cache held took
             next to none.
         money: for the documents (questions come on top), in the prices' currency; None where a price is not known for
@@ -62,8 +64,39 @@ class Cost:
     llm_kept_answers: int = 0
     llm_input_tokens: int = 0
     llm_output_tokens: int = 0
+    llm_cached_tokens: int = 0
     seconds: float = 0.0
     money: float | None = None
+
+    def priced(self, *, embedding: float | None = None, llm: Prices | None = None) -> Cost:
+        """The cost with its money, where there is a price for all models that were used.
+
+        Args:
+            embedding: the price of a million tokens that the embedder reads.
+            llm: the prices of the language model.
+
+        Raises:
+            OptionError: a price is negative.
+        """
+        if embedding is not None and not 0 <= embedding < math.inf:
+            raise OptionError(f"embed_price is at least 0, got {embedding}")
+        if embedding is None and llm is None:
+            return self
+        money = 0.0
+        if self.embedded_texts:
+            if embedding is None or self.embedded_tokens is None:
+                return self
+            money += embedding * self.embedded_tokens / _MILLION
+        if self.llm_calls:
+            if llm is None:
+                return self
+            used = Usage(
+                input_tokens=self.llm_input_tokens,
+                cached_tokens=self.llm_cached_tokens,
+                output_tokens=self.llm_output_tokens,
+            )
+            money += used.cost(llm)
+        return replace(self, money=money)
 
     @property
     def money_per_million(self) -> float:
@@ -80,7 +113,10 @@ class Cost:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; `from_dict` is its inverse."""
-        return asdict(self)
+        plain = asdict(self)
+        if not self.llm_cached_tokens:  # few endpoints tell it
+            del plain["llm_cached_tokens"]
+        return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:

@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import text_key
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import (
     Embedder,
@@ -406,12 +406,6 @@ def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMED
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def text_key(text: str, role: str = "") -> bytes:
-    """20 bytes that stand for a text and the role ("document", "query", or "" for either) it is embedded in."""
-    data = text.encode("utf-8", "surrogatepass")
-    return blake2b(role.encode("ascii") + b"\0" + data, digest_size=20).digest()
 
 
 class EmbeddingCache(SqliteCache):

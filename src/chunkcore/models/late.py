@@ -76,7 +76,7 @@ class LateEmbedder:
     A chunk's `context`, and a text that a model wrote for it, are not read: its spans are. A chunk in which the
     model sees no token has a vector of zeros, which is similar to nothing.
 
-    Questions are embedded as ever: `DenseIndex(chunks, late.embed_chunks(documents, chunks), embedder)`.
+    Questions are embedded as ever: the retriever `late` searches these vectors.
 
     Args:
         embedder: a model with token vectors, by its name or as an object.

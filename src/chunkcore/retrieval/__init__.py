@@ -1,28 +1,32 @@
-"""Ways of searching chunks: by vectors, by words, by both, and read again."""
+"""Retrieval: a corpus of chunks, and the methods that index it: by vectors, by words, by both, reranked."""
 
-from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, retrievers
-from chunkcore.retrieval.dense import Dense, Late
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
+from chunkcore.retrieval.corpus import ChunkedCorpus, cut
+from chunkcore.retrieval.dense import Dense, Late, Sharded
 from chunkcore.retrieval.hnsw import HNSW
-from chunkcore.retrieval.hybrid import Hybrid, get_retriever
+from chunkcore.retrieval.hybrid import Hybrid, Reranked, get_retriever
 from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
-from chunkcore.retrieval.sharded import Sharded
+from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranker, get_reranker
+from chunkcore.retrieval.vectors import TextVectors
 
 __all__ = [
     "BM25",
     "HNSW",
     "CallableReranker",
+    "ChunkedCorpus",
     "CrossEncoderReranker",
     "Dense",
     "Hits",
     "Hybrid",
     "Index",
     "Late",
-    "Pool",
     "Reranked",
     "Reranker",
     "RetrievalMethod",
+    "SearchRecall",
     "Sharded",
+    "TextVectors",
+    "cut",
     "get_reranker",
     "get_retriever",
     "retrievers",

@@ -1,47 +1,53 @@
-"""What a way of searching must be able to do, as two protocols; and the options and names of those that are here."""
+"""`RetrievalMethod` and `Index`: how a corpus is searched, and a corpus that is ready to be searched.
+
+A method of one's own subclasses both and is registered by name; then strings and ``chunkcore compare -r`` know it:
+
+>>> from chunkcore.document import Chunk, Span
+>>> @retrievers.register("longest")
+... class Longest(RetrievalMethod):
+...     '''The longest chunks, whatever is asked.'''
+...     embeds = False
+...     def index(self, corpus, vectors=None):
+...         return LongestIndex(corpus)
+>>> class LongestIndex(Index):
+...     def search(self, queries, k):
+...         order = np.argsort([-len(text) for text in self.corpus.texts], kind="stable")[:k]
+...         return Hits.of([(order, -np.arange(float(len(order))))] * len(queries))
+>>> chunks = [Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)]
+>>> [piece.text for piece in Longest().index(ChunkedCorpus(chunks)).retrieve("who?", 1)]
+['crow']
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
-from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import Mapped
-from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.models.late import LateEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
-from chunkcore.retrieval.search import Indices, Rows, chunk_vectors, searched_texts
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.search import Indices
+from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.run import Retrieved
 
-__all__ = [
-    "Hits",
-    "Index",
-    "Pool",
-    "RetrievalMethod",
-    "Search",
-    "SearchRecall",
-    "check_search",
-    "retrievers",
-]
+__all__ = ["Hits", "Index", "RetrievalMethod", "SearchRecall", "retrievers"]
 
 Scores = NDArray[np.float64]
 
 
 class Hits(NamedTuple):
-    """The best of each query, best first.
+    """The best chunks of each query, best first.
 
     Attributes:
-        indices: into what was searched, each once a query; -1 after the last where a query has fewer than others:
+        indices: the chunks' numbers, each once a query; -1 after the last of a query that has fewer than others:
             int64, shape (queries, at most k).
-        scores: higher is better, nowhere rising in a row: float64, the same shape; -inf beside -1.
+        scores: higher is better, never rising within a row; -inf beside -1: float64, the same shape.
     """
 
     indices: Indices
@@ -49,7 +55,7 @@ class Hits(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Indices, Scores]]) -> Hits:
-        """Rows of different lengths, side by side.
+        """Each query's indices and scores, which may be of different lengths.
 
         >>> Hits.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
         [[2, 0], [1, -1]]
@@ -76,9 +82,7 @@ class Hits(NamedTuple):
         return Hits(self.indices[:, :k], self.scores[:, :k])
 
     def then(self, more: Hits) -> Hits:
-        """What this found, and after it what else `more` found, in its order.
-
-        The scores of those are lowered to the last before them, so that sorting by score keeps the order.
+        """Append `more`'s new hits, in their order, with scores lowered to the last one here at most.
 
         >>> first = Hits(np.array([[3]]), np.array([[0.2]]))
         >>> first.then(Hits(np.array([[1, 3, 0]]), np.array([[0.9, 0.2, 0.1]])))
@@ -96,10 +100,10 @@ class Hits(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchRecall:
-    """Measured on a sample of a run's own questions.
+    """What an approximate search finds of what exact search finds, measured on some of the questions.
 
     Attributes:
-        share: of the best `depth` that exact search finds, how many the approximate one found; the questions' mean.
+        share: of the best `depth` that exact search finds; the questions' mean.
         queries: how many questions were asked both ways.
         depth: how many of the best were compared.
 
@@ -122,10 +126,10 @@ class SearchRecall:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SearchRecall:
-        """What `to_dict` described.
+        """The recall that `to_dict` described.
 
         Raises:
-            DataError: a part is missing or no number of its range.
+            DataError: a part is missing or out of range.
         """
         share, queries, depth = (data.get(name) for name in ("share", "queries", "depth"))
         if not (isinstance(share, int | float) and 0 <= share <= 1 and type(queries) is int and type(depth) is int):
@@ -133,181 +137,121 @@ class SearchRecall:
         return cls(float(share), queries, depth)
 
 
-class Pool:
-    """Chunks, and what a search may need to know of them. Nothing is embedded before it is asked for.
+class Index(ABC):
+    """A corpus that is ready to be searched: a `Retriever`, for one question or for many at once.
 
-    Args:
-        chunks: what is found.
-        documents: those that the chunks were cut from; only late chunking reads them.
-        embedder: of chunks and queries, or the name of one. It is not loaded before it is needed.
-
-    Raises:
-        DataError: something among the chunks is no `Chunk`, or a segment lies outside its chunk.
+    Attributes:
+        corpus: the chunks.
+        recall: of an approximate search, what the last call of `search` found; None of an exact one.
     """
 
-    def __init__(
-        self, chunks: Sequence[Chunk], *, documents: Sequence[Document] = (), embedder: Embedder | str = DEFAULT_MODEL
-    ) -> None:
-        self.chunks = chunks
-        self.documents = documents
-        self._embedder = embedder
-        self.embedded_texts, self.owners = _searched_texts(chunks)
+    recall: SearchRecall | None = None
 
-    @property
-    def embedder(self) -> Embedder:
-        """Of chunks and queries."""
-        return get_embedder(self._embedder)
+    def __init__(self, corpus: ChunkedCorpus) -> None:
+        self.corpus = corpus
 
-    @property
-    def texts(self) -> Sequence[str]:
-        """Of each chunk its context, where it has one, and its text: what searches by words read."""
-        return Mapped(attrgetter("embedded_text"), self.chunks)
-
-    def vectors(self, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
-        """The rows that are searched, and which chunk each is of, ascending; see `chunk_vectors`.
-
-        Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
-        """
-        return chunk_vectors(self._vectors, self.owners, cluster_only=cluster_only)
-
-    @cached_property
-    def _vectors(self) -> Vectors:
-        return embed(self.embedder, self.embedded_texts)
-
-    def late_vectors(self) -> tuple[Rows, Indices]:
-        """One row a chunk, the mean of its tokens as they were read with their document; and 0, 1, 2, ...
-
-        Raises:
-            OptionError: the model has no token vectors with context.
-            DataError: a chunk's document is not among the documents.
-            ModelError: the model failed, or answered with something that is no answer, twice.
-        """
-        return self._late, np.arange(len(self.chunks), dtype=np.int64)
-
-    @cached_property
-    def _late(self) -> Vectors:
-        return LateEmbedder(self.embedder).embed_chunks(self.documents, self.chunks)
-
-    @property
-    def portable_embedder(self) -> Embedder:
-        """The embedder as it can be sent to another process."""
-        return self.embedder
-
-    def note_progress(self, done: int, total: int) -> None:
-        """A search that has the chunks embedded elsewhere tells here how far that is; a run shows it."""
-
-    def note_embedding(self, seconds: float, tokens: NDArray[np.integer] | None = None) -> None:
-        """A search that has the chunks embedded elsewhere tells here that it did; a run counts it as its cost.
-
-        Args:
-            seconds: what it took.
-            tokens: of each of the `embedded_texts`, as the embedder counts; None: they are counted here.
-
-        Raises:
-            DataError: in a run, these are more or fewer than the texts.
-        """
-
-    def note_search(self, recall: SearchRecall) -> None:
-        """A search that is approximate tells here what it found of what there was; a run puts it into its report."""
-
-    def query_vectors(self, queries: Sequence[str]) -> Vectors:
-        """One row a query.
-
-        Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
-        """
-        return embed(self.embedder, queries, queries=True)
-
-
-def _searched_texts(chunks: Sequence[Chunk]) -> tuple[Sequence[str], Indices]:
-    """`searched_texts`, made when they are asked for where each chunk has one."""
-    segmented = False
-    for chunk in chunks:
-        if not isinstance(chunk, Chunk):
-            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
-        segmented = segmented or bool(chunk.segments)
-    if segmented:
-        return searched_texts(chunks)
-    return Mapped(attrgetter("embedded_text"), chunks), np.arange(len(chunks), dtype=np.int64)
-
-
-@runtime_checkable
-class Index(Protocol):
-    """A pool of chunks, indexed."""
-
+    @abstractmethod
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """The best `k` chunks of each query, best first; fewer where no more are found.
 
-        The best 5 are the first 5 of the best 10: how deep one looks changes nothing above.
+        The best 5 are the first 5 of the best 10, however deep the search is.
         """
-        ...
+
+    def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Indices) -> Hits:
+        """The best `k` chunks of each query, and more until they come to `max_tokens` tokens or no more are found.
+
+        Args:
+            queries: the questions.
+            k: how deep the first search is; each further one is twice as deep.
+            max_tokens: what the chunks of a query come to at least.
+            sizes: of each chunk, its tokens.
+        """
+        found = self.search(queries, k)
+        while k < len(self.corpus):
+            tokens = np.where(found.indices >= 0, sizes[found.indices], 0).sum(axis=1)
+            if not ((found.counts >= k) & (tokens < max_tokens)).any():
+                break
+            k *= 2
+            found = self.search(queries, k)
+        return found
+
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
+        """The best chunks, best first.
+
+        Args:
+            query: the question.
+            k: at most so many chunks; None for no such limit.
+            max_tokens: at most so many tokens in all, in the chunker's unit; None for no such limit.
+
+        Raises:
+            OptionError: a limit is under 1.
+        """
+        if min(k or 1, max_tokens or 1) < 1 or 0 in (k, max_tokens):
+            raise OptionError(f"k and max_tokens are at least 1, or None; got {k} and {max_tokens}")
+        deep = min(len(self.corpus) if k is None else k, len(self.corpus))
+        if not deep:
+            return []
+        if max_tokens is None:
+            indices, scores = self.search([query], deep).row(0)
+        else:
+            sizes = self.corpus.token_counts
+            found = self.search_tokens([query], min(deep, 16), max_tokens, sizes)
+            indices, scores = found.best(deep).row(0)
+            fitting = np.cumsum(sizes[indices]) <= max_tokens
+            indices, scores = indices[fitting], scores[fitting]
+        return self.pieces(Hits(indices[None], scores[None]))[0]
+
+    def pieces(self, hits: Hits) -> list[list[Retrieved]]:
+        """The chunks of each query's hits, with their scores."""
+        chunks = self.corpus.retrieved
+        # In the order of their documents, so that none of these is read from a file twice.
+        found = {i: chunks[i] for i in np.unique(hits.indices[hits.indices >= 0]).tolist()}
+        return [
+            [found[i].with_score(score) for i, score in zip(indices, scores, strict=True) if i >= 0]
+            for indices, scores in zip(hits.indices.tolist(), hits.scores.tolist(), strict=True)
+        ]
 
 
-@runtime_checkable
-class RetrievalMethod(Protocol):
-    """A way of searching chunks: whoever has these is one.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RetrievalMethod(ABC):
+    """A way of searching. Its fields are its options, and its `name` is the string that describes it.
 
-    >>> from dataclasses import dataclass
-    >>> import numpy as np
-    >>> @dataclass(frozen=True)
-    ... class Longest:
-    ...     name: str = "longest"
-    ...     embeds: bool = False
-    ...     def index(self, pool: Pool) -> "Order":
-    ...         return Order(np.argsort([-len(text) for text in pool.texts], kind="stable"))
-    >>> @dataclass(frozen=True)
-    ... class Order:
-    ...     order: np.ndarray
-    ...     def search(self, queries, k):
-    ...         return Hits.of([(self.order[:k], -np.arange(float(min(k, len(self.order)))))] * len(queries))
-    >>> isinstance(Longest(), RetrievalMethod)
-    True
+    Subclasses are registered (``@retrievers.register("name")``) and implement `index`; one with options is a frozen
+    dataclass and may check them in `validate`.
+
+    Attributes:
+        kind: the name that it is registered by.
     """
-
-    @property
-    def name(self) -> str:
-        """How tables name it."""
-        ...
-
-    @property
-    def embeds(self) -> bool:
-        """Whether it asks the pool for vectors: then its results are another embedder's with another embedder."""
-        ...
-
-    def index(self, pool: Pool) -> Index:
-        """Make the chunks ready to be searched, once for all queries."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Search(ABC):
-    """A `RetrievalMethod` with options, which a string can describe; see `get_retriever`."""
 
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         check_options(self)
-        self._validate()
+        self.validate()
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         """Raise `OptionError` where an option is out of range."""
 
-    @abstractmethod
-    def index(self, pool: Pool) -> Index:
-        """Make the chunks ready to be searched, once for all queries."""
-
     def check(self, embedder: Embedder) -> None:
-        """Find out before the long work whether what it needs is there.
+        """Call before expensive work; raises if what the method needs is missing.
 
         Raises:
-            OptionError: a model is not to be had, or can't do what is asked of it.
+            OptionError: a model cannot be had, or lacks an ability.
             MissingExtraError: a package is not installed.
         """
 
+    @abstractmethod
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        """Prepare the chunks for searching.
+
+        Args:
+            corpus: the chunks.
+            vectors: of the chunks and the questions; None for those of the default model.
+        """
+
     @classmethod
-    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
-        """The search that a string describes by parts without a name, and by options.
+    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+        """The method that a string describes by parts without a name, and by options.
 
         Raises:
             OptionError: no such option, or a value that it cannot have.
@@ -319,28 +263,23 @@ class Search(ABC):
 
     @property
     def embeds(self) -> bool:
-        """Whether it asks the pool for vectors."""
+        """Whether it asks for vectors, so that its results depend on the embedder."""
         return True
 
     @property
     def name(self) -> str:
         """The shortest string that describes it: only the options that differ from their defaults."""
-        return format_spec(self.kind, self._told())
+        return format_spec(self.kind, self.changed_options())
 
-    def _told(self) -> dict[str, Any]:
+    def changed_options(self) -> dict[str, Any]:
+        """The options that differ from their defaults, as plain values."""
         return plain_options(self, changed=True)
 
 
-retrievers: Registry[type[Search]] = Registry(
+retrievers: Registry[type[RetrievalMethod]] = Registry(
     "retriever",
     "chunkcore.retrievers",
-    base=Search,
+    base=RetrievalMethod,
     attribute="kind",
     note=", with or without +rerank after it",
 )
-
-
-def check_search(method: RetrievalMethod, embedder: Embedder) -> None:
-    """`Search.check`, of a method that has it."""
-    if isinstance(method, Search):
-        method.check(embedder)

@@ -1,24 +1,33 @@
-"""`Dense` and `Late`: chunks by the cosine similarity of vectors, exact."""
+"""`Dense`, `Late` and `Sharded`: chunks by the cosine similarity of vectors, exact."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
+from chunkcore.columns import BLOCK
+from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
-from chunkcore.retrieval.base import Hits, Pool, Search, retrievers
-from chunkcore.retrieval.search import Indices, Rows, top_k_owners
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.search import Indices, Mapper, Rows, Shard, top_k_owners, top_k_shards
+from chunkcore.retrieval.vectors import TextVectors
 
-__all__ = ["Dense", "Late"]
+__all__ = ["Dense", "Late", "Sharded"]
 
 
 @retrievers.register("dense")
 @dataclass(frozen=True, kw_only=True)
-class Dense(Search):
-    """Exact search by cosine similarity. A chunk with segments is found by the best of them (see `MultiVectorIndex`).
+class Dense(RetrievalMethod):
+    """Exact search by cosine similarity.
+
+    A chunk with segments has the score of the best of its vectors: its segments' and their mean (Nguyen, Nguyen and
+    Nguyen, 2025, equation 2).
 
     Attributes:
         cluster_only: chunks that have segments are searched by the mean of their segments' vectors alone.
@@ -31,32 +40,101 @@ class Dense(Search):
 
     cluster_only: bool = False
 
-    def index(self, pool: Pool) -> _ByVectors:
-        return _ByVectors(pool, *pool.vectors(cluster_only=self.cluster_only))
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        vectors = vectors or TextVectors()
+        return _ByVectors(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
 
 
 @retrievers.register("late")
 @dataclass(frozen=True, kw_only=True)
-class Late(Search):
+class Late(RetrievalMethod):
     """Exact search by the vectors of late chunking: a chunk's tokens are read with their document (`LateEmbedder`).
 
-    Such a chunk has no vectors of its segments. Cost: each document is read once, about twice its tokens where it is
-    longer than the model reads.
+    Segments are not used. Cost: each document is read once, about twice its tokens where it is longer than the model
+    reads.
     """
 
     def check(self, embedder: Embedder) -> None:
         get_token_embedder(embedder)
 
-    def index(self, pool: Pool) -> _ByVectors:
-        return _ByVectors(pool, *pool.late_vectors())
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        vectors = vectors or TextVectors()
+        return _ByVectors(corpus, vectors, *vectors.late(corpus))
 
 
-@dataclass(frozen=True)
-class _ByVectors:
-    pool: Pool
-    vectors: Rows
-    owners: Indices
+class _ByVectors(Index):
+    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Indices) -> None:
+        super().__init__(corpus)
+        self._vectors = vectors
+        self._rows = rows
+        self._owners = owners
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        indices, scores = top_k_owners(self.pool.query_vectors(queries), self.vectors, self.owners, k)
+        indices, scores = top_k_owners(self._vectors.queries(queries), self._rows, self._owners, k)
         return Hits(indices, scores.astype(np.float64))
+
+
+@retrievers.register("sharded")
+@dataclass(frozen=True, kw_only=True)
+class Sharded(RetrievalMethod):
+    """What `Dense` finds, in shards that are embedded and searched wherever a mapper sends the work.
+
+    Each shard's texts go to `mapper` to be embedded; the vectors stay in files of the folder, which the tasks of a
+    search read. The caller holds the texts and answers of the shards that are under way, and the best of each query.
+
+    Attributes:
+        mapper: calls a function for each item: `map`, that of a pool of threads or processes, or `RayMap` of
+            `chunkadapters.ray`. One that takes its items as it needs them keeps few texts under way.
+        folder: where vectors are kept while they are searched, 4 bytes a number; every worker sees it. None for the
+            system's temporary folder.
+        size: chunks a shard.
+
+    Raises:
+        OptionError: size is under 1; when indexing, there is no such folder, or chunks have segments.
+
+    >>> from types import SimpleNamespace
+    >>> from chunkcore.document import Chunk, Span
+    >>> ones = lambda texts: np.array([[len(text), 1] for text in texts], dtype=np.float32)
+    >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
+    >>> chunks = [Chunk("d", i, (Span(0, 9),), text, 1) for i, text in enumerate(["a", "aaa", "aaaaaaaaa"])]
+    >>> index = Sharded(size=2).index(ChunkedCorpus(chunks), TextVectors(model))
+    >>> index.search(["aaaaaaaa"], 2).indices.tolist()
+    [[2, 1]]
+    """
+
+    mapper: Mapper = field(default=map, compare=False)
+    folder: Path | str | None = None
+    size: int = BLOCK
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    def validate(self) -> None:
+        if self.size < 1:
+            raise OptionError(f"sharded: size is at least 1, got {self.size!r}")
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        if self.folder is not None and not Path(self.folder).is_dir():
+            raise OptionError(
+                f"sharded: the folder {str(self.folder)!r} is not there: make it, where all workers see it"
+            )
+        if corpus.segmented:
+            raise OptionError(
+                "sharded: these chunks have segments, which are searched together: take the retriever dense"
+            )
+        return _ByShards(corpus, vectors or TextVectors(), self)
+
+
+class _ByShards(Index):
+    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, options: Sharded) -> None:
+        super().__init__(corpus)
+        self._vectors = vectors
+        self._mapper = options.mapper
+        self._folder = tempfile.TemporaryDirectory(prefix="vectors-", dir=options.folder)  # goes with the index
+        self._stored = vectors.stored(corpus, self._folder.name, mapper=options.mapper, size=options.size)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        shards = (Shard(each.start, each.load) for each in self._stored)
+        found = top_k_shards(self._vectors.queries(queries), shards, k, mapper=self._mapper)
+        return Hits(found.indices, found.scores.astype(np.float64))

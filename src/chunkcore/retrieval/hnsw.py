@@ -12,8 +12,10 @@ import numpy as np
 from chunkcore.columns import BLOCK
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder, Vectors
-from chunkcore.retrieval.base import Hits, Pool, Search, SearchRecall, retrievers
-from chunkcore.retrieval.search import Best, Indices, Rows, SelectedRows, cosines, first_of_each, top_k, unit
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.search import Best, Indices, cosines, first_of_each, top_k, unit
+from chunkcore.retrieval.vectors import TextVectors
 
 __all__ = ["HNSW"]
 
@@ -26,7 +28,7 @@ _SCORED = 20_000  # vectors; each is copied a few times, as float64
 
 @retrievers.register("hnsw")
 @dataclass(frozen=True, kw_only=True)
-class HNSW(Search):
+class HNSW(RetrievalMethod):
     """Approximate search in a hierarchical navigable small-world graph (Malkov and Yashunin, TPAMI 2020), by usearch.
 
     The graph proposes chunks; each is then scored exactly, as `Dense` scores it, and of equal ones the earlier comes
@@ -63,7 +65,7 @@ class HNSW(Search):
     checked: int = 100
     threads: int = 1
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         for option, least in (("m", 2), ("build", 1), ("depth", 1), ("checked", 1), ("threads", 1)):
             if getattr(self, option) < least:
                 raise OptionError(f"hnsw: {option} is at least {least}, got {getattr(self, option)}")
@@ -73,15 +75,15 @@ class HNSW(Search):
     def check(self, embedder: Embedder) -> None:
         _usearch()
 
-    def index(self, pool: Pool) -> _ByGraph:
-        return _ByGraph(pool, *pool.vectors(), self)
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _ByGraph(corpus, vectors or TextVectors(), self)
 
 
-class _ByGraph:
-    def __init__(self, pool: Pool, vectors: Rows, owners: Indices, options: HNSW) -> None:
-        self._pool = pool
-        self._vectors = vectors
-        self._owners = owners
+class _ByGraph(Index):
+    def __init__(self, corpus: ChunkedCorpus, source: TextVectors, options: HNSW) -> None:
+        super().__init__(corpus)
+        self._source = source
+        self._vectors, self._owners = vectors, owners = source.chunks(corpus)
         self._options = options
         # A chunk of many vectors may take so many of the places before the next one comes.
         self._widest = int(np.bincount(owners).max(initial=1))
@@ -98,7 +100,7 @@ class _ByGraph:
             self._graph.add(np.arange(start, start + len(block)), block, threads=options.threads)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        asked = self._pool.query_vectors(queries)
+        asked = self._source.queries(queries)
         k = min(k, int(self._owners[-1]) + 1) if len(self._owners) else 0
         if not k or not len(asked):
             return Hits(np.empty((len(asked), k), dtype=np.int64), np.empty((len(asked), k)))
@@ -107,7 +109,7 @@ class _ByGraph:
         exact = top_k(asked[some], self._vectors, min(k * self._widest, len(self._vectors))).indices
         wanted = self._chunks(asked[some], exact, k)
         shares = [np.isin(own, other).mean() for own, other in zip(wanted.indices, found.indices[some], strict=True)]
-        self._pool.note_search(SearchRecall(float(np.mean(shares)), len(some), k))
+        self.recall = SearchRecall(float(np.mean(shares)), len(some), k)
         return Hits(found.indices, found.scores.astype(np.float64))
 
     def _found(self, queries: Vectors, k: int) -> Best:
@@ -138,7 +140,7 @@ class _ByGraph:
             query, place = np.nonzero(own >= 0)
             row = own[query, place]
             scores = np.full(own.shape, -np.inf, dtype=np.float32)
-            scores[query, place] = cosines(queries[start + query], SelectedRows(self._vectors, row)[:])
+            scores[query, place] = cosines(queries[start + query], self._vectors[row])
             owners = np.where(own >= 0, self._owners[own], -1)
             order = np.lexsort((owners, -scores), axis=1)
             owners, scores = np.take_along_axis(owners, order, axis=1), np.take_along_axis(scores, order, axis=1)

@@ -1,4 +1,4 @@
-"""`Hybrid`: several rankings as one, by reciprocal rank fusion."""
+"""Retrieval methods over others: `Hybrid` fuses several, `Reranked` reads one's best again. And `get_retriever`."""
 
 from __future__ import annotations
 
@@ -12,35 +12,31 @@ import numpy as np
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import split_options
-from chunkcore.retrieval.base import (
-    Hits,
-    Index,
-    Pool,
-    RetrievalMethod,
-    Scores,
-    Search,
-    check_search,
-    retrievers,
-)
+from chunkcore.registry import format_spec, split_options
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, SearchRecall, retrievers
+from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.rerank import RERANK, Reranked
+from chunkcore.retrieval.rerank import DEFAULT_RERANKER, Reranker, get_reranker, rerank_scores
 from chunkcore.retrieval.search import Indices
+from chunkcore.retrieval.vectors import TextVectors
 
-__all__ = ["Hybrid", "fuse", "get_retriever"]
+__all__ = ["Hybrid", "Reranked", "fuse", "get_retriever"]
 
+_RERANK = "+rerank"  # stands after a method in a string
+_AT_ONCE = 4096  # pairs that a reranker is given in one call
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SEPARATES = re.compile(r'[=,"\[\]{}]')
 
 
 def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
-    """The retrieval method that a string describes; a `RetrievalMethod` is handed back as it is.
+    """The retrieval method that a string describes; a `RetrievalMethod` is returned as it is.
 
     A string has the method's name, its options, and ``+rerank`` with the options of the reranker. Values are read as in
     a strategy's string (`get_chunker`).
 
     Raises:
-        OptionError: malformed, no such method or option, a value that it cannot have, or something else than these.
+        OptionError: malformed, no such method or option, or a value that it cannot have.
 
     >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,k=30+rerank:depth=20").name
     ('bm25:k1=2.0', 'hybrid:bm25,late,k=30+rerank:depth=20')
@@ -50,39 +46,40 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     if not isinstance(spec, str):
         raise OptionError(f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}")
     parts: list[str] = []
-    place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(RERANK)
-    after = spec[place + len(RERANK) :].strip()
+    place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(_RERANK)
+    after = spec[place + len(_RERANK) :].strip()
     if place >= 0 and after[:1] in ("", ":"):
-        return Reranked.over(get_retriever(spec[:place]), parts, split_options(after[1:], spec, "retriever", parts))
+        method = get_retriever(spec[:place])
+        options = split_options(after[1:], spec, "retriever", parts)
+        if "method" in options:
+            raise OptionError("rerank: the method stands before +rerank, as in bm25+rerank")
+        return Reranked.read(parts, {**options, "method": method})
     name, _, rest = spec.partition(":")
     options = split_options(rest, spec, "retriever", parts)
     return retrievers.get(name.strip()).read(parts, options)
 
 
-_SEPARATES = re.compile(r'[=,"\[\]{}]')
-
-
 @retrievers.register("hybrid")
 @dataclass(frozen=True, kw_only=True)
-class Hybrid(Search):
-    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) of several searches.
+class Hybrid(RetrievalMethod):
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) of several methods.
 
-    A chunk's score is the sum, over the searches that found it, of ``1 / (k + rank)``, ranks counted from 1. Of
-    equal ones that comes first which the first search, then the second, put higher.
+    A chunk's score is the sum, over the methods that found it, of ``1 / (k + rank)``, ranks counted from 1. Ties go to
+    the chunk that the first method, then the second, ranked higher.
 
-    The first `depth` of each search are fused. Whoever asks for more than they come to gets, after them, what
-    fusing twice as deep adds, and so on: so the first 5 are the same however many are asked for.
+    The first `depth` of each method are fused. A deeper search appends what fusing twice as deep adds, and so on: the
+    first 5 are the same however many are asked for.
 
     Attributes:
         methods: what is fused. As a string: ``hybrid:dense,bm25``, or quoted, where one has several options:
             ``hybrid:dense,"bm25:k1=2,b=0.5"``.
         k: how little the first ranks stand out; the paper's 60.
-        depth: how many of each search are fused.
+        depth: how many of each method are fused.
 
-    Cost: that of the searches, each at least `depth` deep.
+    Cost: that of the methods, each at least `depth` deep.
 
     Raises:
-        OptionError: fewer than two searches, one of them twice, or an option is out of range.
+        OptionError: fewer than two methods, one of them twice, or an option is out of range.
 
     >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10).name
     ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10')
@@ -92,11 +89,10 @@ class Hybrid(Search):
     k: int = 60
     depth: int = 100
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if len(self.methods) < 2:
             raise OptionError(f"hybrid fuses two retrievers or more, got {len(self.methods)}")
-        own = [each for each in self.methods if isinstance(each, Search)]
-        repeated = [each.name for number, each in enumerate(own) if each in own[:number]]
+        repeated = [each.name for number, each in enumerate(self.methods) if each in self.methods[:number]]
         if repeated:
             raise OptionError(f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out")
         if self.k < 0:
@@ -105,17 +101,14 @@ class Hybrid(Search):
             raise OptionError(f"hybrid: depth is at least 1, got {self.depth}")
 
     @classmethod
-    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
-
+    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
         methods = {"methods": tuple(get_retriever(part) for part in parts)} if parts else {}
         return super().read((), {**options, **methods})
 
     @property
     def name(self) -> str:
-        told = self._told()
-        told.pop("methods", None)
         parts = [] if self.methods == Hybrid.methods else [_part(each.name) for each in self.methods]
-        parts += [f"{option}={value}" for option, value in told.items()]  # numbers
+        parts += [f"{option}={value}" for option, value in self.changed_options().items() if option != "methods"]
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
 
     @property
@@ -124,24 +117,26 @@ class Hybrid(Search):
 
     def check(self, embedder: Embedder) -> None:
         for method in self.methods:
-            check_search(method, embedder)
+            method.check(embedder)
 
-    def index(self, pool: Pool) -> _Fused:
-        return _Fused([method.index(pool) for method in self.methods], self.k, self.depth, len(pool.chunks))
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        vectors = vectors or TextVectors()
+        return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self.k, self.depth)
 
 
-@dataclass(frozen=True)
-class _Fused:
-    searchers: Sequence[Index]
-    k: int
-    depth: int
-    size: int
+class _Fused(Index):
+    def __init__(self, corpus: ChunkedCorpus, indexes: Sequence[Index], k: int, depth: int) -> None:
+        super().__init__(corpus)
+        self._indexes = indexes
+        self._k = k
+        self._depth = depth
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        depth = min(self.depth, self.size)
+        size = len(self.corpus)
+        depth = min(self._depth, size)
         found, full = self._at(queries, depth)
-        while full and found.counts.min(initial=k) < min(k, self.size):
-            depth = min(2 * depth, self.size)
+        while full and found.counts.min(initial=k) < min(k, size):
+            depth = min(2 * depth, size)
             deeper, full = self._at(queries, depth)
             found = found.then(deeper)
         return found.best(k)
@@ -150,9 +145,15 @@ class _Fused:
         """The fused ranking, and whether there may be more further down."""
         if depth < 1:
             return Hits.of([]), False
-        rankings = [searcher.search(queries, depth) for searcher in self.searchers]
-        full = depth < self.size and any((each.counts == depth).any() for each in rankings)
-        return fuse(rankings, self.k), full
+        rankings = [index.search(queries, depth) for index in self._indexes]
+        self.recall = _last_recall(self._indexes)
+        full = depth < len(self.corpus) and any((each.counts == depth).any() for each in rankings)
+        return fuse(rankings, self._k), full
+
+
+def _last_recall(indexes: Sequence[Index]) -> SearchRecall | None:
+    told = [index.recall for index in indexes if index.recall is not None]
+    return told[-1] if told else None
 
 
 def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
@@ -177,3 +178,79 @@ def _fused_row(lists: Sequence[Indices], k: int) -> tuple[Indices, Scores]:
 
 def _part(name: str) -> str:
     return json.dumps(name) if _SEPARATES.search(name) else name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reranked(RetrievalMethod):
+    """A method whose first results are put in the order in which a reranker scores them (Nogueira and Cho, 2019).
+
+    As a string: any method and ``+rerank`` after it, as ``hybrid+rerank:model=cross-encoder/ms-marco-MiniLM-L6-v2``.
+    A chunk's context is read with its text.
+
+    Attributes:
+        method: the method.
+        model: a cross-encoder's folder or its name on the hub, a `Reranker`, or a function of pairs of query and text.
+        depth: how many of each query are read again. The others stay in their order, below them.
+
+    Cost: that of the method, and `depth` readings of query and chunk a query.
+
+    Raises:
+        OptionError: depth is under 1; when indexing, there is no such model.
+    """
+
+    kind = "rerank"
+
+    method: RetrievalMethod
+    model: Any = DEFAULT_RERANKER
+    depth: int = 50
+
+    def validate(self) -> None:
+        if self.depth < 1:
+            raise OptionError(f"rerank: depth is at least 1, got {self.depth}")
+
+    @property
+    def name(self) -> str:
+        changed = self.changed_options()
+        changed.pop("method")
+        before = f"{self.method.name}{_RERANK}"
+        if _RERANK in str(changed.get("model")):  # in quotes it is no second one
+            return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in changed.items())
+        return format_spec(before, changed)
+
+    @property
+    def embeds(self) -> bool:
+        return self.method.embeds
+
+    def check(self, embedder: Embedder) -> None:
+        self.method.check(embedder)
+        get_reranker(self.model)
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _Reranking(corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth)
+
+
+class _Reranking(Index):
+    def __init__(self, corpus: ChunkedCorpus, index: Index, reranker: Reranker, depth: int) -> None:
+        super().__init__(corpus)
+        self._index = index
+        self._reranker = reranker
+        self._depth = depth
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        found = self._index.search(queries, max(k, self._depth))
+        self.recall = self._index.recall
+        return self._read(queries, found.best(self._depth)).then(found).best(k)
+
+    def _read(self, queries: Sequence[str], found: Hits) -> Hits:
+        """The same chunks in the reranker's order; of equal scores the search's order stays."""
+        rows = []
+        texts = self.corpus.texts
+        some = max(1, _AT_ONCE // self._depth)
+        for start in range(0, len(queries), some):
+            lists = [found.row(number)[0] for number in range(start, min(start + some, len(queries)))]
+            pairs = [(queries[start + i], texts[j]) for i, own in enumerate(lists) for j in own.tolist()]
+            scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(own) for own in lists])[:-1])
+            for own, values in zip(lists, scores, strict=True):
+                order = np.argsort(-values, kind="stable")
+                rows.append((own[order], values[order]))
+        return Hits.of(rows)

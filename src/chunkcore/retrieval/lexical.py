@@ -15,8 +15,10 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval.base import Hits, Pool, Scores, Search, retrievers
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, retrievers
+from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Indices
+from chunkcore.retrieval.vectors import TextVectors
 
 __all__ = ["BM25", "words"]
 
@@ -61,7 +63,7 @@ def _folded(text: str) -> str:
 
 @retrievers.register("bm25")
 @dataclass(frozen=True, kw_only=True)
-class BM25(Search):
+class BM25(RetrievalMethod):
     """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative; by bm25s (Lù, 2024).
 
     A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
@@ -84,7 +86,7 @@ class BM25(Search):
     k1: float = 1.2
     b: float = 0.75
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
         if not 0 <= self.k1 < float("inf"):
             raise OptionError(f"bm25: k1 is at least 0, got {self.k1}")
         if not 0 <= self.b <= 1:
@@ -97,14 +99,15 @@ class BM25(Search):
     def check(self, embedder: Embedder) -> None:
         _bm25s()
 
-    def index(self, pool: Pool) -> _ByWords:
-        return _ByWords(pool.texts, self.k1, self.b)
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _ByWords(corpus, self.k1, self.b)
 
 
-class _ByWords:
-    def __init__(self, texts: Sequence[str], k1: float, b: float) -> None:
+class _ByWords(Index):
+    def __init__(self, corpus: ChunkedCorpus, k1: float, b: float) -> None:
+        super().__init__(corpus)
         self._numbers: dict[str, int] = {}
-        chunks = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in texts]
+        chunks = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in corpus.texts]
         self._index = None
         if self._numbers:
             self._index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")

@@ -1,11 +1,9 @@
-"""`Reranked`: the best of a search, read again together with the query."""
+"""Rerankers: models that read a question and a text together and say how well the text answers."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,17 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError
-from chunkcore.models.base import Embedder, encodable
+from chunkcore.models.base import encodable
 from chunkcore.models.model_files import fetch
-from chunkcore.registry import format_spec
-from chunkcore.retrieval.base import Hits, Index, Pool, RetrievalMethod, Search, check_search
 
 __all__ = [
     "DEFAULT_RERANKER",
-    "RERANK",
     "CallableReranker",
     "CrossEncoderReranker",
-    "Reranked",
     "Reranker",
     "get_reranker",
     "rerank_scores",
@@ -40,7 +34,7 @@ _lock = threading.Lock()
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Tells how well texts answer a query."""
+    """Scores how well texts answer a query."""
 
     @property
     def name(self) -> str:
@@ -167,91 +161,3 @@ def _load(source: str) -> Any:
             f"no reranker {source!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected "
             "the folder of a cross-encoder, or the name of one on the hub"
         ) from error
-
-
-RERANK = "+rerank"  # stands after the search in a string
-_AT_ONCE = 4096  # pairs that a reranker is given in one call
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reranked(Search):
-    """A search whose first results are put in the order in which a reranker scores them (Nogueira and Cho, 2019).
-
-    As a string: any search and ``+rerank`` after it, as ``hybrid+rerank:model=cross-encoder/ms-marco-MiniLM-L6-v2``.
-    A chunk's context is read with its text.
-
-    Attributes:
-        method: the search.
-        model: a cross-encoder's folder or its name on the hub, a `Reranker`, or a function of pairs of query and text.
-        depth: how many of each query are read again. What comes after them stays in its order, below them.
-
-    Cost: that of the search, and `depth` readings of query and chunk a query.
-
-    Raises:
-        OptionError: depth is under 1; when indexing, there is no such model.
-    """
-
-    kind = "rerank"
-
-    method: RetrievalMethod
-    model: Any = DEFAULT_RERANKER
-    depth: int = 50
-
-    def _validate(self) -> None:
-        if self.depth < 1:
-            raise OptionError(f"rerank: depth is at least 1, got {self.depth}")
-
-    @classmethod
-    def over(cls, method: RetrievalMethod, parts: Sequence[str], options: Mapping[str, Any]) -> Search:
-        """The search with what stands after its +rerank.
-
-        Raises:
-            OptionError: no such option, or a value that it cannot have.
-        """
-        if "method" in options:
-            raise OptionError("rerank: the method stands before +rerank, as in bm25+rerank")
-        return cls.read(parts, {**options, "method": method})
-
-    @property
-    def name(self) -> str:
-        told = {option: value for option, value in self._told().items() if option != "method"}
-        before = f"{self.method.name}{RERANK}"
-        if RERANK in str(told.get("model")):  # in quotes it is no second one
-            return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in told.items())
-        return format_spec(before, told)
-
-    @property
-    def embeds(self) -> bool:
-        return self.method.embeds
-
-    def check(self, embedder: Embedder) -> None:
-        check_search(self.method, embedder)
-        get_reranker(self.model)
-
-    def index(self, pool: Pool) -> _Reranking:
-        return _Reranking(self.method.index(pool), get_reranker(self.model), pool.texts, self.depth)
-
-
-@dataclass(frozen=True)
-class _Reranking:
-    searcher: Index
-    reranker: Reranker
-    texts: Sequence[str]
-    depth: int
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        found = self.searcher.search(queries, max(k, self.depth))
-        return self._read(queries, found.best(self.depth)).then(found).best(k)
-
-    def _read(self, queries: Sequence[str], found: Hits) -> Hits:
-        """The same chunks in the reranker's order; of equal ones the search's stays."""
-        rows = []
-        some = max(1, _AT_ONCE // self.depth)
-        for start in range(0, len(queries), some):
-            lists = [found.row(number)[0] for number in range(start, min(start + some, len(queries)))]
-            pairs = [(queries[start + i], self.texts[j]) for i, own in enumerate(lists) for j in own.tolist()]
-            scores = np.split(rerank_scores(self.reranker, pairs), np.cumsum([len(own) for own in lists])[:-1])
-            for own, values in zip(lists, scores, strict=True):
-                order = np.argsort(-values, kind="stable")
-                rows.append((own[order], values[order]))
-        return Hits.of(rows)

@@ -1,41 +1,29 @@
-"""`MultiVectorIndex`: chunks that are found by their segments, or as a whole."""
+"""Exact search by cosine similarity in bounded memory: the same answer at any block size, in any shards."""
 
 from __future__ import annotations
 
-import tempfile
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chunkcore.document import Chunk, Span
+from chunkcore.columns import release
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.files import telling_the_folder
-from chunkcore.models.base import Embedder, Vectors, check_vectors, embed
-from chunkcore.run import Retrieved
+from chunkcore.models.base import Vectors
 
 __all__ = [
     "Best",
-    "DenseIndex",
     "Indices",
     "Mapper",
-    "MultiVectorIndex",
     "Rows",
     "SelectedRows",
     "Shard",
-    "VectorFile",
-    "as_rows",
-    "chunk_vectors",
     "cosines",
     "first_of_each",
-    "keep_vectors",
     "merge",
     "search_shard",
-    "searched_texts",
     "top_k",
     "top_k_owners",
     "top_k_shards",
@@ -47,12 +35,12 @@ Indices = NDArray[np.int64]
 
 @runtime_checkable
 class Rows(Protocol):
-    """A matrix of floats that is read a slice of rows at a time: an array, or a file that memory need not hold."""
+    """A matrix of floats, read some rows at a time: an array, or `SelectedRows` of one."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice, /) -> NDArray[np.floating]: ...
+    def __getitem__(self, rows: slice | Indices, /) -> NDArray[np.floating]: ...
 
 
 def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
@@ -65,7 +53,7 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
 
     Args:
         queries: shape (q, d).
-        vectors: shape (n, d); an array, or `Rows` that are read block by block, such as a `VectorFile`.
+        vectors: shape (n, d); an array, or `Rows` that are read block by block.
         k: how many are wanted; where n is less, there are n.
         block_bytes: about how much memory the search may take beside its arguments and its answer.
 
@@ -214,76 +202,14 @@ def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vec
     return scores
 
 
-_ROW = np.dtype("<f4")
-
-
-class VectorFile:
-    """Rows of float32 in a file, one after the other.
-
-    Reads copy what they are asked for: a mapped file's pages would count to the process as long as there is room.
-
-    Args:
-        path: the file, which nobody writes to meanwhile; None for one of its own, which goes with this object.
-        dimensions: numbers a row.
-
-    Raises:
-        DataError: the file does not hold whole rows.
-
-    >>> file = VectorFile(None, 2)
-    >>> file.append(np.array([[1, 0], [0, 1], [2, 2]], dtype=np.float32))
-    >>> file.shape, file[1:3].tolist()
-    ((3, 2), [[0.0, 1.0], [2.0, 2.0]])
-    """
-
-    def __init__(self, path: Path | str | None, dimensions: int) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile() if path is None else Path(path).open("rb")  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        size = self._file.seek(0, 2)
-        if dimensions < 1 or size % (dimensions * _ROW.itemsize):
-            raise DataError(f"{path} has {size} bytes, which are no whole vectors of {dimensions} float32 numbers")
-        self.shape = (size // (dimensions * _ROW.itemsize), dimensions)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> Vectors:
-        """Neighbouring rows, in memory of their own."""
-        start, stop, step = rows.indices(len(self))
-        if step != 1:
-            raise DataError(f"rows of a file are read as neighbours, got a step of {step}")
-        count = max(stop - start, 0)
-        self._file.seek(start * self.shape[1] * _ROW.itemsize)
-        found = np.fromfile(self._file, dtype=_ROW, count=count * self.shape[1])
-        return found.astype(np.float32, copy=False).reshape(count, self.shape[1])
-
-    def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
-        """All rows, for whoever needs them at once."""
-        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
-
-    def append(self, vectors: Vectors) -> None:
-        """Write rows behind the others.
-
-        Raises:
-            ModelError: they have another number of dimensions.
-            OSError: the disk is full, or the file was opened from a path.
-        """
-        if vectors.ndim != 2 or vectors.shape[1] != self.shape[1]:
-            raise ModelError(f"vectors of {self.shape[1]} dimensions are kept here, got the shape {vectors.shape}")
-        with telling_the_folder():
-            self._file.seek(0, 2)
-            self._file.write(np.ascontiguousarray(vectors, dtype=_ROW).data)
-            self._file.flush()
-        self.shape = (len(self) + len(vectors), self.shape[1])
-
-
 class SelectedRows:
-    """Some rows of others, in an order of their own, repeated ones welcome; read a slice at a time.
+    """Some rows of a matrix, in an order of their own, repeated ones welcome; copied a slice at a time.
 
     >>> SelectedRows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 0]))[0:2].tolist()
     [[3.0], [1.0]]
     """
 
-    def __init__(self, rows: Rows, numbers: Indices) -> None:
+    def __init__(self, rows: NDArray[np.floating], numbers: Indices) -> None:
         self._rows = rows
         self._numbers = numbers
         self.shape = (len(numbers), rows.shape[1])
@@ -291,53 +217,19 @@ class SelectedRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice) -> NDArray[np.floating]:
-        numbers = self._numbers[rows]
-        if isinstance(self._rows, np.ndarray):
-            return np.asarray(self._rows[numbers])
-        wanted, places = np.unique(numbers, return_inverse=True)
-        if not len(wanted):
-            return np.empty((0, self.shape[1]), dtype=np.float32)
-        # A reading for each run of neighbours; what a strategy has of its own stands in one.
-        firsts = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
-        lasts = np.append(firsts[1:], len(wanted)) - 1
-        runs = zip(wanted[firsts].tolist(), wanted[lasts].tolist(), strict=True)
-        return np.concatenate([self._rows[first : last + 1] for first, last in runs])[places]
+    def __getitem__(self, rows: slice | Indices) -> NDArray[np.floating]:
+        found = self._rows[self._numbers[rows]]
+        release(self._rows)
+        return found
 
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
-        """All rows, for whoever needs them at once."""
+        """All rows at once."""
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
-def keep_vectors(blocks: Iterable[Vectors], count: int, *, memory_bytes: int = 256 * 2**20) -> Rows:
-    """Blocks of vectors as one matrix: an array where that is small, a file of its own where it is not.
-
-    Args:
-        blocks: rows, one block after the other; those after the first are asked for when it has been kept.
-        count: how many rows they come to.
-        memory_bytes: the largest array.
-
-    Raises:
-        ModelError: a block has another number of dimensions than the first.
-    """
-    kept: VectorFile | None = None
-    held: list[Vectors] = []
-    for block in blocks:
-        if kept is None and held and block.shape[1] != held[0].shape[1]:
-            raise ModelError(f"vectors of {held[0].shape[1]} dimensions, then {block.shape[1]}: expected the same")
-        if kept is None and count * block.shape[1] * _ROW.itemsize > memory_bytes:
-            kept = VectorFile(None, block.shape[1])
-        if kept is None:
-            held.append(block)
-        else:
-            kept.append(block)
-    if kept is not None:
-        return kept
-    return np.concatenate(held) if held else np.empty((0, 0), dtype=np.float32)
-
-
+@runtime_checkable
 class Mapper(Protocol):
-    """What `map` is: a function done for each item. Answers may come in any order; nothing may be lost."""
+    """Calls a function for each item, as `map` does. Answers may come in any order; none may be lost."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]: ...
 
@@ -412,111 +304,6 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
     return best
 
 
-class MultiVectorIndex:
-    """A `Retriever` over chunks of several vectors, by cosine similarity, exact.
-
-    Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
-    (2025), section 3.1: each segment of a chunk has a vector, and the chunk one more, their mean; a chunk's score is
-    the highest that one of them has (equation 2). A chunk without segments has the one vector of its text, so that
-    any chunker's chunks can be searched.
-
-    Args:
-        chunks: what is found.
-        vectors: one row a text of `searched_texts(chunks)`, in its order.
-        embedder: embeds the queries.
-        cluster_only: search by the chunks' own vectors alone, as the paper's "cluster only" rows do.
-
-    Raises:
-        ModelError: there is not one vector a text, or a vector holds NaN or infinity.
-        DataError: something among the chunks is no `Chunk`, or a segment lies outside its chunk.
-    """
-
-    def __init__(
-        self, chunks: Sequence[Chunk], vectors: Vectors, embedder: Embedder, *, cluster_only: bool = False
-    ) -> None:
-        texts, owners = searched_texts(chunks)
-        self.chunks = chunks
-        self.embedder = embedder
-        checked = check_vectors(vectors, len(texts), model=embedder.name) if texts else vectors
-        self.vectors, self.owners = chunk_vectors(checked, owners, cluster_only=cluster_only)
-
-    @classmethod
-    def build(cls, chunks: Sequence[Chunk], embedder: Embedder, *, cluster_only: bool = False) -> MultiVectorIndex:
-        """Embed the chunks' segments, in one call of the model, and index them.
-
-        A chunk's context, where there is one, is embedded before each of its segments.
-
-        Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
-            DataError: see the class.
-        """
-        texts, _ = searched_texts(chunks)
-        return cls(chunks, embed(embedder, texts), embedder, cluster_only=cluster_only)
-
-    def search(self, query_vectors: ArrayLike, k: int) -> tuple[Indices, Vectors]:
-        """Indices into `chunks` and scores, best first: each of shape (queries, min(k, len(chunks)))."""
-        return top_k_owners(query_vectors, self.vectors, self.owners, k)
-
-    def retrieve(self, query: str, k: int) -> list[Retrieved]:
-        """The best `k` chunks, best first."""
-        return self.retrieve_many([query], k)[0]
-
-    def retrieve_many(self, queries: Sequence[str], k: int) -> list[list[Retrieved]]:
-        """The best `k` chunks of each query, from one call of the model."""
-        indices, scores = self.search(embed(self.embedder, queries, queries=True), k)
-        return [
-            [_retrieved(self.chunks[i], score) for i, score in zip(found, values, strict=True)]
-            for found, values in zip(indices.tolist(), scores.tolist(), strict=True)
-        ]
-
-
-def searched_texts(chunks: Sequence[Chunk]) -> tuple[list[str], Indices]:
-    """What is embedded of chunks: each one's segments, or its text where it has none; and whose each text is.
-
-    Raises:
-        DataError: something is no `Chunk`, or a segment lies outside its chunk.
-
-    >>> chunk = Chunk("d", 0, (Span(10, 24),), "One is. Two is", 4, segments=((Span(10, 17),), (Span(18, 24),)))
-    >>> searched_texts([chunk])
-    (['One is.', 'Two is'], array([0, 0]))
-    """
-    texts: list[str] = []
-    owners: list[int] = []
-    for number, chunk in enumerate(chunks):
-        if not isinstance(chunk, Chunk):
-            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
-        own = _segment_texts(chunk) if chunk.segments and not chunk.derived else [chunk.embedded_text]
-        texts += own
-        owners += [number] * len(own)
-    return texts, np.array(owners, dtype=np.int64)
-
-
-def chunk_vectors(vectors: Rows, owners: Indices, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
-    """The rows that are searched, and whose each is: those given, and for each owner of several one more, their mean.
-
-    Args:
-        vectors: one row a text.
-        owners: whose each row is, ascending.
-        cluster_only: of owners of several, the means alone.
-
-    >>> rows, owners = chunk_vectors(np.array([[0, 2], [2, 0], [5, 5]], dtype=np.float32), np.array([0, 0, 1]))
-    >>> rows.tolist(), owners.tolist()
-    ([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [5.0, 5.0]], [0, 0, 0, 1])
-    """
-    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
-    if len(firsts) == len(owners):
-        return vectors, owners
-    counts = np.diff(firsts, append=len(owners))
-    held = np.asarray(vectors)
-    means = np.add.reduceat(held.astype(np.float64), firsts, axis=0) / counts[:, None]
-    several = counts > 1
-    kept = np.repeat(~several, counts) if cluster_only else np.ones(len(owners), dtype=np.bool_)
-    rows = np.concatenate((held[kept], means[several].astype(np.float32)))
-    whose = np.concatenate((owners[kept], owners[firsts][several]))
-    order = np.argsort(whose, kind="stable")
-    return rows[order], whose[order]
-
-
 def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Indices, Vectors]:
     """The `k` owners that are nearest to each query by the best of their vectors, best first: `top_k` by owner.
 
@@ -577,83 +364,3 @@ def first_of_each(rows: Indices) -> NDArray[np.bool_]:
     first = np.empty_like(new)
     np.put_along_axis(first, order, new, axis=1)
     return first
-
-
-def _segment_texts(chunk: Chunk) -> list[str]:
-    """The segments' texts, with the chunk's context before each, where it has one."""
-    spans = chunk.spans
-    gaps = len(spans) - 1
-    rest = len(chunk.text) - sum(map(len, spans))
-    separator = chunk.text[len(spans[0]) : len(spans[0]) + rest // gaps] if gaps else ""
-    offsets, place = [], 0
-    for span in spans:
-        offsets.append(place - span.start)
-        place += len(span) + len(separator)
-    before = f"{chunk.context}\n" if chunk.context else ""
-    return [before + separator.join(_slice(chunk, offsets, part) for part in parts) for parts in chunk.segments]
-
-
-def _slice(chunk: Chunk, offsets: list[int], part: Span) -> str:
-    for span, offset in zip(chunk.spans, offsets, strict=True):
-        if span.start <= part.start and part.end <= span.end:
-            return chunk.text[part.start + offset : part.end + offset]
-    raise DataError(
-        f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
-    )
-
-
-def _retrieved(chunk: Chunk, score: float) -> Retrieved:
-    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, how="spans")
-
-
-class DenseIndex:
-    """A `Retriever` over chunks, by cosine similarity, exact.
-
-    Args:
-        chunks: what is found.
-        vectors: one row a chunk, shape (len(chunks), dimensions).
-        embedder: embeds the queries.
-
-    Raises:
-        ModelError: there is not one vector a chunk, or a vector holds NaN or infinity.
-        DataError: something among the chunks is no `Chunk`.
-    """
-
-    def __init__(self, chunks: Sequence[Chunk], vectors: Vectors, embedder: Embedder) -> None:
-        for chunk in chunks:
-            if not isinstance(chunk, Chunk):
-                raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
-        self.chunks = chunks
-        self.embedder = embedder
-        self.vectors = check_vectors(vectors, len(chunks), model=embedder.name) if len(chunks) else vectors
-
-    @classmethod
-    def build(cls, chunks: Sequence[Chunk], embedder: Embedder) -> DenseIndex:
-        """Embed the chunks' texts and index them.
-
-        A chunk's context, where there is one, is embedded before its text.
-
-        Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
-        """
-        return cls(chunks, embed(embedder, [chunk.embedded_text for chunk in chunks]), embedder)
-
-    def search(self, query_vectors: ArrayLike, k: int) -> tuple[Indices, Vectors]:
-        """Indices into `chunks` and similarities, best first: each of shape (queries, min(k, len(chunks)))."""
-        return top_k(query_vectors, self.vectors, k)
-
-    def retrieve(self, query: str, k: int) -> list[Retrieved]:
-        """The best `k` chunks, best first."""
-        return self.retrieve_many([query], k)[0]
-
-    def retrieve_many(self, queries: Sequence[str], k: int) -> list[list[Retrieved]]:
-        """The best `k` chunks of each query, from one call of the model."""
-        indices, scores = self.search(embed(self.embedder, queries, queries=True), k)
-        return [
-            [_retrieved_dense(self.chunks[i], score) for i, score in zip(found, values, strict=True)]
-            for found, values in zip(indices.tolist(), scores.tolist(), strict=True)
-        ]
-
-
-def _retrieved_dense(chunk: Chunk, score: float) -> Retrieved:
-    return Retrieved(chunk.document_id, chunk.spans, score, chunk.text, how="spans")

@@ -15,9 +15,9 @@ from chunkcore.models.base import encodable
 from chunkcore.models.llm.base import (
     LLM,
     Message,
-    Meter,
     Reply,
     Usage,
+    UsageMeter,
     awaited,
     count_message_tokens,
     count_text_tokens,
@@ -175,7 +175,7 @@ class Estimator:
     concurrency = 1
 
     def __init__(self) -> None:
-        self._meter = Meter()
+        self._meter = UsageMeter()
 
     @property
     def usage(self) -> Usage:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = [
     "LLM",
     "Message",
-    "Meter",
     "MeteredLLM",
     "Prices",
     "Reply",
     "UnreachableError",
     "Usage",
+    "UsageMeter",
     "awaited",
     "count_message_tokens",
     "count_text_tokens",
@@ -153,7 +153,7 @@ class Usage:
         return (fresh * prices.input + self.cached_tokens * cached + self.output_tokens * prices.output) / _MILLION
 
 
-class Meter:
+class UsageMeter:
     """Adds up usage from several threads."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class MeteredLLM(ABC):
         self.name = name
         self.fingerprint = fingerprint
         self.concurrency = concurrency
-        self._meter = Meter()
+        self._meter = UsageMeter()
         self._places = threading.BoundedSemaphore(concurrency)
 
     @property

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, ClassVar
 
 from chunkcore.models.cache import SqliteCache, transaction
-from chunkcore.models.llm.base import LLM, Message, Meter, Reply, Usage, awaited
+from chunkcore.models.llm.base import LLM, Message, Reply, Usage, UsageMeter, awaited
 
 __all__ = ["CachedLLM", "LLMCache", "question_key"]
 
@@ -92,7 +92,7 @@ class CachedLLM:
     def __init__(self, llm: LLM, cache: LLMCache | None = None) -> None:
         self.llm = llm
         self.cache = LLMCache() if cache is None else cache
-        self._kept = Meter()
+        self._kept = UsageMeter()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.llm, self.cache)

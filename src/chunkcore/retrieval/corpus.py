@@ -1,0 +1,212 @@
+"""`cut`: documents and a chunker to a `ChunkedCorpus`, the chunks that an index is made of."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker
+from chunkcore.columns import Mapped
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError
+from chunkcore.run import Retrieved
+
+__all__ = ["ChunkedCorpus", "cut", "segment_texts"]
+
+Indices = NDArray[np.int64]
+
+
+class ChunkedCorpus(Sequence[Chunk]):
+    """Chunks as columns, with the documents that they are of; a `Chunk` is made each time that it is asked for.
+
+    A chunk is five numbers, and what its strategy adds: context, metadata, segments. A chunk that is not a slice of one
+    of the documents (several spans, a text of its own) is held whole.
+
+    Args:
+        chunks: in the order in which they are numbered.
+        documents: only late chunking reads all of their texts.
+
+    Attributes:
+        documents: as they were given.
+
+    Raises:
+        DataError: one of the chunks is not a `Chunk`.
+
+    >>> fox = Document("fox.txt", "The quick fox naps.")
+    >>> corpus = ChunkedCorpus([Chunk("fox.txt", 0, (Span(4, 9),), "quick", 1)], [fox])
+    >>> len(corpus), corpus[0].text
+    (1, 'quick')
+    """
+
+    def __init__(self, chunks: Iterable[Chunk] = (), documents: Sequence[Document] = ()) -> None:
+        self.documents = documents
+        self._numbers = {document.id: number for number, document in enumerate(documents)}
+        self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
+        self._fingerprint: str | None = None
+        self._extras: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
+        self._whole: dict[int, Chunk] = {}
+        self._segmented = False
+        for chunk in chunks:
+            self._append(chunk)
+
+    def _append(self, chunk: Chunk) -> None:
+        if not isinstance(chunk, Chunk):
+            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
+        if self._fingerprint is None:
+            self._fingerprint = chunk.fingerprint
+        place = len(self)
+        number = self._numbers.get(chunk.document_id, -1)
+        span = chunk.spans[0]
+        for column, value in zip(
+            self._columns, (number, chunk.index, span.start, span.end, chunk.token_count), strict=True
+        ):
+            column.append(value)
+        self._segmented |= bool(chunk.segments)
+        if chunk.context or chunk.metadata or chunk.segments:
+            self._extras[place] = chunk.context, chunk.metadata, chunk.segments
+        if number < 0 or self._made(place) != chunk:
+            self._extras.pop(place, None)
+            self._whole[place] = chunk
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return map(self.__getitem__, range(len(self)))
+
+    @overload
+    def __getitem__(self, place: int) -> Chunk: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
+    def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        number = range(len(self))[place]
+        return self._whole[number] if number in self._whole else self._made(number)
+
+    def _made(self, place: int) -> Chunk:
+        number, index, start, end, tokens = (column[place] for column in self._columns)
+        document = self.documents[number]
+        context, metadata, segments = self._extras.get(place) or ("", {}, ())
+        span = Span(start, end)
+        text = span.slice(document.text)
+        return Chunk(document.id, index, (span,), text, tokens, context, metadata, self._fingerprint or "", segments)
+
+    @property
+    def token_counts(self) -> Indices:
+        """Of each chunk, in its chunker's unit: int64, shape (chunks,)."""
+        return np.array(self._columns[4], dtype=np.int64)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """A text a chunk, with the chunk's context before it: what a search by words reads."""
+        return Mapped(attrgetter("embedded_text"), self)
+
+    @property
+    def retrieved(self) -> Sequence[Retrieved]:
+        """A piece a chunk, as a `Run`'s pool has them."""
+        return Mapped(_retrieved, self)
+
+    @property
+    def segmented(self) -> bool:
+        """Whether chunks have segments, which are embedded one by one."""
+        return self._segmented
+
+    @property
+    def embedded_texts(self) -> Sequence[str]:
+        """What is embedded: each chunk's segments, or its text where it has none; with the context before each.
+
+        Raises:
+            DataError: a segment lies outside its chunk.
+        """
+        return self._segments[0] if self._segmented else self.texts
+
+    @property
+    def owners(self) -> Indices:
+        """The chunk that each of the `embedded_texts` is of: int64, ascending."""
+        return self._segments[1] if self._segmented else np.arange(len(self), dtype=np.int64)
+
+    @cached_property
+    def _segments(self) -> tuple[list[str], Indices]:
+        texts = [segment_texts(chunk) for chunk in self]
+        return [text for own in texts for text in own], np.repeat(np.arange(len(texts)), [*map(len, texts)])
+
+
+def cut(
+    documents: Sequence[Document],
+    chunker: Chunker,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ChunkedCorpus:
+    """The chunks of all documents.
+
+    Args:
+        documents: to cut.
+        chunker: the strategy.
+        workers: threads; None for as many as there are cores.
+        progress: called with the number of documents that are cut.
+
+    Raises:
+        OptionError: `workers` is under 1.
+
+    >>> from chunkcore.chunkers import FixedToken
+    >>> [chunk.text for chunk in cut([Document("d", "a b c")], FixedToken(size=2, counter="words"))]
+    ['a b ', 'c']
+    """
+    threads = (os.cpu_count() or 1) if workers is None else workers
+    chunks = chunker.chunk_many(documents, workers=threads)
+    return ChunkedCorpus(chunks if progress is None else _told(chunks, documents, progress), documents)
+
+
+def _told(chunks: Iterable[Chunk], documents: Sequence[Document], progress: Callable[[int], None]) -> Iterator[Chunk]:
+    done = {document.id: number for number, document in enumerate(documents)}
+    last = 0
+    for chunk in chunks:
+        if done[chunk.document_id] > last:
+            last = done[chunk.document_id]
+            progress(last)
+        yield chunk
+
+
+def _retrieved(chunk: Chunk) -> Retrieved:
+    return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
+
+
+def segment_texts(chunk: Chunk) -> list[str]:
+    """What is embedded of a chunk: its segments, or its text where it has none or a model wrote it.
+
+    Raises:
+        DataError: a segment lies outside its chunk.
+
+    >>> segment_texts(Chunk("d", 0, (Span(10, 24),), "One is. Two is", 4, segments=((Span(10, 17),), (Span(18, 24),))))
+    ['One is.', 'Two is']
+    """
+    if not chunk.segments or chunk.derived:
+        return [chunk.embedded_text]
+    spans = chunk.spans
+    gaps = len(spans) - 1
+    rest = len(chunk.text) - sum(map(len, spans))
+    separator = chunk.text[len(spans[0]) : len(spans[0]) + rest // gaps] if gaps else ""
+    offsets, place = [], 0
+    for span in spans:
+        offsets.append(place - span.start)
+        place += len(span) + len(separator)
+    before = f"{chunk.context}\n" if chunk.context else ""
+    return [before + separator.join(_slice(chunk, offsets, part) for part in parts) for parts in chunk.segments]
+
+
+def _slice(chunk: Chunk, offsets: list[int], part: Span) -> str:
+    for span, offset in zip(chunk.spans, offsets, strict=True):
+        if span.start <= part.start and part.end <= span.end:
+            return chunk.text[part.start + offset : part.end + offset]
+    raise DataError(
+        f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
+    )
