@@ -1,4 +1,4 @@
-"""The strategy of CONTRIBUTING.md as an installed package: a module, and the metadata that pip would write."""
+"""The strategy and the retriever of CONTRIBUTING.md as installed packages: modules, and the metadata of pip."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 
 from chunkcore.chunkers import strategies
 
-__all__ = ["PROGRAM", "Installed", "on_path"]
+__all__ = ["PROGRAM", "RETRIEVER", "Installed", "on_path"]
 
 PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PROGRAM, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-GROUP, NAME, PLACE = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)[0]
+PROGRAM, RETRIEVER, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+ENTRIES = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)
+GROUP, NAME, PLACE = ENTRIES[0]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,16 @@ class Installed:
         told.mkdir()
         (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
         (told / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {leads_to}\n", encoding="utf-8")
+
+    def offer_retriever(self) -> None:
+        """Install a package with the page's module that offers a retriever."""
+        group, name, place = ENTRIES[1]
+        module = place.partition(":")[0].rpartition(".")[2]
+        (self.folder / f"{module}.py").write_text(RETRIEVER, encoding="utf-8")
+        told = self.folder / "my_retrievers-1.0.dist-info"
+        told.mkdir()
+        (told / "METADATA").write_text("Metadata-Version: 2.1\nName: my-retrievers\nVersion: 1.0\n", encoding="utf-8")
+        (told / "entry_points.txt").write_text(f"[{group}]\n{name} = {place.rpartition('.')[2]}\n", encoding="utf-8")
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, in a process that finds the packages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chunkcore import Chunker, OptionError, get_chunker, strategies
-from tests.plugins import PROGRAM, Installed, on_path
+import chunkcore.models
+from chunkcore import Chunker, OptionError, get_chunker, retrievers, strategies
+from chunkcore.cli import main
+from tests.fakes import FakeEmbedder
+from tests.plugins import PROGRAM, RETRIEVER, Installed, on_path
 from tests.promises import check_promises
 from tests.strategies import hard_text
 
@@ -21,8 +25,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     return on_path(tmp_path, monkeypatch)
 
 
-def test_a_strategy_takes_thirty_lines_at_most() -> None:
-    lines = PROGRAM.strip().splitlines()
+@pytest.mark.parametrize("program", [PROGRAM, RETRIEVER], ids=["strategy", "retriever"])
+def test_it_takes_thirty_lines_at_most(program: str) -> None:
+    lines = program.strip().splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 120
 
@@ -115,3 +120,22 @@ def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, na
 def test_importing_the_core_looks_for_no_packages() -> None:
     program = "import sys, importlib.metadata as m; m.entry_points = None; import chunkcore; print(m.entry_points)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "None"
+
+
+def test_the_command_line_compares_with_a_retriever_of_a_package(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(retrievers, "_known", dict(retrievers._known))
+    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    installed.offer_retriever()
+    folder = installed.folder
+    (folder / "docs").mkdir()
+    (folder / "docs" / "tale.txt").write_text("The fox naps.\n\nThe hen sits.", encoding="utf-8")
+    question = '{"question": "Who sits?", "evidence": ["The hen sits."]}\n'
+    (folder / "questions.jsonl").write_text(question, encoding="utf-8")
+    given = ["--docs", f"{folder}/docs", "--questions", f"{folder}/questions.jsonl", "--no-cache", "-k", "1"]
+    assert main(["compare", "-s", "sentence:size=4", "-r", "newest", "-o", f"{folder}/out", *given]) == 0
+    (report,) = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))["reports"]
+    assert report["scores"]["Recall@1"] == [1]
+    assert main(["compare", "-s", "sentence:size=4", "-r", "newset", *given]) == 2
+    assert "expected one of bm25, dense, hnsw, hybrid, late, newest, sharded" in capfd.readouterr().err

@@ -27,7 +27,7 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.columns import concatenate, release
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation import outcomes
+from chunkcore.evaluation import counting
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
@@ -219,7 +219,7 @@ def test_a_run_of_stored_documents_has_the_same_scores(tmp_path: Path, monkeypat
 
     whole = scores(Benchmark("drawn", documents, queries))
     monkeypatch.setattr(store_documents, "__kwdefaults__", {"memory_bytes": 0})
-    monkeypatch.setattr(outcomes, "_MEMORY", 1)
+    monkeypatch.setattr(counting, "_MEMORY", 1)
     on_disk = load_documents(tmp_path / "docs")
     assert {type(each).__name__ for each in on_disk} == {"_StoredDocument"}
     rows = [
