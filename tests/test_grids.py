@@ -17,7 +17,7 @@ from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span, g
 from chunkcore.chunkers.configuration import read_specs
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.measures import get_measure
+from chunkcore.evaluation.measures import get_measure, measures_at
 from chunkcore.report.tuning import option_panels, option_plot, tuning_html, tuning_markdown, write_tuning
 from chunkcore.tuning import TuneOptions, Tuning, grid_space, parse_grid, parse_space, tune
 from chunkcore.tuning.choosing import Candidates, Chooser, halves, optimism
@@ -215,7 +215,7 @@ def test_five_questions_tell_nothing_apart() -> None:
 def test_a_search_gives_the_scores_of_its_runs_and_chooses_among_each_strategys(found: Tuning) -> None:
     benchmark = load_dataset("lochmere")
     chunkers = [get_chunker(each.spec) for each in found.configurations]
-    reports = run_experiment(benchmark, chunkers, FakeEmbedder(), ks=(1, 3, 5))
+    reports = run_experiment(benchmark, chunkers, FakeEmbedder(), measures=measures_at((1, 3, 5)))
     by_spec = {each.spec: report for each, report in zip(found.configurations, reports, strict=True)}
     for each in found.configurations:
         report = by_spec[each.spec]

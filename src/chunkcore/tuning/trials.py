@@ -19,8 +19,18 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, Measure, Scores, Unit, budget_of, get_measure, retrieval_measures
+from chunkcore.evaluation.measures import (
+    Depth,
+    Measure,
+    Scores,
+    Unit,
+    budget_of,
+    get_measure,
+    measures_at,
+    retrieval_measures,
+)
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import AppendLog
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval import get_retriever
@@ -399,13 +409,11 @@ def run_trial(
     goal = options.goal
     measured = options.measured(trial.origin)
     (report,) = run_experiment(
-        benchmark,
+        Scorer(benchmark, counter=options.counter),
         [chunker],
         embedder,
         # A measure without a depth looks at as many chunks as the deepest of the others.
-        ks=() if goal.ks else (10,),
-        measures=[*goal.measures, *measured],
-        counter=options.counter,
+        measures=[*measures_at(() if goal.ks else (10,)), *goal.measures, *measured],
         retrievers=[options.retriever],
         progress=progress,
     )
