@@ -19,8 +19,8 @@ from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.measures import get_measure, measures_at
 from chunkcore.report.tuning import option_panels, option_plot, tuning_html, tuning_markdown, write_tuning
-from chunkcore.tuning import TuneOptions, Tuning, grid_space, parse_grid, parse_space, tune
-from chunkcore.tuning.choosing import Candidates, Chooser, halves, optimism
+from chunkcore.tuning import Goal, TuneOptions, Tuning, grid_space, parse_grid, parse_space, tune
+from chunkcore.tuning.choosing import StrategyChoices, halves, optimism
 from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY
 
@@ -152,21 +152,27 @@ def test_halves_are_two_and_keep_together_what_belongs_together(labels: list[int
         assert abs(2 * int(first.sum()) - len(labels)) <= 1
 
 
+def choices(depths, candidates, count, **options) -> StrategyChoices:
+    """Of candidates by strategy: scores of shape (questions, configurations, depths)."""
+    scored = {
+        name: dict(zip(specs, np.moveaxis(each, 1, 0), strict=True)) for name, (specs, each) in candidates.items()
+    }
+    goal = Goal.of([f"F1@{k}" for k in depths])
+    return StrategyChoices.of(goal, scored, list(map(str, range(count))), **options)
+
+
 def test_the_best_of_many_equal_configurations_is_flattered_and_its_reported_score_is_not() -> None:
     """Configurations that differ by chance alone: what a choice scores where it was not made is their common mean."""
-    picked, reported, told = [], [], []
+    picked, reported, flattery = [], [], []
     for seed in range(40):
-        noise = np.random.default_rng(seed).random((60, 30))
-        labels = list(map(str, range(60)))
-        first = halves(labels, np.random.default_rng(seed))
-        chooser = Chooser(labels=labels, first=first, depths=(5,), seed=seed, resamples=10)
-        [choice] = chooser.choices([Candidates("any", tuple(map(str, range(30))), noise[:, :, None])])
+        noise = np.random.default_rng(seed).random((60, 30, 1))
+        [choice] = choices((5,), {"any": (map(str, range(30)), noise)}, 60, seed=seed, resamples=10).choices
         picked.append(choice.picked)
         reported.append(choice.score)
-        told.append(choice.optimism)
+        flattery.append(choice.optimism)
     assert np.mean(picked) > 0.58
     assert abs(np.mean(reported) - 0.5) < 0.02
-    assert np.mean(told) == pytest.approx(np.mean(picked) - 0.5, abs=0.02)
+    assert np.mean(flattery) == pytest.approx(np.mean(picked) - 0.5, abs=0.02)
 
 
 def test_easier_questions_on_one_side_are_no_optimism() -> None:
@@ -180,8 +186,7 @@ def test_a_choice_is_made_by_the_first_half_alone() -> None:
     scores = np.zeros((20, 2, 2))
     scores[:10, 0], scores[10:, 1] = 1.0, 1.0
     scores[10:, 0, 1] = 0.5
-    chooser = Chooser(labels=list(map(str, range(20))), first=first, depths=(1, 5), resamples=100)
-    [choice] = chooser.choices([Candidates("any", ("a", "b"), scores)])
+    [choice] = choices((1, 5), {"any": ("ab", scores)}, 20, first=first, resamples=100).choices
     assert (choice.configuration, choice.picked, choice.score) == ("a", 1.0, 0.25)
     assert choice.by_k == {1: 0.0, 5: 0.5}
     assert (choice.low, choice.high) == (0.25, 0.25)
@@ -191,11 +196,10 @@ def test_strategies_are_told_apart_on_the_second_half() -> None:
     draw = np.random.default_rng(0)
     base = draw.random((80, 1, 1)) / 2
     good, same, bad = base + 0.3, base + 0.3 + draw.normal(0, 0.2, base.shape), base
-    candidates = [Candidates(name, (name,), each) for name, each in (("bad", bad), ("good", good), ("same", same))]
-    chooser = Chooser(labels=list(map(str, range(80))), first=np.arange(80) % 2 == 0, depths=(5,), resamples=500)
-    choices = chooser.choices(candidates)
-    assert choices[2].strategy == "bad"
-    distinct = {frozenset((gap.a, gap.b)): gap.distinct for gap in chooser.gaps(candidates, choices)}
+    candidates = {name: ([name], each) for name, each in (("bad", bad), ("good", good), ("same", same))}
+    found = choices((5,), candidates, 80, first=np.arange(80) % 2 == 0, resamples=500)
+    assert found.choices[2].strategy == "bad"
+    distinct = {frozenset((gap.a, gap.b)): gap.distinct for gap in found.gaps}
     assert distinct == {
         frozenset(("good", "bad")): True,
         frozenset(("same", "bad")): True,
@@ -205,9 +209,8 @@ def test_strategies_are_told_apart_on_the_second_half() -> None:
 
 def test_five_questions_tell_nothing_apart() -> None:
     """All five differ the same way, so the interval leaves 0 out; but signs fall so in one case of sixteen."""
-    candidates = [Candidates(name, (name,), np.full((10, 1, 1), score)) for name, score in (("a", 0.6), ("b", 0.4))]
-    chooser = Chooser(labels=list("abcdefghij"), first=np.arange(10) < 5, depths=(5,), resamples=100)
-    [gap] = chooser.gaps(candidates, chooser.choices(candidates))
+    candidates = {name: ([name], np.full((10, 1, 1), score)) for name, score in (("a", 0.6), ("b", 0.4))}
+    [gap] = choices((5,), candidates, 10, first=np.arange(10) < 5, resamples=100).gaps
     assert (gap.a, gap.p_value, gap.distinct) == ("a", 0.0625, False)
     assert gap.low == pytest.approx(0.2)
 
@@ -477,6 +480,6 @@ def test_bad_input_is_one_sentence(arguments: list[str], words: str, capsys: pyt
 def test_scores_that_are_not_known_are_null_and_choose_nothing() -> None:
     scores = np.full((6, 2, 1), math.nan)
     scores[:, 1] = 0.25
-    chooser = Chooser(labels=list("abcdef"), first=np.arange(6) < 3, depths=("min",), resamples=50)
-    [choice] = chooser.choices([Candidates("any", ("unknown", "known"), scores)])
+    found = choices(("min",), {"any": (("unknown", "known"), scores)}, 6, first=np.arange(6) < 3, resamples=50)
+    [choice] = found.choices
     assert (choice.configuration, choice.score) == ("known", 0.25)

@@ -1,17 +1,19 @@
-"""Making foreign text harmless where it is shown: a terminal, a Markdown table, a CSV cell, a script block.
+"""Foreign text made harmless for a terminal, a Markdown table, a CSV cell and a script block; plain JSON values.
 
-Names, questions and excerpts come from documents that nobody has vetted. HTML itself is escaped by the
-template engine; here is the rest.
+Names, questions and excerpts come from documents that nobody has vetted. The template engine escapes HTML itself.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import math
 import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["csv_cell", "markdown_cell", "page_text", "script_json", "terminal_text"]
+__all__ = ["csv_cell", "markdown_cell", "page_text", "plain_json", "script_json", "terminal_text"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # C0 and C1 controls but tab, line feed and carriage return; and the noncharacters U+FFFE and U+FFFF.
@@ -72,6 +74,23 @@ def csv_cell(text: str) -> str:
     ("'=HYPERLINK(1)", 'a = b', "a;'=1")
     """
     return _FORMULA.sub("'", page_text(text))
+
+
+def plain_json(value: Any) -> Any:
+    """Dataclasses, mappings, arrays and lists as plain JSON values; what is not finite as null.
+
+    >>> plain_json({"scores": (0.5, math.nan), 3: True})
+    {'scores': [0.5, None], '3': True}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_json(each) for key, each in value.items()}
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def script_json(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.errors import DataError
-from chunkcore.escaping import csv_cell, markdown_cell
+from chunkcore.escaping import csv_cell, markdown_cell, plain_json
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.report.page import ReportPage
@@ -144,49 +144,45 @@ def json_report(page: ReportPage) -> str:
         "format": FORMAT,
         "benchmark": page.benchmark.name if page.benchmark else page.reports[0].benchmark,
         "written": page.written,
-        "settings": dict(page.settings),
+        "settings": page.settings,
         "verdict": {
             "measure": str(found.measure),
             "text": found.verdict,
             "best": found.best,
-            "tied": list(found.tied),
+            "tied": found.tied,
             "questions_needed": found.questions_needed,
             "resamples": found.resamples,
             "seed": found.seed,
             "confidence": found.confidence,
             "margin": found.margin,
-            "firsts": {name: float(share) for name, share in found.firsts.items()},
+            "firsts": found.firsts,
             "resampled": "questions" if found.clusters is None else "documents",
-            "intervals": {name: list(map(_number, interval)) for name, interval in found.intervals.items()},
-            "differences": [
-                {
-                    "a": each.a,
-                    "b": each.b,
-                    "mean": _number(each.mean),
-                    "low": _number(each.low),
-                    "high": _number(each.high),
-                    "distinct": bool(each.distinct),
-                    "p_value": _number(each.p_value),
-                    "adjusted_p": _number(each.adjusted_p),
-                    "equivalent": bool(each.equivalent),
-                    "effect": _number(each.effect),
-                    "wins": each.wins,
-                    "losses": each.losses,
-                }
-                for each in found.differences
-            ],
+            "intervals": found.intervals,
+            "differences": [{name: getattr(each, name) for name in _DIFFERENCE} for each in found.differences],
         },
         "problems": [
             {"question": problem.query_id, "reason": problem.reason}
             for problem in (page.benchmark.problems if page.benchmark else ())
         ],
-        "reports": [report.to_dict() for report in page.reports],
     }
-    return json.dumps(data, ensure_ascii=True, allow_nan=False) + "\n"
+    reports = [report.to_dict() for report in page.reports]
+    return json.dumps(plain_json(data) | {"reports": reports}, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+_DIFFERENCE = [
+    "a",
+    "b",
+    "mean",
+    "low",
+    "high",
+    "distinct",
+    "p_value",
+    "adjusted_p",
+    "equivalent",
+    "effect",
+    "wins",
+    "losses",
+]
 
 
 def read_reports(path: Path | str) -> list[Report]:

@@ -128,7 +128,7 @@ def _environment() -> Any:
     return environment
 
 
-def _headings(columns: Sequence[Column]) -> list[tuple[str, int]]:
+def _headings(columns: Sequence[Column[Any]]) -> list[tuple[str, int]]:
     """Each group of neighbouring columns, with how many it spans."""
     return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
 

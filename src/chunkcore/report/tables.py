@@ -217,8 +217,13 @@ def _strategy(title: str = "Strategy") -> Column[System]:
     return Column(title, lambda row: Cell(row.report.name, number=row.number), kind="text", short=title)
 
 
-def _of_chunks(show: Callable[[System], str]) -> Callable[[System], str]:
-    return lambda row: show(row) if row.report.chunks else MISSING
+def _chunks(title: str, name: str, **more: Any) -> Column[System]:
+    """A column with one of the figures of `ChunkStatistics`."""
+
+    def show(row: System) -> str:
+        return amount(getattr(row.report.chunks, name)) if row.report.chunks else MISSING
+
+    return Column(title, show, **more)
 
 
 def _of_cost(show: Callable[[Cost], str]) -> Callable[[System], str]:
@@ -236,22 +241,8 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
             "Per question",
             short="Tokens per\nquestion",
         ),
-        Column(
-            "Number",
-            _of_chunks(lambda row: amount(row.report.chunks.count)),
-            "Chunks",
-            qualified=True,
-            short="Chunks",
-            priority=4,
-        ),
-        Column(
-            "Mean tokens",
-            _of_chunks(lambda row: amount(row.report.chunks.mean)),
-            "Chunks",
-            qualified=True,
-            short="Tokens\nper chunk",
-            priority=5,
-        ),
+        _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=4),
+        _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=5),
         Column("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
     ]
     known = [report.cost for report in page.reports if report.cost is not None]
@@ -442,12 +433,12 @@ def chunk_table(page: ReportPage) -> Table[System] | None:
     known = tuple(row for row in page.systems if row.report.chunks is not None)
     columns = (
         _strategy(),
-        Column[System]("Number", lambda row: amount(row.report.chunks.count)),
-        Column[System]("Mean tokens", lambda row: amount(row.report.chunks.mean)),
-        Column[System]("Std", lambda row: amount(row.report.chunks.std)),
-        Column[System]("Shortest", lambda row: amount(row.report.chunks.minimum)),
-        Column[System]("Median", lambda row: amount(row.report.chunks.median)),
-        Column[System]("Longest", lambda row: amount(row.report.chunks.maximum)),
+        _chunks("Number", "count"),
+        _chunks("Mean tokens", "mean"),
+        _chunks("Std", "std"),
+        _chunks("Shortest", "minimum"),
+        _chunks("Median", "median"),
+        _chunks("Longest", "maximum"),
     )
     return Table("Chunks", columns, known) if known else None
 

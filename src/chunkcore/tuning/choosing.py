@@ -8,7 +8,7 @@ each strategy's best of one half is compared on the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.escaping import plain_json
 from chunkcore.evaluation.measures import Depth, Scores
 from chunkcore.evaluation.statistics.resampling import (
     column_means,
@@ -29,9 +30,7 @@ from chunkcore.evaluation.statistics.resampling import (
 from chunkcore.tuning.trials import Goal
 
 __all__ = [
-    "Candidates",
     "Choice",
-    "Chooser",
     "Gap",
     "HeldOut",
     "Outcomes",
@@ -284,20 +283,6 @@ def _subset_means(scores: Scores, chosen: Flags) -> Scores:
     return means
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """A strategy's configurations, and their scores: float64, shape (questions, configurations, depths)."""
-
-    strategy: str
-    configurations: tuple[str, ...]
-    scores: Scores
-
-    @property
-    def means(self) -> Scores:
-        """Over the depths: shape (questions, configurations)."""
-        return np.asarray(self.scores.mean(axis=2))
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A strategy's best configuration by the choosing half of the questions.
@@ -357,89 +342,6 @@ class Gap:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chooser:
-    """Chooses by some questions, and scores the choices on the others.
-
-    Attributes:
-        labels: of each question, what it is resampled together with.
-        first: which questions choose: bool, shape (questions,).
-        depths: what the last axis of scores stands for.
-        seed: of the resamples, the tests and the splits of `optimism`.
-        resamples: of the bootstrap.
-    """
-
-    labels: Sequence[str]
-    first: Flags
-    depths: Sequence[Depth]
-    seed: int = 0
-    resamples: int = 10_000
-
-    def choices(self, candidates: Sequence[Candidates]) -> tuple[Choice, ...]:
-        """One for each strategy, the highest score on the reporting half first."""
-        found = [self._choice(each) for each in candidates]
-        return tuple(sorted(found, key=lambda choice: math.inf if math.isnan(choice.score) else -choice.score))
-
-    def _choice(self, candidates: Candidates) -> Choice:
-        picked = column_means(candidates.means[self.first])
-        best = int(np.argmax(np.where(np.isnan(picked), -math.inf, picked)))
-        later = candidates.means[~self.first][:, [best]]
-        low, high = self._intervals(later)
-        by_k = column_means(candidates.scores[~self.first][:, best])
-        flattered, shares = optimism(candidates.means, self.labels, seed=self.seed)
-        return Choice(
-            strategy=candidates.strategy,
-            configuration=candidates.configurations[best],
-            candidates=len(candidates.configurations),
-            picked=float(picked[best]),
-            score=float(column_means(later)[0]),
-            low=float(low[0]),
-            high=float(high[0]),
-            by_k=dict(zip(self.depths, by_k.tolist(), strict=False)),  # a measure without a depth has none
-            optimism=flattered,
-            share=float(shares[best]),
-        )
-
-    def gaps(self, candidates: Sequence[Candidates], choices: Sequence[Choice]) -> tuple[Gap, ...]:
-        """Of every pair of choices, in their order."""
-        by_name = {each.strategy: each for each in candidates}
-        columns = [self._later(by_name[each.strategy], each) for each in choices]
-        pairs = list(combinations(range(len(choices)), 2))
-        if not pairs:
-            return ()
-        apart = np.column_stack([columns[a] - columns[b] for a, b in pairs])
-        lows, highs = self._intervals(apart)
-        tests = holm(randomisation_test(apart, seed=self.seed, clusters=self._reporting))
-        means = column_means(apart)
-        return tuple(
-            Gap(
-                choices[a].strategy,
-                choices[b].strategy,
-                float(means[number]),
-                float(lows[number]),
-                float(highs[number]),
-                distinct=bool((lows[number] > 0 or highs[number] < 0) and tests[number] <= 1 - CONFIDENCE + 1e-12),
-                p_value=float(tests[number]),
-                wins=int(np.count_nonzero(apart[:, number] > 0)),
-                losses=int(np.count_nonzero(apart[:, number] < 0)),
-            )
-            for number, (a, b) in enumerate(pairs)
-        )
-
-    def _later(self, candidates: Candidates, choice: Choice) -> Scores:
-        at = candidates.configurations.index(choice.configuration)
-        return np.asarray(candidates.means[~self.first][:, at])
-
-    def _intervals(self, columns: Scores) -> tuple[Scores, Scores]:
-        return mean_intervals(
-            columns, resamples=self.resamples, seed=self.seed, confidence=CONFIDENCE, clusters=self._reporting
-        )
-
-    @property
-    def _reporting(self) -> list[str]:
-        return [each for each, chose in zip(self.labels, self.first.tolist(), strict=True) if not chose]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class StrategyChoices:
     """Each strategy's best configuration of a grid by one half of the questions, compared on the other half.
 
@@ -461,34 +363,64 @@ class StrategyChoices:
     def of(
         cls,
         goal: Goal,
-        candidates: Sequence[Candidates],
+        candidates: Mapping[str, Mapping[str, Scores]],
         ids: Sequence[str],
-        labels: Sequence[str],
+        labels: Sequence[str] | None = None,
         *,
-        seed: int,
-        resamples: int,
+        first: Flags | None = None,
+        seed: int = 0,
+        resamples: int = 10_000,
     ) -> StrategyChoices:
-        """Halve the questions by the seed, choose, and compare.
+        """Choose by one half of the questions, and compare on the other.
 
         Args:
             goal: what choices are made by.
-            candidates: one for each strategy.
+            candidates: by strategy and configuration, scores of shape (questions, depths).
             ids: of the questions.
-            labels: of each question, what stays on one side together with it: itself, or its document.
+            labels: of each question, what stays on one side together with it, such as its document.
+            first: which questions choose, bool, shape (questions,); drawn by the seed where it is not given.
             seed: of the halves, the resamples and the tests.
             resamples: of the bootstrap.
 
         Source: Qu et al. (2024), section 4.1 (the best configuration by the average F1 over k), appendix B (the grids).
         The paper does not say whether it reports on other queries than it chooses by; here they are others.
         """
-        first = halves(labels, np.random.default_rng(seed))
-        chooser = Chooser(labels=labels, first=first, depths=goal.ks, seed=seed, resamples=resamples)
-        choices = chooser.choices(candidates)
+        labels = labels or ids
+        first = halves(labels, np.random.default_rng(seed)) if first is None else first
+        clusters = [label for label, chose in zip(labels, first.tolist(), strict=True) if not chose]
+
+        def bounds(columns: Scores) -> tuple[Scores, Scores]:
+            return mean_intervals(columns, resamples=resamples, seed=seed, confidence=CONFIDENCE, clusters=clusters)
+
+        found: list[tuple[Choice, Scores]] = []
+        for strategy, scored in candidates.items():
+            scores = np.stack(list(scored.values()), axis=1)
+            means = scores.mean(axis=2)
+            picked = column_means(means[first])
+            best = int(np.argmax(np.where(np.isnan(picked), -math.inf, picked)))
+            later = means[~first][:, [best]]
+            low, high = bounds(later)
+            flattered, shares = optimism(means, labels, seed=seed)
+            by_k = column_means(scores[~first][:, best]).tolist()
+            choice = Choice(
+                strategy=strategy,
+                configuration=list(scored)[best],
+                candidates=len(scored),
+                picked=float(picked[best]),
+                score=float(column_means(later)[0]),
+                low=float(low[0]),
+                high=float(high[0]),
+                by_k=dict(zip(goal.ks, by_k, strict=False)),  # a measure without a depth has none
+                optimism=flattered,
+                share=float(shares[best]),
+            )
+            found.append((choice, later[:, 0]))
+        found.sort(key=lambda each: math.inf if math.isnan(each[0].score) else -each[0].score)
         names = np.array(ids, dtype=object)
         return cls(
             goal=goal,
-            choices=choices,
-            gaps=chooser.gaps(candidates, choices),
+            choices=tuple(choice for choice, _ in found),
+            gaps=tuple(_gaps([(choice.strategy, scores) for choice, scores in found], bounds, clusters, seed)),
             choosing=tuple(names[first].tolist()),
             reporting=tuple(names[~first].tolist()),
         )
@@ -525,23 +457,36 @@ class StrategyChoices:
         return {
             "measure": self.goal.kind,
             "unit": self.goal.unit,
-            "ks": [str(k) for k in self.goal.ks],
+            "ks": list(map(str, self.goal.ks)),
             "confidence": CONFIDENCE,
             "verdict": self.verdict,
-            "choices": [
-                _plain(each) | {"by_k": {str(k): _number(value) for k, value in each.by_k.items()}}
-                for each in self.choices
-            ],
-            "gaps": [_plain(each) for each in self.gaps],
-            "choosing": list(self.choosing),
-            "reporting": list(self.reporting),
+            **plain_json({name: getattr(self, name) for name in ("choices", "gaps", "choosing", "reporting")}),
         }
 
 
-def _plain(value: Choice | Gap) -> dict[str, Any]:
-    named = {name: getattr(value, name) for name in value.__slots__}
-    return {name: _number(each) if isinstance(each, float) else each for name, each in named.items()}
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _gaps(
+    found: Sequence[tuple[str, Scores]],
+    bounds: Callable[[Scores], tuple[Scores, Scores]],
+    clusters: Sequence[str],
+    seed: int,
+) -> Iterator[Gap]:
+    """Of every pair of strategies, by their choices' scores on the reporting half."""
+    pairs = list(combinations(found, 2))
+    if not pairs:
+        return
+    apart = np.column_stack([one - other for (_, one), (_, other) in pairs])
+    lows, highs = bounds(apart)
+    tests = holm(randomisation_test(apart, seed=seed, clusters=clusters))
+    for place, ((a, _), (b, _)) in enumerate(pairs):
+        low, high, p_value = float(lows[place]), float(highs[place]), float(tests[place])
+        yield Gap(
+            a,
+            b,
+            float(column_means(apart[:, [place]])[0]),
+            low,
+            high,
+            distinct=(low > 0 or high < 0) and p_value <= 1 - CONFIDENCE + 1e-12,
+            p_value=p_value,
+            wins=int(np.count_nonzero(apart[:, place] > 0)),
+            losses=int(np.count_nonzero(apart[:, place] < 0)),
+        )

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker, strategies
 from chunkcore.errors import DataError
+from chunkcore.escaping import plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.pareto import pareto_front
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
 from chunkcore.tuning.choosing import (
-    Candidates,
     Gap,
     HeldOut,
     Outcomes,
@@ -182,7 +183,7 @@ class Tuning:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values, NaN as null; with the scores of each question of a grid."""
         low, high = self.interval
-        lead = self.difference
+        scores = {"picked": self.picked, "held_out": self.held_out, "low": low, "high": high, "optimism": self.optimism}
         data = {
             "format": FORMAT,
             "benchmark": self.benchmark,
@@ -196,37 +197,13 @@ class Tuning:
             "trials_wanted": self.wanted,
             "stopped": self.stopped,
             "rule": self.rule,
-            "winner": {
-                **_described(self.winner),
-                "picked": _number(self.picked),
-                "held_out": _number(self.held_out),
-                "low": _number(low),
-                "high": _number(high),
-                "optimism": _number(self.optimism),
-            },
+            "winner": _described(self.winner) | scores,
             "baseline": _described(self.baseline),
-            "difference": {
-                "mean": _number(lead.mean),
-                "low": _number(lead.low),
-                "high": _number(lead.high),
-                "distinct": lead.distinct,
-                "equivalent": lead.equivalent,
-                "wins": lead.wins,
-                "losses": lead.losses,
-            },
+            "difference": self.difference,
             "verdict": self.verdict,
-            "folds": [
-                {
-                    "spec": fold.spec,
-                    "training": _number(fold.training),
-                    "held_out": _number(fold.held_out),
-                    "questions": fold.questions,
-                    "candidates": fold.candidates,
-                }
-                for fold in self.folds
-            ],
-            "front": [_described(trial) for trial in self.front],
-            "trials": [_described(trial) for trial in self.trials],
+            "folds": self.folds,
+            "front": list(map(_described, self.front)),
+            "trials": list(map(_described, self.trials)),
         }
         if self.strategies is not None:
             data["strategies"] = self.strategies.to_dict() | {
@@ -234,13 +211,14 @@ class Tuning:
                     {
                         "grid": branch.grid,
                         "strategy": branch.strategy,
-                        "options": {option: list(each.values) for option, each in branch.varied.items()},
+                        "options": {option: each.values for option, each in branch.varied.items()},
                     }
                     for branch in self.space.branches
                 ],
                 "configurations": [_measured(trial, self.space.branch(trial.branch)) for trial in self.configurations],
             }
-        return data
+        plain: dict[str, Any] = plain_json(data)
+        return plain
 
 
 def _noun(goal: Goal) -> str:
@@ -353,23 +331,17 @@ def pareto_trials(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     return tuple(sorted(distinct.values(), key=lambda trial: (-trial.quality, trial.mean_tokens, trial.cost)))
 
 
-def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> list[Candidates]:
-    """Each strategy's configurations, of all of its grids; of equal ones the first."""
+def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> dict[str, dict[str, Scores]]:
+    """By strategy, the scores of the configurations of all of its grids; of equal configurations the first."""
     found: dict[str, dict[str, Trial]] = {}
     for trial in done:
-        name = space.branch(trial.branch).strategy
-        found.setdefault(name, {}).setdefault(get_chunker(trial.spec).label, trial)
-    return [
-        Candidates(
-            name,
-            tuple(trial.spec for trial in trials.values()),
-            np.stack(
-                [np.column_stack([trial.measured[measure] for measure in goal.measures]) for trial in trials.values()],
-                axis=1,
-            ),
-        )
-        for name, trials in found.items()
-    ]
+        strategy = space.branch(trial.branch).strategy
+        found.setdefault(strategy, {}).setdefault(get_chunker(trial.spec).label, trial)
+
+    def scores(trial: Trial) -> Scores:
+        return np.column_stack([trial.measured[measure] for measure in goal.measures])
+
+    return {name: {each.spec: scores(each) for each in trials.values()} for name, trials in found.items()}
 
 
 def _report(
@@ -422,8 +394,8 @@ def _described(trial: Trial) -> dict[str, Any]:
         "number": trial.number,
         "spec": trial.spec,
         "origin": trial.origin,
-        "mean": _number(trial.quality),
-        "retrieved_tokens": _number(trial.mean_tokens),
+        "mean": trial.quality,
+        "retrieved_tokens": trial.mean_tokens,
         "embedded_tokens": trial.embedded,
         "llm_tokens": trial.asked,
         "chunks": trial.chunks,
@@ -438,13 +410,9 @@ def _measured(trial: Trial, branch: Branch) -> dict[str, Any]:
         "configuration": trial.spec,
         "values": {option: branch.written(option, trial.drawn[option]) for option in branch.varied},
         "chunks": trial.chunks,
-        "means": {str(measure): _number(trial.mean(measure)) for measure in trial.measured},
-        "scores": {str(measure): list(map(_number, values.tolist())) for measure, values in trial.measured.items()},
+        "means": {measure: trial.mean(measure) for measure in trial.measured},
+        "scores": trial.measured,
     }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 _ADAPTERS = {

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
+from chunkcore.escaping import plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import (
@@ -40,7 +41,7 @@ __all__ = ["PLOTTED", "By", "Goal", "Trial", "TrialLog", "TuneOptions", "assign_
 
 By = Literal["question", "document"]
 # What is plotted against each option of a grid, beside the goal.
-PLOTTED: tuple[...] = ("Recall", "Precision", "F1")
+PLOTTED = ("Recall", "Precision", "F1")
 
 
 @dataclass(frozen=True)
@@ -310,10 +311,8 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, NaN as null; `from_dict` is its inverse."""
-        data: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
-        data |= {"drawn": dict(self.drawn), "scores": _nulls(self.scores), "tokens": _nulls(self.tokens)}
-        if self.measured:
-            data["measured"] = {str(measure): _nulls(values) for measure, values in self.measured.items()}
+        names = (*_PLAIN, "drawn", "scores", "tokens", *(["measured"] if self.measured else []))
+        data: dict[str, Any] = plain_json({name: getattr(self, name) for name in names})
         return data
 
     @classmethod
@@ -378,10 +377,6 @@ def _is_plain(value: Any, kind: type) -> bool:
 def _mean(values: Scores) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
-
-
-def _nulls(values: Scores) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 def _floats(data: Mapping[str, Any], name: str, size: int) -> Scores:

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -113,7 +113,7 @@ def tune(
     search = _Search(benchmark, searched, embedder, options or TuneOptions(), cache, keeping, progress)
     if study is None:
         return search.run(None)
-    with TrialLog(study, search.identity) as log:
+    with closing(TrialLog(study, search.identity)) as log:
         return search.run(log)
 
 
@@ -193,17 +193,12 @@ class _Search:
     @cached_property
     def _planned(self) -> list[Trial]:
         """The trials that depend on no scores: all of a grid, else every branch's defaults."""
+        branches = self.space.branches
         if self.space.exhaustive:
-            found = [(branch, drawn) for branch in self.space.branches for drawn in branch.combinations()]
-            trials = {}
-            for branch, drawn in found:
-                trials.setdefault(branch.spec(drawn), Proposal(branch.name, drawn))
-            return [self._trial(number, "grid", proposal) for number, proposal in enumerate(trials.values())]
-        defaults = [(branch, drawn) for branch in self.space.branches if (drawn := branch.default()) is not None]
-        return [
-            self._trial(number, "default", Proposal(branch.name, drawn))
-            for number, (branch, drawn) in enumerate(defaults)
-        ]
+            found = {each.spec(drawn): Proposal(each.name, drawn) for each in branches for drawn in each.combinations()}
+            return [self._trial(number, "grid", each) for number, each in enumerate(found.values())]
+        defaults = [Proposal(each.name, drawn) for each in branches if (drawn := each.default()) is not None]
+        return [self._trial(number, "default", each) for number, each in enumerate(defaults)]
 
     @property
     def _wanted(self) -> int:
