@@ -1,4 +1,4 @@
-"""`ordered`: results of threads or processes in the order of what they were made from."""
+"""Threads: results in order, work that is cancelled, work with a time limit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-__all__ = ["LateError", "Progress", "check_wanted", "ordered", "within"]
+__all__ = ["Progress", "TimeoutExpired", "check_wanted", "ordered", "with_timeout"]
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+# Called with a step's name, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
 
 _thread = threading.local()
 
 
 def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: int) -> Iterator[R]:
-    """Results in the order of the items, with at most `ahead` of them under way.
+    """Yield ``work(item)`` in the order of the items, with at most `ahead` calls under way.
 
-    When nobody wants more of them, because of an error or Ctrl-C, nothing is begun that has not begun. Threads that
-    are at work, and the threads that these wait for, find out by `check_wanted`.
+    When the iterator is closed (by an error or Ctrl-C), calls that have not begun are cancelled. Threads at work, and
+    threads they wait for, see the cancellation in `check_wanted`.
 
     >>> with ThreadPoolExecutor(2) as pool:
     ...     list(ordered(pool, str.upper, iter("abc"), ahead=2))
@@ -42,10 +45,10 @@ def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: i
 
 
 def check_wanted() -> None:
-    """To be called before something dear: go on only if somebody still waits for what this thread does.
+    """Call before expensive work in a thread of `ordered`.
 
     Raises:
-        CancelledError: nobody does.
+        CancelledError: the results are no longer wanted.
     """
     effort: _Effort | None = getattr(_thread, "effort", None)
     while effort is not None:
@@ -55,7 +58,7 @@ def check_wanted() -> None:
 
 
 class _Effort:
-    """What the threads of one `ordered` do, as a part of what the thread does that waits for them."""
+    """The threads of one `ordered`; `outer` is the effort of the thread that waits for them."""
 
     def __init__(self, outer: _Effort | None) -> None:
         self.outer = outer
@@ -72,40 +75,36 @@ class _Effort:
         return begun
 
 
-# Called with a step's name, what is done of it, and how much there is.
-Progress = Callable[[str, int, int], None]
+class TimeoutExpired(TimeoutError):  # noqa: N818
+    """The time limit of `with_timeout` passed. Distinct from a TimeoutError raised by the work."""
 
 
-class LateError(TimeoutError):
-    """Work was given up. The work's own `TimeoutError` is none."""
+def with_timeout(seconds: float | None, work: Callable[[], T]) -> T:
+    """The result of the work, or its error. None waits for ever.
 
-
-def within(seconds: float | None, work: Callable[[], T]) -> T:
-    """What the work gives, or raises; with None it is waited for as long as it takes.
-
-    Work that is given up goes on in a thread of its own, which does not keep the process from ending.
+    Work over its time continues in a daemon thread, which does not keep the process alive.
 
     Raises:
-        LateError: the time is over.
+        TimeoutExpired: no result in time.
 
-    >>> within(5, lambda: 2 + 2)
+    >>> with_timeout(5, lambda: 2 + 2)
     4
     """
     if seconds is None:
         return work()
-    told: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
 
-    def tell() -> None:
+    def run() -> None:
         try:
-            told.put((work(), None))
-        except BaseException as error:  # noqa: BLE001  # it is raised where it is waited for
-            told.put((None, error))
+            results.put((work(), None))
+        except BaseException as error:  # noqa: BLE001  # raised again by the waiting thread
+            results.put((None, error))
 
-    threading.Thread(target=tell, name="chunkcore-model", daemon=True).start()
+    threading.Thread(target=run, name="chunkcore-model", daemon=True).start()
     try:
-        value, error = told.get(timeout=seconds)
+        value, error = results.get(timeout=seconds)
     except Empty:
-        raise LateError from None
+        raise TimeoutExpired from None
     if error is not None:
         raise error
     return value  # type: ignore[return-value]

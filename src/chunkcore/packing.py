@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, SizeError
 from chunkcore.registry import Registry
-from chunkcore.spans import Ranges
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.tokens import TokenizedText
 
 __all__ = [
     "Overlap",
@@ -66,7 +66,7 @@ class Overlap(ABC):
         """For each sentence the first one that a chunk may share which begins with it."""
 
     @abstractmethod
-    def allowance(self, source: TokenizedText, size: int) -> Callable[[Offsets], Offsets]:
+    def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
         """A function from places (code points) to how many tokens before each a chunk may share that begins there."""
 
 
@@ -96,14 +96,14 @@ def read_overlap(value: int | str | Overlap) -> int | Overlap:
     return found.read(options)
 
 
-def shareable(overlap: int | str | Overlap, source: TokenizedText, size: int) -> Callable[[Offsets], int | Offsets]:
+def shareable(overlap: int | str | Overlap, source: TokenizedText, size: int) -> Callable[[Numbers], int | Numbers]:
     """A function from places to how much `pack` may let the range share that begins there: its `overlap`."""
     if isinstance(overlap, Overlap):
         return overlap.allowance(source, size)
     return lambda places: cast("int", overlap)
 
 
-def running_sizes(sizes: Offsets, gap: int = 0) -> Offsets:
+def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
     """Sums of the first 0, 1, ..., n sizes, each with the gap that follows it: what `pack` reads.
 
     >>> running_sizes(np.array([3, 4]), gap=1).tolist()
@@ -115,7 +115,7 @@ def running_sizes(sizes: Offsets, gap: int = 0) -> Offsets:
 
 
 def pack(
-    sums: Offsets, size: int, overlap: int | Offsets = 0, *, gap: int = 0, first: int = 0, last: int | None = None
+    sums: Numbers, size: int, overlap: int | Numbers = 0, *, gap: int = 0, first: int = 0, last: int | None = None
 ) -> list[tuple[int, int]]:
     """Ranges of neighbouring pieces, as large as `size` allows, that share at most `overlap` with their predecessor.
 

@@ -18,9 +18,9 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.segmenters.base import Starts
 from chunkcore.segmenters.tagger import Tagger, TaggerSettings, metadata_of, peaks, sentence_features
 from chunkcore.segmenters.texttiling import TextTiling
+from chunkcore.spans import Numbers
 
 __all__ = [
     "Labelled",
@@ -54,7 +54,7 @@ class Labelled(NamedTuple):
 
     id: str
     vectors: Vectors
-    starts: Starts
+    starts: Numbers
 
 
 class Parts(NamedTuple):
@@ -112,7 +112,7 @@ class SegmentationScores(NamedTuple):
         return (self.pk + self.window_diff) / 2
 
 
-def score(texts: Sequence[Labelled], find: Callable[[Labelled], Starts]) -> SegmentationScores:
+def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> SegmentationScores:
     """The means over texts of two sentences or more; 0 without such texts."""
     rows = []
     for text in texts:
@@ -134,7 +134,7 @@ def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, Segmentatio
     tiling = best_texttiling(known)
     random = np.random.default_rng(seed)
 
-    def drawn(text: Labelled) -> Starts:
+    def drawn(text: Labelled) -> Numbers:
         return np.flatnonzero(random.random(len(text.vectors) - 1) < rate) + 1
 
     draws = [score(test, drawn) for _ in range(_DRAWS)]

@@ -18,7 +18,8 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.packing import trim
-from chunkcore.tokens import CharacterCounter, Offsets, TiktokenCounter, TokenCounter, TokenizedText
+from chunkcore.spans import Numbers
+from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText
 
 __all__ = ["Aligned", "FunctionCounter", "Joined", "Named", "Piece", "check_sizes", "counter_of", "tokenizer_of"]
 
@@ -70,8 +71,8 @@ class FunctionCounter(TokenCounter):
     def count(self, text: str) -> int:
         return int(self.function(text))
 
-    def boundaries(self, text: str) -> Offsets:
-        spread: Offsets = np.linspace(0, len(text), self.count(text), endpoint=False).astype(np.int64)
+    def boundaries(self, text: str) -> Numbers:
+        spread: Numbers = np.linspace(0, len(text), self.count(text), endpoint=False).astype(np.int64)
         return spread
 
 

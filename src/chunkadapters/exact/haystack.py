@@ -18,7 +18,8 @@ from chunkadapters.exact.base import Aligned, Joined, Piece, check_sizes
 from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.tokens import Offsets, TokenCounter, TokenizedText, get_counter
+from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 from chunkcore.tokens.tokenized import Runs
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
@@ -63,7 +64,7 @@ def recursive_pieces(splitter: RecursiveDocumentSplitter, source: TokenizedText)
 
 
 class _Characters:
-    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         return ends - starts
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chunkcore.errors import MissingExtraError
-from chunkcore.tokens import Offsets
+from chunkcore.spans import Numbers
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Tree
@@ -111,9 +111,9 @@ class Parsed:
         # As signed numbers the bytes that continue a character are the lowest.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
-    def code_points(self, places: Offsets) -> Offsets:
+    def code_points(self, places: Numbers) -> Numbers:
         """Places in `data` as places in the text: of each, how many characters begin before it."""
-        found: Offsets = places - self._continue.searchsorted(places)
+        found: Numbers = places - self._continue.searchsorted(places)
         return found
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import DataError
-from chunkcore.spans import Ranges
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["Find", "Keep", "Places", "characters", "find_literal", "find_regex", "finder", "pieces_between"]
 
@@ -135,9 +135,9 @@ Keep = Literal["start", "end", "drop"]
 class Places(NamedTuple):
     """Ranges of code points, each inside a text: int64 arrays of one length, in order."""
 
-    starts: Offsets
-    ends: Offsets
-    texts: Offsets  # the number of the text that the range lies in
+    starts: Numbers
+    ends: Numbers
+    texts: Numbers  # the number of the text that the range lies in
 
 
 def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places:
@@ -171,7 +171,7 @@ def _cannot_overlap(separator: str) -> bool:
     return not any(separator.endswith(separator[:length]) for length in range(1, len(separator)))
 
 
-def _in_texts(places: Offsets, width: int, texts: Ranges) -> Places:
+def _in_texts(places: Numbers, width: int, texts: Ranges) -> Places:
     """Those of all places at which a separator of this width is inside a text."""
     first = np.searchsorted(places, texts[:, 0])
     after = np.searchsorted(places, texts[:, 1] - width, side="right")
@@ -253,7 +253,7 @@ def characters(texts: Ranges) -> Places:
     return Places(starts, starts + 1, np.repeat(np.arange(len(texts)), lengths))
 
 
-def _count_up(counts: Offsets) -> Offsets:
+def _count_up(counts: Numbers) -> Numbers:
     """0, 1, ... for each count, one after the other."""
-    numbers: Offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    numbers: Numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return numbers

@@ -11,7 +11,8 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, join_small, pack, read_overlap, shareable
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["FixedToken"]
 
@@ -74,7 +75,7 @@ class FixedToken(Chunker):
                 rows.append([start, end])
         return [(Span(start, end),) for start, end in rows]
 
-    def _tokens(self, count: int, overlap: int | Offsets) -> tuple[Offsets, Offsets]:
+    def _tokens(self, count: int, overlap: int | Numbers) -> tuple[Numbers, Numbers]:
         """The first token of each window and the one after its last, numbered from the text's first."""
         if isinstance(overlap, int):
             # The last window is the first that reaches the end of the text.
@@ -84,7 +85,7 @@ class FixedToken(Chunker):
             begins, ends = np.array(pack(np.arange(count + 1), self.size, overlap)).T
         return self._joined(begins, ends) if self.minimum and len(begins) > 1 else (begins, ends)
 
-    def _windows(self, places: Offsets, begins: Offsets, ends: Offsets, start: int, end: int) -> list[list[int]]:
+    def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[list[int]]:
         """Start and end of each window of a text whose tokens begin at these places."""
         edges = np.append(places, end)
         edges[0] = start
@@ -94,7 +95,7 @@ class FixedToken(Chunker):
         found: list[list[int]] = rows[new & (rows[:, 0] < rows[:, 1])].tolist()
         return found
 
-    def _joined(self, begins: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+    def _joined(self, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
         """The windows, in tokens, after the last one has joined its neighbour if it is too small."""
         groups = np.array(
             join_small(

@@ -18,8 +18,8 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
 from chunkcore.packing import fit, join_ranges, pack, running_sizes
-from chunkcore.spans import Ranges
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["LLMChunker", "Outcome", "Section", "WindowChunker"]
 
@@ -172,7 +172,7 @@ class WindowChunker(LLMChunker, ABC):
             first = stop
         return list(self._joined(source, drafts)) if self.min_size else drafts
 
-    def _window_end(self, sums: Offsets, first: int) -> int:
+    def _window_end(self, sums: Numbers, first: int) -> int:
         """The piece after the window's last: as many as fit, one at least."""
         return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
 
@@ -212,7 +212,7 @@ class WindowChunker(LLMChunker, ABC):
             yield Draft((Span(*rows[place]),), metadata)
 
 
-def _sizes(source: TokenizedText, pieces: Ranges) -> Offsets:
+def _sizes(source: TokenizedText, pieces: Ranges) -> Numbers:
     """What each piece counts with the white space before it, but for the first."""
     before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
     return source.counts(before, pieces[:, 1])

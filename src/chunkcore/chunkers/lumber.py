@@ -17,8 +17,8 @@ from chunkcore.errors import OptionError
 from chunkcore.models.llm import Question
 from chunkcore.models.llm.asking import found_json, member, whole_number
 from chunkcore.packing import fit, pack, running_sizes, trim
-from chunkcore.spans import Ranges
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["Lumber"]
 
@@ -93,7 +93,7 @@ class Lumber(WindowChunker):
             parts += _by_sentences(source, start, end, self.max_size) if is_over else [(start, end)]
         return np.array(parts, dtype=np.int64).reshape(-1, 2)
 
-    def _window_end(self, sums: Offsets, first: int) -> int:
+    def _window_end(self, sums: Numbers, first: int) -> int:
         reached = int(np.searchsorted(sums, sums[first] + self.window))
         return min(max(first + 2, reached), len(sums) - 1)
 

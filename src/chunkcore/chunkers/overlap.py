@@ -15,7 +15,8 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.packing import Overlap, overlaps
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["SemanticOverlap"]
 
@@ -105,19 +106,19 @@ class SemanticOverlap(Overlap):
         found: list[int] = np.maximum.accumulate(firsts).tolist()
         return found
 
-    def allowance(self, source: TokenizedText, size: int) -> Callable[[Offsets], Offsets]:
+    def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
         """A function from places to how many tokens before each are of the same topic, at most half of `size`."""
         begins = self._topic_places(source)
 
-        def before(places: Offsets) -> Offsets:
+        def before(places: Numbers) -> Numbers:
             topics = begins[np.searchsorted(begins, places, side="right") - 1]
             tokens = np.searchsorted(source.boundaries, places) - np.searchsorted(source.boundaries, topics)
-            allowed: Offsets = np.minimum(tokens, size // 2).astype(np.int64)
+            allowed: Numbers = np.minimum(tokens, size // 2).astype(np.int64)
             return allowed
 
         return before
 
-    def _topic_places(self, source: TokenizedText) -> Offsets:
+    def _topic_places(self, source: TokenizedText) -> Numbers:
         """Where the topics of a text begin: code points, ascending, the white space before a sentence included."""
         parts = source.parts.tolist()
         ranges = [sentence_ranges(source.text[start:end]) + start for start, end in parts]
@@ -125,5 +126,5 @@ class SemanticOverlap(Overlap):
         # A part's first sentence begins with the part: the white space before it belongs to no other topic.
         own = zip(parts, ranges, strict=True)
         before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in own])
-        begins: Offsets = np.union1d(before[drops], source.parts[:, 0])
+        begins: Numbers = np.union1d(before[drops], source.parts[:, 0])
         return begins

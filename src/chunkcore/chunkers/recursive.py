@@ -15,8 +15,8 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
-from chunkcore.spans import Ranges
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.tokens import TokenizedText
 
 __all__ = ["Recursive"]
 
@@ -168,8 +168,8 @@ class Recursive(Chunker):
         source: TokenizedText,
         separator: str,
         pieces: Places,
-        sizes: Offsets,
-        overlap: Callable[[Offsets], int | Offsets],
+        sizes: Numbers,
+        overlap: Callable[[Numbers], int | Numbers],
     ) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
         small = (sizes < self.size).nonzero()[0]

@@ -19,8 +19,8 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.packing import fit_ranges, pack, running_sizes
-from chunkcore.spans import Ranges
-from chunkcore.tokens import Offsets, TokenizedText
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.tokens import TokenizedText
 
 __all__ = [
     "SENTENCE_END",
@@ -119,7 +119,7 @@ class Sentences(NamedTuple):
     """
 
     ranges: Ranges
-    sizes: Offsets
+    sizes: Numbers
     unit: Floats
 
 
@@ -162,7 +162,7 @@ class SentenceClusters(SentenceChunker, ABC):
         return [_spans(ranges, each) for each in sorted(members)]
 
     def _bounded(
-        self, source: TokenizedText, ranges: Ranges, sizes: Offsets, clusters: list[list[int]]
+        self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
     ) -> list[list[int]]:
         """The clusters, those over `max_size` in parts: their sentences packed in order."""
         if self.max_size is None:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
 from chunkcore.errors import OptionError
+from chunkcore.spans import Numbers
 
 __all__ = ["SingleLinkage", "link"]
 
 _PAIRS_AT_ONCE = 2**20
 _SOME = 4096
-
-Labels = NDArray[np.int64]
 
 
 @strategies.register("single_linkage")
@@ -69,7 +68,7 @@ class SingleLinkage(SentenceClusters):
         if self.chunks is not None and self.chunks < 1:
             raise OptionError(f"chunks is at least 1, or null for no such limit, got {self.chunks}")
 
-    def _clusters(self, sentences: Sentences) -> Labels:
+    def _clusters(self, sentences: Sentences) -> Numbers:
         count = len(sentences.ranges)
         limits = [count if self.chunks is None else -(-count // self.chunks)]
         weights = [np.ones(count, dtype=np.int64)]
@@ -81,13 +80,13 @@ class SingleLinkage(SentenceClusters):
 
 def link(
     unit: Floats,
-    weights: Labels,
-    limits: Labels,
+    weights: Numbers,
+    limits: Numbers,
     position_weight: float,
     stop: float,
     *,
     pairs_at_once: int = _PAIRS_AT_ONCE,
-) -> Labels:
+) -> Numbers:
     """Single-linkage clusters within limits: for each row the first row of its cluster.
 
     Args:
@@ -111,20 +110,20 @@ def link(
 class _Clusters:
     """Which rows are together so far."""
 
-    def __init__(self, weights: Labels, limits: Labels) -> None:
+    def __init__(self, weights: Numbers, limits: Numbers) -> None:
         self.labels = np.arange(len(weights))
         self._members = [[row] for row in range(len(weights))]
         self._weights = weights.copy()
         self._limits = limits
 
-    def joinable(self, left: Labels, right: Labels) -> NDArray[np.bool_]:
+    def joinable(self, left: Numbers, right: Numbers) -> NDArray[np.bool_]:
         """Which pairs are not together and may be. What is not joinable now never will be: weights only grow."""
         first, second = self.labels[left], self.labels[right]
         apart: NDArray[np.bool_] = first != second
         apart[apart] = (self._weights[first[apart]] + self._weights[second[apart]] <= self._limits).all(axis=1)
         return apart
 
-    def join(self, left: Labels, right: Labels) -> None:
+    def join(self, left: Numbers, right: Numbers) -> None:
         """Join the clusters of each pair in turn, where they may be."""
         for start in range(0, len(left), _SOME):
             some = slice(start, start + _SOME)
@@ -145,7 +144,7 @@ class _Clusters:
 
 def _nearest_first(
     unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int
-) -> Iterator[tuple[Labels, Labels]]:
+) -> Iterator[tuple[Numbers, Numbers]]:
     """Pairs of rows by distance, of equal ones by row and column, some at a time: those that are still joinable."""
     after = -1.0, -1  # the last pair that was handed out: its distance, and its place row by row
     while True:
@@ -158,7 +157,7 @@ def _nearest_first(
 
 def _nearest(
     unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int, after: tuple[float, int]
-) -> tuple[Floats, Labels, bool]:
+) -> tuple[Floats, Numbers, bool]:
     """The `most` nearest joinable pairs after one, sorted, and whether these are all."""
     count, complete = len(unit), True
     distances, places = np.empty(0), np.empty(0, dtype=np.int64)

@@ -25,8 +25,9 @@ from chunkcore.models.base import TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Usage, get_llm
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Indices, Mapper, Rows
+from chunkcore.retrieval.search import Mapper, Rows
 from chunkcore.retrieval.vectors import StoredVectors, TextVectors
+from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 
 __all__ = ["Meter", "MeteredVectors", "Spent"]
@@ -259,12 +260,12 @@ class MeteredVectors(TextVectors):
     def worker_embedder(self) -> CachedEmbedder:
         return self._meter.plain
 
-    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
         with self._meter.waiting() as spent:
             spent.chunks = True
             return super().chunks(corpus, cluster_only=cluster_only)
 
-    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Indices]:
+    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         with self._meter.waiting() as spent:
             began = time.perf_counter()
             found = super().late(corpus)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.concurrency import LateError, within
+from chunkcore.concurrency import TimeoutExpired, with_timeout
 from chunkcore.errors import ChunkcoreError, ModelError
 
 __all__ = [
@@ -174,10 +174,10 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, ti
 def _ask(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: float | None) -> Vectors:
     asked = embedder.embed_queries if queries else embedder.embed_documents
     try:
-        answer = within(timeout, lambda: asked(texts))
+        answer = with_timeout(timeout, lambda: asked(texts))
     except ChunkcoreError:
         raise
-    except LateError:
+    except TimeoutExpired:
         raise ModelError(f"the model {embedder.name!r} gave no answer to {len(texts)} texts in {timeout} s") from None
     except Exception as error:
         raise ModelError(

@@ -10,7 +10,8 @@ import numpy as np
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
 from chunkcore.models.loading import get_embedder
-from chunkcore.tokens import Offsets, TokenCounter
+from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenCounter
 from chunkcore.tokens.counters import counters
 
 __all__ = ["EmbedderCounter", "tokenizing"]
@@ -53,11 +54,11 @@ class EmbedderCounter(TokenCounter):
             )
         return found
 
-    def boundaries(self, text: str) -> Offsets:
+    def boundaries(self, text: str) -> Numbers:
         tokens = self.embedder.tokenize(text)
         return tokens.starts[tokens.before : len(tokens.ids) - tokens.after]
 
-    def count_many(self, texts: Sequence[str]) -> Offsets:
+    def count_many(self, texts: Sequence[str]) -> Numbers:
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return super().count_many(texts)
         place = {text: number for number, text in enumerate(dict.fromkeys(["", *texts]))}

@@ -32,9 +32,9 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Indices
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers
 
 __all__ = ["Hits", "Index", "RetrievalMethod", "SearchRecall", "retrievers"]
 
@@ -50,11 +50,11 @@ class Hits(NamedTuple):
         scores: higher is better, never rising within a row; -inf beside -1: float64, the same shape.
     """
 
-    indices: Indices
+    indices: Numbers
     scores: Scores
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Indices, Scores]]) -> Hits:
+    def of(cls, rows: Sequence[tuple[Numbers, Scores]]) -> Hits:
         """Each query's indices and scores, which may be of different lengths.
 
         >>> Hits.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
@@ -68,11 +68,11 @@ class Hits(NamedTuple):
         return found
 
     @property
-    def counts(self) -> Indices:
+    def counts(self) -> Numbers:
         """How many each query has."""
         return np.asarray((self.indices >= 0).sum(axis=1), dtype=np.int64)
 
-    def row(self, number: int) -> tuple[Indices, Scores]:
+    def row(self, number: int) -> tuple[Numbers, Scores]:
         """One query's indices and scores."""
         count = int((self.indices[number] >= 0).sum())
         return self.indices[number, :count], self.scores[number, :count]
@@ -157,7 +157,7 @@ class Index(ABC):
         The best 5 are the first 5 of the best 10, however deep the search is.
         """
 
-    def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Indices) -> Hits:
+    def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
         """The best `k` chunks of each query, and more until they come to `max_tokens` tokens or no more are found.
 
         Args:

@@ -10,17 +10,15 @@ from operator import attrgetter
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
 from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers
 
 __all__ = ["ChunkedCorpus", "cut", "segment_texts"]
-
-Indices = NDArray[np.int64]
 
 
 class ChunkedCorpus(Sequence[Chunk]):
@@ -100,7 +98,7 @@ class ChunkedCorpus(Sequence[Chunk]):
         return Chunk(document.id, index, (span,), text, tokens, context, metadata, self._fingerprint or "", segments)
 
     @property
-    def token_counts(self) -> Indices:
+    def token_counts(self) -> Numbers:
         """Of each chunk, in its chunker's unit: int64, shape (chunks,)."""
         return np.array(self._columns[4], dtype=np.int64)
 
@@ -129,12 +127,12 @@ class ChunkedCorpus(Sequence[Chunk]):
         return self._segments[0] if self._segmented else self.texts
 
     @property
-    def owners(self) -> Indices:
+    def owners(self) -> Numbers:
         """The chunk that each of the `embedded_texts` is of: int64, ascending."""
         return self._segments[1] if self._segmented else np.arange(len(self), dtype=np.int64)
 
     @cached_property
-    def _segments(self) -> tuple[list[str], Indices]:
+    def _segments(self) -> tuple[list[str], Numbers]:
         texts = [segment_texts(chunk) for chunk in self]
         return [text for own in texts for text in own], np.repeat(np.arange(len(texts)), [*map(len, texts)])
 

@@ -15,8 +15,9 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Indices, Mapper, Rows, Shard, top_k_owners, top_k_shards
+from chunkcore.retrieval.search import Mapper, Rows, Shard, top_k_owners, top_k_shards
 from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Numbers
 
 __all__ = ["Dense", "Late", "Sharded"]
 
@@ -63,7 +64,7 @@ class Late(RetrievalMethod):
 
 
 class _ByVectors(Index):
-    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Indices) -> None:
+    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Numbers) -> None:
         super().__init__(corpus)
         self._vectors = vectors
         self._rows = rows

@@ -14,8 +14,9 @@ from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Best, Indices, cosines, first_of_each, top_k, unit
+from chunkcore.retrieval.search import Best, cosines, first_of_each, top_k, unit
 from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Numbers
 
 __all__ = ["HNSW"]
 
@@ -123,7 +124,7 @@ class _ByGraph(Index):
             found.indices[start : start + some], found.scores[start : start + some] = part
         return found
 
-    def _proposed(self, queries: Vectors, deep: int) -> Indices:
+    def _proposed(self, queries: Vectors, deep: int) -> Numbers:
         """The graph's nearest rows of each query, so many of them; -1 where it reached no more."""
         answers = self._graph.search(unit(queries), deep, threads=self._options.threads)
         rows = np.atleast_2d(np.asarray(answers.keys)).astype(np.int64)
@@ -131,7 +132,7 @@ class _ByGraph(Index):
             rows[np.arange(deep) >= np.asarray(answers.counts)[:, None]] = -1
         return rows
 
-    def _chunks(self, queries: Vectors, rows: Indices, k: int) -> Best:
+    def _chunks(self, queries: Vectors, rows: Numbers, k: int) -> Best:
         """The k best chunks among each query's rows, by exact scores."""
         best = Best.none(len(queries), k)
         some = max(1, min(256, _SCORED // max(rows.shape[1], 1)))

@@ -18,8 +18,8 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
 from chunkcore.retrieval.rerank import DEFAULT_RERANKER, Reranker, get_reranker, rerank_scores
-from chunkcore.retrieval.search import Indices
 from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Numbers
 
 __all__ = ["Hybrid", "Reranked", "fuse", "get_retriever"]
 
@@ -167,7 +167,7 @@ def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     return Hits.of([_fused_row([each.row(row)[0] for each in rankings], k) for row in range(len(rankings[0].indices))])
 
 
-def _fused_row(lists: Sequence[Indices], k: int) -> tuple[Indices, Scores]:
+def _fused_row(lists: Sequence[Numbers], k: int) -> tuple[Numbers, Scores]:
     together = np.concatenate(lists)
     gains = np.concatenate([1 / (k + 1.0 + np.arange(len(each))) for each in lists])
     distinct, first, place = np.unique(together, return_index=True, return_inverse=True)

@@ -17,8 +17,8 @@ from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Indices
 from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Numbers
 
 __all__ = ["BM25", "words"]
 
@@ -116,7 +116,7 @@ class _ByWords(Index):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         return Hits.of([self._best(query, k) for query in queries])
 
-    def _best(self, query: str, k: int) -> tuple[Indices, Scores]:
+    def _best(self, query: str, k: int) -> tuple[Numbers, Scores]:
         known = [self._numbers[word] for word in words(query) if word in self._numbers]
         if not known or self._index is None:
             return np.empty(0, dtype=np.int64), np.empty(0)

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.columns import release
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.base import Vectors
+from chunkcore.spans import Numbers
 
 __all__ = [
     "Best",
-    "Indices",
     "Mapper",
     "Rows",
     "SelectedRows",
@@ -30,8 +30,6 @@ __all__ = [
     "unit",
 ]
 
-Indices = NDArray[np.int64]
-
 
 @runtime_checkable
 class Rows(Protocol):
@@ -40,7 +38,7 @@ class Rows(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice | Indices, /) -> NDArray[np.floating]: ...
+    def __getitem__(self, rows: slice | Numbers, /) -> NDArray[np.floating]: ...
 
 
 def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
@@ -117,14 +115,14 @@ def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_byte
 class Best(NamedTuple):
     """The best of each query so far, best first: int64 and float32, each of shape (queries, k); -1, -inf for none."""
 
-    indices: Indices
+    indices: Numbers
     scores: Vectors
 
     @classmethod
     def none(cls, queries: int, k: int) -> Best:
         return cls(np.full((queries, k), -1, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
 
-    def add(self, rows: Indices, indices: Indices, scores: Vectors) -> None:
+    def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
         """Let candidates in, each of the query `rows` beside it; of equal ones the lower index stays ahead."""
         new = np.unique(rows)
         held, place = np.nonzero(self.indices[new] >= 0)
@@ -180,7 +178,7 @@ def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return norms
 
 
-def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Indices, Indices]:
+def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Numbers, Numbers]:
     """Rows and columns that may be among the `k` best of their row, in order: none is under the row's least."""
     near = rough >= least[:, None]
     # Late blocks have few that are near; to find the k-th best of a row takes longer than the product.
@@ -209,7 +207,7 @@ class SelectedRows:
     [[3.0], [1.0]]
     """
 
-    def __init__(self, rows: NDArray[np.floating], numbers: Indices) -> None:
+    def __init__(self, rows: NDArray[np.floating], numbers: Numbers) -> None:
         self._rows = rows
         self._numbers = numbers
         self.shape = (len(numbers), rows.shape[1])
@@ -217,7 +215,7 @@ class SelectedRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice | Indices) -> NDArray[np.floating]:
+    def __getitem__(self, rows: slice | Numbers) -> NDArray[np.floating]:
         found = self._rows[self._numbers[rows]]
         release(self._rows)
         return found
@@ -304,7 +302,7 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
     return best
 
 
-def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Indices, Vectors]:
+def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Numbers, Vectors]:
     """The `k` owners that are nearest to each query by the best of their vectors, best first: `top_k` by owner.
 
     Of equal ones the lower number comes first. The search takes more vectors, doubling their number, for the queries
@@ -355,7 +353,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
     return found, values
 
 
-def first_of_each(rows: Indices) -> NDArray[np.bool_]:
+def first_of_each(rows: Numbers) -> NDArray[np.bool_]:
     """Where in its row each number stands for the first time."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)

@@ -19,7 +19,8 @@ from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Indices, Mapper, Rows, SelectedRows
+from chunkcore.retrieval.search import Mapper, Rows, SelectedRows
+from chunkcore.spans import Numbers
 
 __all__ = ["DistinctTexts", "StoredVectors", "TextVectors", "chunk_vectors"]
 
@@ -78,7 +79,7 @@ class TextVectors:
         """
         return LateEmbedder(self.embedder)
 
-    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
         """The rows that are searched, and the chunk that each is of, ascending; see `chunk_vectors`.
 
         Raises:
@@ -86,7 +87,7 @@ class TextVectors:
         """
         return chunk_vectors(self._group(corpus).rows(corpus), corpus.owners, cluster_only=cluster_only)
 
-    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Indices]:
+    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row a chunk, the mean of its tokens as they were read with their document; and 0, 1, 2, ...
 
         Raises:
@@ -237,14 +238,14 @@ class DistinctTexts:
         order = np.argsort(first)
         row = np.empty_like(order)
         row[order] = np.arange(len(order))
-        self.rows: list[Indices] = np.split(row[which], bases[1:-1])
+        self.rows: list[Numbers] = np.split(row[which], bases[1:-1])
         firsts = first[order]
         owners = np.searchsorted(bases, firsts, side="right") - 1
         places = firsts - bases[owners]
         self.texts = Mapped(lambda number: given[owners[number]][int(places[number])], range(len(order)))
 
 
-def chunk_vectors(vectors: Rows, owners: Indices, *, cluster_only: bool = False) -> tuple[Rows, Indices]:
+def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
     """The rows that are searched, and the chunk that each is of: each text's, and for a chunk of several, their mean.
 
     Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"

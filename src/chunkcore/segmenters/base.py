@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import ChunkcoreError, ModelError
 from chunkcore.models.base import Embedder
+from chunkcore.spans import Numbers
 
-__all__ = ["Segmenter", "Starts", "segment_starts"]
-
-Starts = NDArray[np.int64]
+__all__ = ["Segmenter", "segment_starts"]
 
 
 @runtime_checkable
@@ -30,7 +28,7 @@ class Segmenter(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
-    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Starts:
+    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """The sentences that begin a segment, but for the first: ascending, in ``1 .. len(sentences) - 1``.
 
         `embedder` is the asking strategy's; using it, where its vectors will do, saves loading another.
@@ -38,7 +36,7 @@ class Segmenter(Protocol):
         ...
 
 
-def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Starts:
+def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
     """A segmenter's answer, looked at. Fewer than two sentences are one segment without asking.
 
     Raises:
@@ -52,7 +50,7 @@ def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Emb
         return _ask(segmenter, sentences, embedder)
 
 
-def _ask(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Starts:
+def _ask(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
     try:
         answer = segmenter.starts(sentences, embedder)
     except ChunkcoreError:
@@ -64,7 +62,7 @@ def _ask(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> 
     return _checked(answer, len(sentences), segmenter.name)
 
 
-def _checked(answer: Any, count: int, name: str) -> Starts:
+def _checked(answer: Any, count: int, name: str) -> Numbers:
     try:
         array = np.asarray(answer)
     except ValueError:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from chunkcore.errors import DataError, MissingExtraError, ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import get_embedder
-from chunkcore.segmenters.base import Starts
 from chunkcore.segmenters.texttiling import Floats, block_similarities, depths
+from chunkcore.spans import Numbers
 
 __all__ = ["SHIPPED", "Tagger", "TaggerSettings", "boundary_probabilities", "load_tagger", "peaks", "sentence_features"]
 
@@ -148,7 +148,7 @@ class Tagger:
             digest.update(name.encode() + self.tensors[name].tobytes())
         return f"tagger-{digest.hexdigest()}"
 
-    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Starts:
+    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """See `Segmenter`. Another embedder than the one it was trained for is not used: its own is loaded.
 
         Raises:
@@ -158,7 +158,7 @@ class Tagger:
         own = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
         return self.find(embed(own, sentences))
 
-    def find(self, vectors: Vectors) -> Starts:
+    def find(self, vectors: Vectors) -> Numbers:
         """The rows that begin a segment, but for the first.
 
         Raises:
@@ -195,7 +195,7 @@ class Tagger:
         return {name: value.astype(np.float32) for name, value in self.tensors.items()}
 
 
-def peaks(probabilities: Vectors, threshold: float) -> Starts:
+def peaks(probabilities: Vectors, threshold: float) -> Numbers:
     """Where the probability is over the threshold and no neighbour's is higher, but for the first row.
 
     >>> peaks(np.array([0.9, 0.1, 0.4, 0.8, 0.2, 0.6], dtype=np.float32), 0.5).tolist()

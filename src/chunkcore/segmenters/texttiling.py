@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.segmenters.base import Starts
+from chunkcore.spans import Numbers
 
 __all__ = ["TextTiling", "block_similarities", "depths"]
 
@@ -59,11 +59,11 @@ class TextTiling:
         """Its name: there is nothing else to it."""
         return self.name
 
-    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Starts:
+    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """See `Segmenter`."""
         return self.find(embed(embedder, sentences))
 
-    def find(self, vectors: Vectors | Floats) -> Starts:
+    def find(self, vectors: Vectors | Floats) -> Numbers:
         """The rows that begin a segment, but for the first."""
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)

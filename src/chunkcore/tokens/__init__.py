@@ -7,12 +7,11 @@ from chunkcore.tokens.counters import (
     WordCounter,
     get_counter,
 )
-from chunkcore.tokens.tokenized import Offsets, TokenCounter, TokenizedText
+from chunkcore.tokens.tokenized import TokenCounter, TokenizedText
 
 __all__ = [
     "CharacterCounter",
     "HuggingFaceCounter",
-    "Offsets",
     "TiktokenCounter",
     "TokenCounter",
     "TokenizedText",

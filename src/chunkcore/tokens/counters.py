@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.registry import Registry, suggestion
+from chunkcore.spans import Numbers
 from chunkcore.tokens.tokenized import (
     BytePairText,
     CharacterText,
-    Offsets,
     TokenCounter,
     TokenizedText,
     WordText,
@@ -148,7 +148,7 @@ class CharacterCounter(TokenCounter):
 
     name = "characters"
 
-    def boundaries(self, text: str) -> Offsets:
+    def boundaries(self, text: str) -> Numbers:
         return np.arange(len(text), dtype=np.int64)
 
     def count(self, text: str) -> int:
@@ -168,7 +168,7 @@ class WordCounter(TokenCounter):
 
     name = "words"
 
-    def boundaries(self, text: str) -> Offsets:
+    def boundaries(self, text: str) -> Numbers:
         return WordText(text, self).runs.starts
 
     def count(self, text: str) -> int:
@@ -201,14 +201,14 @@ class TiktokenCounter(TokenCounter):
             return short_count(self.name, text)
         return len(self._encode(text))
 
-    def count_many(self, texts: Sequence[str]) -> Offsets:
+    def count_many(self, texts: Sequence[str]) -> Numbers:
         name = self.name
         counts = [short_count(name, text) if len(text) <= _SHORT else self.count(text) for text in texts]
         return np.array(counts, dtype=np.int64)
 
-    def boundaries(self, text: str) -> Offsets:
+    def boundaries(self, text: str) -> Numbers:
         lengths = token_byte_lengths(self.name)[self._encode(text)]
-        starts: Offsets = np.cumsum(lengths, dtype=np.int64)
+        starts: Numbers = np.cumsum(lengths, dtype=np.int64)
         starts -= lengths
         if not text.isascii():
             # A byte's character is its place less the continuation bytes up to it; as signed numbers those
@@ -260,11 +260,11 @@ class HuggingFaceCounter(TokenCounter):
         """The `tokenizers.Tokenizer`, loaded on first use and shared by the process."""
         return load_tokenizer(self.source)
 
-    def boundaries(self, text: str) -> Offsets:
+    def boundaries(self, text: str) -> Numbers:
         encoding = self.tokenizer.encode(_encodable(text), add_special_tokens=False)
         return np.array([start for start, _ in encoding.offsets], dtype=np.int64)
 
-    def count_many(self, texts: Sequence[str]) -> Offsets:
+    def count_many(self, texts: Sequence[str]) -> Numbers:
         distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         encodings = self.tokenizer.encode_batch([_encodable(text) for text in distinct], add_special_tokens=False)
         counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)

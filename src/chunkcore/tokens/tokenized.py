@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
+from chunkcore.spans import Numbers
 
 __all__ = [
     "BytePairText",
     "CharacterText",
-    "Offsets",
     "Runs",
     "TokenCounter",
     "TokenizedText",
@@ -103,7 +103,6 @@ def _role(code_point: int) -> int:
     )
 
 
-Offsets = NDArray[np.int64]
 T = TypeVar("T")
 
 _IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # no white space is after U+3000
@@ -167,7 +166,7 @@ class TokenizedText:
         return joined
 
     @_Once
-    def boundaries(self) -> Offsets:
+    def boundaries(self) -> Numbers:
         """The counter's `boundaries` of the text."""
         return self.counter.boundaries(self.text)
 
@@ -182,11 +181,11 @@ class TokenizedText:
         """Tokens of ``text[start:end]`` on its own."""
         return int(self.counts(np.array([start]), np.array([end]))[0])
 
-    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Tokens of each ``text[start:end]`` on its own, int64. Needs ``0 <= start <= end <= len(text)``."""
         return self._counts_apart(starts, ends)
 
-    def _counts_apart(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Each distinct piece is encoded by itself: time grows with the pieces' summed length."""
         if len(starts) > _MANY:
             single = ends - starts == 1
@@ -198,10 +197,10 @@ class TokenizedText:
         text = self.text
         return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
 
-    def _counts_of_characters(self, places: Offsets) -> Offsets:
+    def _counts_of_characters(self, places: Numbers) -> Numbers:
         """Of single characters, each distinct one is counted once."""
         distinct, which = np.unique(self.code_points[places], return_inverse=True)
-        counts: Offsets = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
+        counts: Numbers = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
         return counts
 
 
@@ -214,7 +213,7 @@ class TokenCounter(ABC):
     name: str
 
     @abstractmethod
-    def boundaries(self, text: str) -> Offsets:
+    def boundaries(self, text: str) -> Numbers:
         """The code-point offset at which every token begins: int64, sorted, one a token.
 
         A token that begins inside a character (an emoji of three byte-level tokens) is given that
@@ -225,7 +224,7 @@ class TokenCounter(ABC):
         """How many tokens the text is, on its own."""
         return len(self.boundaries(text))
 
-    def count_many(self, texts: Sequence[str]) -> Offsets:
+    def count_many(self, texts: Sequence[str]) -> Numbers:
         """`count` of each text, as int64."""
         return np.array([self.count(text) for text in texts], dtype=np.int64)
 
@@ -257,7 +256,7 @@ class TokenCounter(ABC):
 class CharacterText(TokenizedText):
     """Every code point is a token."""
 
-    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         return (ends - starts).astype(np.int64)
 
 
@@ -269,7 +268,7 @@ class WordText(TokenizedText):
         """The words. One may go on from a part into the next; pieces of one part are counted right all the same."""
         return Runs(~_is_white(self.code_points))
 
-    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Words that begin inside the piece, and one more where the piece begins inside a word."""
         return self.runs.counts(starts, ends)
 
@@ -298,9 +297,9 @@ class Runs:
         before = np.zeros_like(inside)
         before[1:] = inside[:-1]
         self._goes_on = inside & before
-        self.starts: Offsets = (inside & ~before).nonzero()[0]
+        self.starts: Numbers = (inside & ~before).nonzero()[0]
 
-    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Runs that begin inside each piece, and one more where it begins inside a run; int64."""
         found = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
         if len(self._goes_on):
@@ -318,10 +317,10 @@ class BytePairText(TokenizedText):
         return found
 
     @_Once
-    def _places(self) -> Offsets:
+    def _places(self) -> Numbers:
         return np.flatnonzero(self._is_boundary)
 
-    def counts(self, starts: Offsets, ends: Offsets) -> Offsets:
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         if not len(starts):
             return np.zeros(0, dtype=np.int64)
         # A piece is a head, encoded, up to its first boundary; whole pre-tokens; and a tail, encoded.
@@ -341,7 +340,7 @@ class BytePairText(TokenizedText):
                 counts[some] += self._counts_apart(begin[some], end[some])
         return counts
 
-    def _tokens_between(self, first: Offsets, last: Offsets) -> Offsets:
+    def _tokens_between(self, first: Numbers, last: Numbers) -> Numbers:
         """How many tokens of the text begin in each range; ranges that touch share a look-up."""
         before = self.boundaries.searchsorted(first)
         after = np.empty_like(before)

@@ -11,7 +11,7 @@ from chunkcore.errors import DataError, OptionError
 
 __all__ = ["pareto_front"]
 
-Numbers = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) -> list[int]:
@@ -46,7 +46,7 @@ def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) 
     return [int(each) for each in front[order]]
 
 
-def _beaten(row: Numbers, rows: Numbers) -> bool:
+def _beaten(row: Floats, rows: Floats) -> bool:
     """Whether one of the rows, lower being better, is nowhere above this one and somewhere below."""
     return bool(((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any())
 
@@ -57,7 +57,7 @@ def _sign(word: str) -> float:
     return 1.0 if word == "low" else -1.0
 
 
-def _matrix(points: ArrayLike, width: int) -> Numbers:
+def _matrix(points: ArrayLike, width: int) -> Floats:
     try:
         rows = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError) as error:
