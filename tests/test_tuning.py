@@ -919,6 +919,20 @@ def test_the_command_takes_a_space_from_a_file(collection, fake, tmp_path: Path,
     assert "All of the space was tried, in 3 trials of 6" in capfd.readouterr().out
 
 
+def test_the_command_runs_every_combination_of_a_grid(collection, fake, tmp_path: Path, capfd) -> None:
+    grid = ["-s", "sentence:size={30,60}", "-s", "recursive:size=40"]
+    assert main(["tune", *collection, *QUICK, *grid, "-o", str(tmp_path / "out")]) == 0
+    shown = capfd.readouterr().out
+    assert "Each strategy's best configuration" in shown
+    data = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert [trial["spec"] for trial in data["trials"]] == ["sentence:size=30", "sentence:size=60", "recursive:size=40"]
+    assert len(data["strategies"]["choices"]) == 2
+    assert "a line a k" in (tmp_path / "out" / "tune.html").read_text(encoding="utf-8")
+    space = write(tmp_path, "sentence:")
+    assert main(["tune", *collection, *grid, "--space", str(space), "-o", str(tmp_path / "out")]) == 2
+    assert "write the grid's lists into the file" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -58,7 +58,7 @@ def tune(
     dataset: flags.Dataset = "lochmere",
     strategy: Annotated[
         list[str] | None,
-        typer.Option("--strategy", "-s", help="Search this one: a name, with options that stay fixed after a colon."),
+        typer.Option("--strategy", "-s", help="Search this, stated options fixed; values in braces are a grid."),
     ] = None,
     space: Annotated[Path | None, typer.Option(help="A YAML file of what to search, beside those given here.")] = None,
     embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
@@ -154,14 +154,15 @@ def _space(strategies: list[str], path: Path | None) -> Space | None:
         OptionError: a strategy or an option is wrong.
         DataError: the file cannot be read.
     """
-    from chunkcore.tuning import Space, known_space
+    from chunkcore.errors import OptionError
+    from chunkcore.tuning import Space, load_space, parse_space
 
-    branches = [branch for spec in strategies for branch in known_space(spec).branches]
-    if path is not None:
-        from chunkcore.tuning.space import load_space
-
-        branches += load_space(path).branches
-    return Space(branches=tuple(branches)) if branches else None
+    given = parse_space(strategies) if strategies else None
+    if path is None:
+        return given
+    if given is not None and given.exhaustive:
+        raise OptionError("a grid (values in braces) and --space were both given: write the grid's lists into the file")
+    return Space(branches=(*(given.branches if given else ()), *load_space(path).branches))
 
 
 def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:

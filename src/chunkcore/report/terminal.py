@@ -48,13 +48,14 @@ def print_report(page: ReportPage, console: Console) -> None:
     console.print(Text(terminal_text(page.comparison.verdict)), style="bold")
 
 
-def print_choices(tuning: Tuning, console: Console) -> None:
+def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> None:
     """Print each strategy's best configuration of a grid, and what the other half of the questions says of them."""
     table = choice_table(tuning)
     if table is None or tuning.strategies is None:
         return
     console.print(_laid_out(table, [column for column in table.columns if column.short], _named))
-    _print_gaps(tuning, console)
+    if gaps:
+        _print_gaps(tuning, console)
     console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
 
 
@@ -79,6 +80,9 @@ def print_tuning(tuning: Tuning, console: Console) -> None:
         console.print(Text(terminal_text(line)), soft_wrap=True)
     console.print()
     console.print(Text(terminal_text(tuning.verdict)), style="bold")
+    if tuning.strategies is not None:
+        console.print()
+        print_choices(tuning, console, gaps=False)
 
 
 def _print_gaps(tuning: Tuning, console: Console) -> None:
