@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.measures import Measure, Unit, get_measure, known_measures, measures, measures_at, parse_depth
+from chunkcore.evaluation.measures import (
+    Measure,
+    RetrievalMeasure,
+    Unit,
+    get_measure,
+    known_measures,
+    measures,
+    measures_at,
+    parse_depth,
+)
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
@@ -199,20 +208,44 @@ class WastedPieces(RetrievalMeasure):
 '''
 
 
-@pytest.fixture
-def wasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package with a measure; this process forgets it afterwards."""
-    (tmp_path / "my_measures.py").write_text(PLUGIN, encoding="utf-8")
-    told = tmp_path / "my_measures-1.0.dist-info"
+def _install(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str, kind: str, program: str) -> None:
+    """A package with a measure, which this process finds until the test ends."""
+    (folder / f"{module}.py").write_text(program, encoding="utf-8")
+    told = folder / f"{module}-1.0.dist-info"
     told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: my-measures\nVersion: 1.0\n", encoding="utf-8")
-    (told / "entry_points.txt").write_text(
-        "[chunkcore.measures]\nWastedPieces = my_measures:WastedPieces\n", encoding="utf-8"
-    )
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
+    (told / "entry_points.txt").write_text(f"[chunkcore.measures]\n{kind} = {module}:{kind}\n", encoding="utf-8")
     monkeypatch.setattr(measures, "_known", dict(measures._known))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    sys.modules.pop("my_measures", None)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+@pytest.fixture
+def wasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, monkeypatch, "my_measures", "WastedPieces", PLUGIN)
+
+
+def test_the_measure_of_the_contributors_page_is_found_and_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"^```python\n([^`]*`Found`.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    assert len(program.splitlines()) < 30
+    _install(tmp_path, monkeypatch, "my_found", "Found", program)
+    story = Document("fox.txt", "The quick fox naps.")
+    toy = Benchmark("toy", [story], [Query("q", "Who?", (Evidence("fox.txt", Span(4, 13)),))])
+    runs = [Run("r", {"q": [Retrieved("fox.txt", (Span(4, end),))]}) for end in (13, 9)]
+    assert [score(run, toy, ["Found@5"]).mean("Found@5") for run in runs] == [1, 0]
+    assert get_measure("Found@5").meaning == "The share of questions for which all of the evidence was retrieved."
+
+
+def test_the_reference_page_has_every_measure_of_retrieval() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
+    kinds = [each.kind for each in known_measures() if issubclass(each, RetrievalMeasure)]
+    assert len(kinds) == 11
+    missing = [kind for kind in kinds if not re.search(rf"`{kind}(@\w+)?`", page)]
+    assert not missing
+    assert all(each.meaning and each.formula and each.title for each in known_measures())
 
 
 def test_a_measure_of_a_package_is_scored_and_shown_like_any_other(wasted: None, tmp_path: Path) -> None:

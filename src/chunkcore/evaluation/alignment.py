@@ -1,7 +1,7 @@
 """Where retrieved text stands in the documents: by the spans that came with it, else by the text itself.
 
-The text is sought in ever looser ways, and the first that finds it ends the search: verbatim; but for white space;
-by its letters and digits alone; by resemblance. `Retrieved.how` and `Retrieved.certainty` say which one it was.
+The text is searched for in ever looser ways, until one finds it: verbatim; ignoring white space; by its letters and
+digits alone; by resemblance. `Retrieved.how` and `Retrieved.certainty` say which one it was.
 """
 
 from __future__ import annotations
@@ -21,199 +21,6 @@ from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 
 __all__ = ["Aligner", "Choice", "Resemblance", "choose_in_order", "resemblances"]
-
-_HITS = 20_000  # shared windows that are looked at, the rarest first
-_TRIED = 4  # bands of diagonals that are aligned
-_LONGEST = 50_000  # characters; aligning a text takes time that grows with the square of its length
-_BAND = 64  # diagonals at least that may lie between two windows of one passage
-_SLACK = 16  # characters by which a region is widened
-# What a difference costs where a match gains 1. Of two unrelated texts about 3 letters in 10 are aligned with their
-# like, which must not pay; a mistyped letter with one right letter behind it must.
-_COST = 0.8
-_RUN = 16  # letters left out or put in at one go, beyond which more cost nothing: a page's foot inside a passage
-
-
-@dataclass(frozen=True, slots=True)
-class Resemblance:
-    """A stretch of a source beside the part of a text that it resembles; all offsets are of what was compared.
-
-    Attributes:
-        owner: the source's number.
-        start: where the stretch begins in the source.
-        end: where it ends.
-        part_start: where the part begins in the text.
-        part_end: where it ends.
-        matches: characters that the two share, in order.
-        similarity: matches / columns of the alignment, a column being a match or a difference.
-    """
-
-    owner: int
-    start: int
-    end: int
-    part_start: int
-    part_end: int
-    matches: int
-    similarity: float
-
-
-def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: int | None) -> list[Resemblance]:
-    """The likeliest stretches, the one with most matches first; stretches of one source do not overlap.
-
-    Args:
-        text: what is sought.
-        sources: where.
-        index: of the sources.
-        number: of the one source to look in; None for all.
-    """
-    if len(text) > _LONGEST:
-        return []
-    found: list[Resemblance] = []
-    for owner, low, high in _regions(text, sources, index, number):
-        best = _align(text, sources[owner], owner, low, high)
-        if best is not None:
-            found.append(best)
-    found.sort(key=lambda each: (-each.matches, -each.similarity, each.owner, each.start))
-    kept: list[Resemblance] = []
-    for each in found:
-        if not any(each.owner == one.owner and each.start < one.end and one.start < each.end for one in kept):
-            kept.append(each)
-    return kept
-
-
-def _regions(
-    text: str, sources: Sequence[str], index: WindowIndex, number: int | None
-) -> Iterator[tuple[int, int, int]]:
-    """Source, start and end of the regions in which most windows of the text stand along one band of diagonals."""
-    offsets, owners, places = index.hits(text, number, _HITS)
-    if not len(offsets):
-        return
-    diagonals = places - offsets
-    width = max(_BAND, len(text) // 4)
-    bands = (diagonals + len(text)) // width  # a diagonal is at least -len(text), so never negative
-    stride = int(bands.max()) + 2
-    keys = owners * stride + bands
-    for key in _best_pairs(keys, offsets):
-        owner = key // stride
-        held = _repeated(diagonals[(keys == key) | (keys == key + 1)])
-        low, high = int(held.min()) - _SLACK, int(held.max()) + len(text) + _SLACK
-        yield owner, max(0, low), min(len(sources[owner]), high)
-
-
-def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
-    """Those keys whose hits, with those of the next key, are at most distinct offsets; no two of them neighbours."""
-    pairs = np.unique(np.column_stack((keys, offsets)), axis=0)
-    distinct, counts = np.unique(pairs[:, 0], return_counts=True)
-    votes = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
-    taken: list[int] = []
-    for key in sorted(votes, key=lambda key: (-votes[key] - votes.get(key + 1, 0), key)):
-        if not {key - 1, key + 1} & set(taken):
-            taken.append(key)
-            if len(taken) == _TRIED:
-                break
-    return taken
-
-
-def _repeated(diagonals: Numbers) -> Numbers:
-    """The diagonals of several hits, where there are such: a single one may be chance."""
-    distinct, counts = np.unique(diagonals, return_counts=True)
-    return distinct[counts > 1] if (counts > 1).any() else distinct
-
-
-def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
-    """The best stretch of ``source[low:high]``."""
-    from rapidfuzz.distance import Levenshtein
-
-    region = source[low:high]
-    opcodes = list(Levenshtein.opcodes(text, region))
-    score = best = 0.0
-    start = matches = columns = 0
-    found: tuple[int, int, int, int, int, int] | None = None
-    for place, operation in enumerate(opcodes):
-        size = max(operation.src_end - operation.src_start, operation.dest_end - operation.dest_start)
-        equal = operation.tag == "equal"
-        if score <= 0:
-            score, start, matches, columns = 0.0, place, 0, 0
-        score += size if equal else -_COST * (size if operation.tag == "replace" else min(size, _RUN))
-        columns += size
-        matches += size if equal else 0
-        if score > best:
-            best = score
-            first = opcodes[start]
-            found = (first.src_start, operation.src_end, first.dest_start, operation.dest_end, matches, columns)
-    if found is None:
-        return None
-    part_start, part_end, begin, end, matches, columns = found
-    # Of alignments that cost the same, one may have put the passage's first letter elsewhere.
-    while part_start and begin and text[part_start - 1] == region[begin - 1]:
-        part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
-    while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
-        part_end, end, matches, columns = part_end + 1, end + 1, matches + 1, columns + 1
-    return Resemblance(owner, low + begin, low + end, part_start, part_end, matches, matches / columns)
-
-
-_BACKWARDS = 10**12  # what a piece costs that does not begin after the one before it: more than any gaps
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The place that was chosen of a piece's, and how many would have fitted as well (itself included)."""
-
-    index: int
-    equals: int
-
-
-def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[Choice | None]:
-    """The places that make the sequence most even: by dynamic programming over all of them.
-
-    Each piece begins after the one before it, as long as there is such a place. A gap costs as many characters as it
-    differs from the usual one: the median between neighbours that stand at one place only (0 where there
-    are none; less than 0 where pieces overlap).
-
-    Args:
-        places: of each piece; none where it was not found.
-        lengths: of each piece, in characters: what the gap grows by where it was not found.
-
-    Returns:
-        The choice for each piece; None where it has no place. Time and memory grow with the product of
-        the numbers of places of neighbours.
-
-    >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
-    >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
-    Choice(index=1, equals=1)
-    """
-    known = [number for number, each in enumerate(places) if each]
-    ranges = [as_ranges(places[number]) for number in known]
-    gap = _usual_gap(places)
-    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
-    until = [np.zeros(len(each), dtype=np.int64) for each in ranges]
-    after = [np.zeros(len(each), dtype=np.int64) for each in ranges]
-    origin = []
-    for step, jump in enumerate(jumps):
-        costs = until[step][:, None] + _costs(ranges[step], ranges[step + 1], jump)
-        origin.append(costs.argmin(axis=0))
-        until[step + 1] = costs.min(axis=0)
-    for step, jump in reversed(list(enumerate(jumps))):
-        after[step] = (_costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]).min(axis=1)
-    chosen: list[Choice | None] = [None] * len(places)
-    place = int(until[-1].argmin()) if known else 0
-    for step in reversed(range(len(known))):
-        total = until[step] + after[step]
-        chosen[known[step]] = Choice(place, int(np.count_nonzero(total == total.min())))
-        if step:
-            place = int(origin[step - 1][place])
-    return chosen
-
-
-def _usual_gap(places: Sequence[Sequence[Span]]) -> int:
-    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
-    return int(np.median(gaps)) if gaps else 0
-
-
-def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
-    """What each place of a piece costs after each place of the one before it."""
-    uneven: Ranges = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
-    return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, _BACKWARDS)
-
 
 _PLACES = 1000  # places of one text beyond these are not told apart
 _RESEMBLING_FROM = 24  # letters and digits; of less, too much resembles something
@@ -237,21 +44,21 @@ class Aligner:
 
     `Retrieved.how` says how:
 
-        spans       the given spans hold the text, or all of it but what was written around it
+        spans       the given spans hold the text, or the better part of it
         exact       the text stands there
-        whitespace  it does, but for white space
-        folded      its letters and digits do: case, accents, quotation marks, dashes, markup or ligatures differ
+        whitespace  the text stands there with other white space
+        folded      its letters and digits stand there: case, accents, quotation marks, markup or ligatures differ
         order       it stands at several places, and its neighbours tell which (`locate_in_order`)
-        fuzzy       something stands there that resembles the whole text
-        part        the text does in part, at least by the `share`: a title was put before it, other words after it
+        fuzzy       a text stands there that resembles the whole of it
+        part        a part of it stands there, at least the `share`: a title was put before it, other words after it
         ambiguous   it stands at several places that are equally good, and one of them was taken
         unlocated   it stands nowhere
 
     `Retrieved.certainty` is the similarity divided by the number of equally good places. The similarity is 1,
     but for "fuzzy" and "part": matching characters / columns of the alignment of what was found with the source.
 
-    An index is built when it is first needed: for "exact" and "whitespace" about 7 bytes a character and a second
-    for 10 MB, for the others as much again twice.
+    Indexes are built when first needed: for "exact" and "whitespace" about 7 bytes a character and a second for 10 MB;
+    for the others twice as much more.
 
     Args:
         documents: to find text in.
@@ -293,15 +100,14 @@ class Aligner:
     ) -> Retrieved:
         """Where a retrieved text stands.
 
-        Given spans are taken where their slices are the text, white space and spelling aside, or the better part
-        of it (a context was written around it), or where there is no text to hold them against. Otherwise the
-        text is searched. Of several places the one nearest to the given spans is taken, else the first, and `how`
-        is "ambiguous"; where it stands nowhere there are no spans and `how` is "unlocated".
+        Given spans are taken where their slices are the text, white space and spelling aside, or the better part of it
+        (a context was written around it), or where there is no text to compare. Otherwise the text is searched for. Of
+        several places the one nearest to the given spans is taken, else the first, and `how` is "ambiguous". A text
+        that stands nowhere has no spans, and `how` is "unlocated".
 
         Args:
             text: what the retriever returned.
-            document_id: searched in this document alone; an id that is not among the documents (many
-                systems make up their own) is left out of account.
+            document_id: searched in this document alone; an unknown id (many systems make up their own) is ignored.
             spans: offsets that came with the text.
             score: the retriever's own.
         """
@@ -319,10 +125,10 @@ class Aligner:
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
         """Where the pieces of one document stand that come in the document's own order, such as all its chunks.
 
-        Of a text that stands at several places the one is taken that its neighbours leave for it: every piece
-        begins after the one before it, with a gap (or an overlap) like that between neighbours that stand at one place
-        only. Where this tells the place, `how` is "order"; else it is "ambiguous", and the certainty is of the
-        places that fit the order equally well.
+        A text that stands at several places gets the one that its neighbours leave for it: every piece begins after
+        the one before it, with a gap (or an overlap) like that between neighbours that stand at one place only. Where
+        one place fits best, `how` is "order"; else it is "ambiguous", and the certainty is shared by the places that
+        fit the order equally well.
 
         Args:
             texts: in the order of the document.
@@ -476,3 +282,200 @@ def _as_spans(offered: Iterable[Span | tuple[int, int]], size: int) -> tuple[Spa
     except (DataError, TypeError):
         return ()
     return () if any(span.end > size for span in spans) else spans
+
+
+# Resemblance: the likeliest stretches by shared windows, then aligned.
+
+_HITS = 20_000  # shared windows that are looked at, the rarest first
+_TRIED = 4  # bands of diagonals that are aligned
+_LONGEST = 50_000  # characters; aligning a text takes time that grows with the square of its length
+_BAND = 64  # diagonals at least that may lie between two windows of one passage
+_SLACK = 16  # characters by which a region is widened
+# What a difference costs where a match gains 1. Of two unrelated texts about 3 letters in 10 are aligned with their
+# like, which must not pay; a mistyped letter with one right letter behind it must.
+_COST = 0.8
+_RUN = 16  # letters left out or put in at one go, beyond which more cost nothing: a page's foot inside a passage
+
+
+@dataclass(frozen=True, slots=True)
+class Resemblance:
+    """A stretch of a source beside the part of a text that it resembles; all offsets are of what was compared.
+
+    Attributes:
+        owner: the source's number.
+        start: where the stretch begins in the source.
+        end: where it ends.
+        part_start: where the part begins in the text.
+        part_end: where it ends.
+        matches: characters that the two share, in order.
+        similarity: matches / columns of the alignment, a column being a match or a difference.
+    """
+
+    owner: int
+    start: int
+    end: int
+    part_start: int
+    part_end: int
+    matches: int
+    similarity: float
+
+
+def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: int | None) -> list[Resemblance]:
+    """The likeliest stretches, the one with most matches first; stretches of one source do not overlap.
+
+    Args:
+        text: what is sought.
+        sources: where.
+        index: of the sources.
+        number: of the one source to look in; None for all.
+    """
+    if len(text) > _LONGEST:
+        return []
+    found: list[Resemblance] = []
+    for owner, low, high in _regions(text, sources, index, number):
+        best = _align(text, sources[owner], owner, low, high)
+        if best is not None:
+            found.append(best)
+    found.sort(key=lambda each: (-each.matches, -each.similarity, each.owner, each.start))
+    kept: list[Resemblance] = []
+    for each in found:
+        if not any(each.owner == one.owner and each.start < one.end and one.start < each.end for one in kept):
+            kept.append(each)
+    return kept
+
+
+def _regions(
+    text: str, sources: Sequence[str], index: WindowIndex, number: int | None
+) -> Iterator[tuple[int, int, int]]:
+    """Source, start and end of the regions in which most windows of the text stand along one band of diagonals."""
+    offsets, owners, places = index.hits(text, number, _HITS)
+    if not len(offsets):
+        return
+    diagonals = places - offsets
+    width = max(_BAND, len(text) // 4)
+    bands = (diagonals + len(text)) // width  # a diagonal is at least -len(text), so never negative
+    stride = int(bands.max()) + 2
+    keys = owners * stride + bands
+    for key in _best_pairs(keys, offsets):
+        owner = key // stride
+        held = _repeated(diagonals[(keys == key) | (keys == key + 1)])
+        low, high = int(held.min()) - _SLACK, int(held.max()) + len(text) + _SLACK
+        yield owner, max(0, low), min(len(sources[owner]), high)
+
+
+def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
+    """Those keys whose hits, with those of the next key, are at most distinct offsets; no two of them neighbours."""
+    pairs = np.unique(np.column_stack((keys, offsets)), axis=0)
+    distinct, counts = np.unique(pairs[:, 0], return_counts=True)
+    votes = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
+    taken: list[int] = []
+    for key in sorted(votes, key=lambda key: (-votes[key] - votes.get(key + 1, 0), key)):
+        if not {key - 1, key + 1} & set(taken):
+            taken.append(key)
+            if len(taken) == _TRIED:
+                break
+    return taken
+
+
+def _repeated(diagonals: Numbers) -> Numbers:
+    """The diagonals of several hits, where there are such: a single one may be chance."""
+    distinct, counts = np.unique(diagonals, return_counts=True)
+    return distinct[counts > 1] if (counts > 1).any() else distinct
+
+
+def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
+    """The best stretch of ``source[low:high]``."""
+    from rapidfuzz.distance import Levenshtein
+
+    region = source[low:high]
+    opcodes = list(Levenshtein.opcodes(text, region))
+    score = best = 0.0
+    start = matches = columns = 0
+    found: tuple[int, int, int, int, int, int] | None = None
+    for place, operation in enumerate(opcodes):
+        size = max(operation.src_end - operation.src_start, operation.dest_end - operation.dest_start)
+        equal = operation.tag == "equal"
+        if score <= 0:
+            score, start, matches, columns = 0.0, place, 0, 0
+        score += size if equal else -_COST * (size if operation.tag == "replace" else min(size, _RUN))
+        columns += size
+        matches += size if equal else 0
+        if score > best:
+            best = score
+            first = opcodes[start]
+            found = (first.src_start, operation.src_end, first.dest_start, operation.dest_end, matches, columns)
+    if found is None:
+        return None
+    part_start, part_end, begin, end, matches, columns = found
+    # Of alignments that cost the same, one may have put the passage's first letter elsewhere.
+    while part_start and begin and text[part_start - 1] == region[begin - 1]:
+        part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
+    while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
+        part_end, end, matches, columns = part_end + 1, end + 1, matches + 1, columns + 1
+    return Resemblance(owner, low + begin, low + end, part_start, part_end, matches, matches / columns)
+
+
+# Order: of several places the ones that make the sequence most even.
+
+_BACKWARDS = 10**12  # what a piece costs that does not begin after the one before it: more than any gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The place that was chosen of a piece's, and how many would have fitted as well (itself included)."""
+
+    index: int
+    equals: int
+
+
+def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[Choice | None]:
+    """The places that make the sequence most even: by dynamic programming over all of them.
+
+    Each piece begins after the one before it, as long as there is such a place. A gap costs as many characters as it
+    differs from the usual one: the median between neighbours that stand at one place only (0 where there
+    are none; less than 0 where pieces overlap).
+
+    Args:
+        places: of each piece; none where it was not found.
+        lengths: of each piece, in characters: what the gap grows by where it was not found.
+
+    Returns:
+        The choice for each piece; None where it has no place. Time and memory grow with the product of
+        the numbers of places of neighbours.
+
+    >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
+    >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
+    Choice(index=1, equals=1)
+    """
+    known = [number for number, each in enumerate(places) if each]
+    ranges = [as_ranges(places[number]) for number in known]
+    gap = _usual_gap(places)
+    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
+    until = [np.zeros(len(each), dtype=np.int64) for each in ranges]
+    after = [np.zeros(len(each), dtype=np.int64) for each in ranges]
+    origin = []
+    for step, jump in enumerate(jumps):
+        costs = until[step][:, None] + _costs(ranges[step], ranges[step + 1], jump)
+        origin.append(costs.argmin(axis=0))
+        until[step + 1] = costs.min(axis=0)
+    for step, jump in reversed(list(enumerate(jumps))):
+        after[step] = (_costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]).min(axis=1)
+    chosen: list[Choice | None] = [None] * len(places)
+    place = int(until[-1].argmin()) if known else 0
+    for step in reversed(range(len(known))):
+        total = until[step] + after[step]
+        chosen[known[step]] = Choice(place, int(np.count_nonzero(total == total.min())))
+        if step:
+            place = int(origin[step - 1][place])
+    return chosen
+
+
+def _usual_gap(places: Sequence[Sequence[Span]]) -> int:
+    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
+    return int(np.median(gaps)) if gaps else 0
+
+
+def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
+    """What each place of a piece costs after each place of the one before it."""
+    uneven: Ranges = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
+    return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, _BACKWARDS)

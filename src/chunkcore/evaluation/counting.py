@@ -80,7 +80,7 @@ class CharacterAxis:
 class StartAxis:
     """Every document's tokens or sentences, numbered one document after the other.
 
-    A unit is known by where it begins, and belongs to the range in which it does.
+    A unit belongs to the range in which it begins.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class StartAxis:
     def ranges(self, characters: Ranges) -> Ranges:
         """Of each range of the character axis the units that begin in it.
 
-        A range inside of one unit, in which none begins, is that unit: whoever retrieves a part of a
-        token pays for it, and evidence of a few letters is never evidence of nothing.
+        A range inside of one unit, in which none begins, is that unit: a part of a token costs the token, and evidence
+        of a few letters is one unit.
         """
         first = self._first_from(characters[:, 0])
         after = self._first_from(characters[:, 1])
@@ -152,9 +152,9 @@ class SpanTable:
         count: how many pieces.
         owner: of each span, the piece that it belongs to; ascending.
         characters: of each span, its range on the character axis.
-        texts: by piece, the text of those that stand nowhere in the documents.
-        documents: of each piece, its document's number; one that no document has where it is not known,
-            the same for pieces that name the same unknown document.
+        texts: by piece, the text of pieces that stand nowhere in the documents.
+        documents: of each piece, its document's number. Unknown documents have numbers of their own, the same for
+            pieces that name the same one.
     """
 
     count: int
@@ -216,7 +216,7 @@ def _check(table: Numbers, axis: CharacterAxis, source: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RankedSpans:
-    """Pieces, and who is answered with which: three arrays side by side, by query and then by rank.
+    """The pieces that each query was answered with: three arrays side by side, by query and then by rank.
 
     Attributes:
         pieces: all pieces, each of one answer.
@@ -248,9 +248,9 @@ class RankedSpans:
         return RankedSpans(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
 
     def documents(self, axis: CharacterAxis) -> RankedSpans:
-        """The documents that the pieces come from, each once a query, where it first comes up.
+        """The documents of the pieces, each once a query, at its first rank.
 
-        A piece of no known document is an irrelevant one; two of one unknown id are of one.
+        An unknown document is an irrelevant one.
         """
         document = self.pieces.documents[self.piece]
         least = document.min(initial=0)
@@ -450,7 +450,7 @@ class _Found(NamedTuple):
 
 
 class Coverage:
-    """Positions that sorted, disjoint ranges cover, ready to be asked how many lie in other ranges."""
+    """Positions covered by sorted, disjoint ranges; counts how many lie in other ranges."""
 
     def __init__(self, union: Ranges) -> None:
         lengths = union[:, 1] - union[:, 0]

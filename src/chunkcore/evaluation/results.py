@@ -24,30 +24,26 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one strategy, searched in one way, takes of models to index a benchmark's documents, as if it were alone.
+    """What indexing a benchmark's documents costs in models, for one strategy and one retriever, as if it were alone.
 
-    Texts are counted whether a cache of embeddings held them or not.
-
-    The fixed/semantic cost question (Qu, Tu and Bao 2024, section 5): a strategy that embeds each sentence to decide
-    where to cut pays the model a second time. A text that a strategy embeds twice is counted once.
+    Texts in a cache of embeddings count, too; a text that a strategy embeds twice counts once. A strategy that embeds
+    each sentence to decide where to cut pays the model a second time (Qu, Tu and Bao 2024, section 5).
 
     Attributes:
-        source_tokens: of all documents, in the tokens that are scored.
-        embedder_calls: batches that the embedder is given, of the size at which the run gives them.
-        embedded_texts: distinct texts that are embedded: the chunks' (or their segments'), and what the strategy embeds
-            to find its boundaries.
-        embedded_tokens: of those texts, in the embedder's own tokens, as far as it reads them; None where it can't say.
-        query_texts: distinct questions that are embedded.
-        query_tokens: of those questions, like `embedded_tokens`.
-        llm_calls: questions that the strategy's language models were sent, repeated ones included.
-        llm_kept_answers: questions that a cache of answers replied to; their tokens and money are in no figure here.
-        llm_input_tokens: of the questions that were sent.
-        llm_output_tokens: of the answers to them.
-        llm_cached_tokens: how many of the questions' tokens the endpoint had already read.
-        seconds: the embedder's on the texts and the questions, as they were measured: texts that a cache held took
-            next to none.
-        money: for the documents (questions come on top), in the prices' currency; None where a price is not known for
-            something that was used.
+        source_tokens: tokens of all documents, by the counter that scores.
+        embedder_calls: batches given to the embedder.
+        embedded_texts: distinct embedded texts: of the chunks (or their segments), and of the strategy's own boundary
+            finding.
+        embedded_tokens: tokens of these texts that the embedder reads; None where it does not say.
+        query_texts: distinct embedded questions.
+        query_tokens: tokens of these questions, like `embedded_tokens`.
+        llm_calls: calls of the strategy's language models, repeated ones included.
+        llm_kept_answers: answers from a cache; their tokens and money are in no figure here.
+        llm_input_tokens: tokens of the calls.
+        llm_output_tokens: tokens of their answers.
+        llm_cached_tokens: tokens of the calls that the endpoint had already read.
+        seconds: measured time of the embedder; texts in a cache take next to none.
+        money: for the documents, without the questions, in the prices' currency; None where a price is not known.
 
     >>> cost = Cost(source_tokens=2_000_000, embedded_tokens=3_000_000, money=0.06)
     >>> round(cost.money_per_million, 3), cost.tokens_ratio
@@ -120,7 +116,7 @@ class Cost:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
-        """The cost that `to_dict` described; what a later version adds is left out.
+        """The cost that `to_dict` described; unknown keys are ignored.
 
         Raises:
             TypeError, ValueError: something is no number.
@@ -142,8 +138,8 @@ class ChunkStatistics:
 
     Attributes:
         tokens: of each chunk, int64, shape (chunks,).
-        truncated: distinct chunk texts that are longer than the embedder reads; 0 where that is not known.
-        tokens_lost: the embedder's tokens that were cut off of them.
+        truncated: distinct chunk texts longer than the embedder reads; 0 where that is not known.
+        tokens_lost: the embedder's tokens cut off of them.
 
     >>> lengths = ChunkStatistics(np.array([2, 4]))
     >>> lengths.count, lengths.mean, lengths.maximum
@@ -195,25 +191,23 @@ class Report:
     """One system's scores on one benchmark.
 
     Attributes:
-        name: the system's.
-        benchmark: the benchmark's name.
+        name: of the system.
+        benchmark: its name.
         query_ids: in the benchmark's order; every array below is in this order too.
         collections: of each query.
-        scores: of each measure, float64, shape (queries,), 0 to 1 (of DCG
-            0 to what the depth allows); NaN where the measure is undefined.
-        retrieved_tokens: at each k, how many tokens each query was answered with, repeats included.
+        scores: of each measure, float64, shape (queries,); NaN where the measure is undefined.
+        retrieved_tokens: at each k, the tokens retrieved for each query, repeats included.
         found: at each k, per query, per evidence span, the share of its tokens that was retrieved.
-        located: how many retrieved pieces were located how.
+        located: the number of retrieved pieces by how they were located.
         unanswered: the queries that the run lacks; they score 0.
         chunks: of the pool; None where the pool is not known.
         seconds: spent on "chunk", "embed", "search", "score", where known.
         min_rule: which chunks k = "min" counts, "holding" or "touching".
-        certainty: how sure places are on average, by how they were located; see `Retrieved.certainty`.
-        run: what was scored, its pool included, for whoever looks at single answers; `to_dict` leaves it out, and
-            `write_run` keeps it. It is most of a report's memory: ``replace(report, run=None)`` lets go of it.
-        cost: what the strategy took of models; None where that is not known.
-        search_recall: what an approximate search found of what exact search finds; None where the search was exact,
-            or nobody knows.
+        certainty: the mean of `Retrieved.certainty` by how pieces were located.
+        run: what was scored, its pool included. `to_dict` leaves it out; `write_run` keeps it. It is most of a report's
+            memory: ``replace(report, run=None)`` frees it.
+        cost: in models; None where it is not known.
+        search_recall: the share of exact search's hits that an approximate search found; None for exact search.
         documents_digest: of the documents' ids and texts; "" where it is not known.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})

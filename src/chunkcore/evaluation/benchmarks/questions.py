@@ -26,7 +26,7 @@ _HINTS = 200  # excerpts that are not found and are searched for in other spelli
 
 
 class EvidenceError(DataError):
-    """Evidence that is not there, or is there more than once; the reason why a question is left out."""
+    """Evidence that is not found, or found more than once; the reason why a question is left out."""
 
 
 class EvidenceFinder:
@@ -214,12 +214,12 @@ def read_questions(rows: Iterable[Row], documents: Sequence[Document]) -> Questi
 class QuestionReader:
     """Collects queries, and a problem for each question that cannot be one.
 
-    A row whose ``without_evidence`` is true is a question whose collection marks none: it can be answered, and is kept
-    in `without_evidence`. One with ``left_out`` is left out for the reason that it gives.
+    A row whose ``without_evidence`` is true is a question whose collection marks none: it can be answered, and goes to
+    `without_evidence`. A row with ``left_out`` is left out for the reason there.
 
     Args:
         documents: where the evidence stands.
-        given: ids that rows to come have, which no row without one must get.
+        given: ids of rows to come, which are not given to rows without one.
     """
 
     def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
@@ -232,7 +232,7 @@ class QuestionReader:
         self._given = frozenset(given)
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
-        """Read one row; `place` is where it stands, for messages and for an id where it has none."""
+        """Read one row; `place` is where it stands, for messages."""
         identity = "" if row.get("id") is None else str(row["id"])
         identity = identity or self._unused()
         if identity in self._seen:

@@ -15,14 +15,14 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.files import BENCHMARK_NAMES
+from chunkcore.files import BENCHMARK_NAMES, write_text
 from chunkcore.spans import Ranges
 
 __all__ = ["BENCHMARK_NAMES", "SEAM", "sample_queries", "stitch", "whole_sentences", "write_benchmark"]
 
 
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
-    """The benchmark with so many of its queries, drawn without replacement and in their order; all documents stay.
+    """The benchmark with `count` of its queries, drawn without replacement and in their order; all documents stay.
 
     Args:
         benchmark: to draw from.
@@ -85,20 +85,19 @@ SEAM = "\n\n"  # a blank line, at which every strategy may cut, and a sentence e
 
 
 def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benchmark:
-    """Shuffle the documents and join them, blank lines between, into ones of about so many sentences.
+    """Shuffle the documents and join them, blank lines between, into documents of about `sentences` sentences.
 
-    The shuffled documents are taken in turn; one is complete where the next would take it farther from `sentences`
-    than it is. So they are as near to it as the originals' lengths allow, but for the last, which has what is left,
-    and for originals that are longer on their own. A document without text is in none.
+    The shuffled documents are taken in turn; a joined one is complete where the next would take it farther from
+    `sentences` than it is. So lengths are as near as the originals allow; the last has the rest. Documents without text
+    are left out.
 
-    A stitched document tells what it is made of: ``metadata["parts"]`` lists the ``id``, ``start``, ``end`` and, where
-    it has some, ``metadata`` of each original, for `parts_of` and for measures of parts, such as ``F1@5[part]``. Marks,
-    evidence and the questions' ``document_id`` are moved along. Nothing that a question asks for is changed: the text
-    of every piece of evidence is what it was.
+    ``metadata["parts"]`` of a stitched document lists the ``id``, ``start``, ``end`` and ``metadata`` of each original,
+    for `parts_of` and for measures of parts, such as ``F1@5[part]``. Marks, evidence and the questions' ``document_id``
+    are moved along. The text of every piece of evidence stays what it was.
 
     Args:
         benchmark: of short documents.
-        sentences: how many sentences a stitched document has, about; at least 1.
+        sentences: about how many a stitched document has; at least 1.
         seed: equal seeds give equal documents.
 
     Returns:
@@ -227,8 +226,6 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
     >>> [file.name for file in files], len(again.queries) == len(load_dataset("lochmere").queries)
     (['documents.jsonl', 'questions.jsonl'], True)
     """
-    from chunkcore.files import write_text
-
     texts = {document.id: document.text for document in benchmark.documents}
     documents = [_line(_document(each), each.text, f"document {each.id!r}") for each in benchmark.documents]
     asked = (*benchmark.queries, *benchmark.without_evidence)

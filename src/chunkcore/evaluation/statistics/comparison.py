@@ -97,10 +97,9 @@ class Comparison:
         differences: of every pair, in the reports' order.
         intervals: of each system's own mean, by its name.
         best: the system that is better than every other; None where the data does not support one.
-        tied: the names of all that can't be told from the one with the highest mean, that one first.
-        questions_needed: roughly how many questions would separate the first from the one next to it (of
-            those that it is tied with, where there are such) with a chance of 80 %; None where no realistic number
-            would, or where there is nothing to separate.
+        tied: the system with the best mean, and all that are statistically tied with it.
+        questions_needed: roughly how many questions would separate the first from the next one (of those tied with it,
+            if any) with a chance of 80 %; None where no realistic number would, or there is nothing to separate.
         resamples: of the bootstrap.
         seed: of the bootstrap and the randomisation test.
         verdict: all of this in two to five sentences.
@@ -179,21 +178,18 @@ def compare(
     check: float = 0.9,
     clusters: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Tell which systems differ by more than the choice of questions explains, and which by less than matters.
+    """Which systems differ by more than the choice of questions explains, and which by less than matters.
 
-    - **Intervals**: queries are resampled with replacement, the same ones for every system, so that what makes a
-      query hard for all of them cancels out of the differences; see `mean_intervals`. Each is its pair's own,
-      and not widened for the number of pairs.
-    - **Distinct** are two systems where the interval of their difference leaves 0 out and the randomisation
-      test's p-value, corrected for all pairs by Holm's method, is at most 1 - confidence. Among systems
-      that are equally good some pair is called distinct in at most 1 - confidence of all comparisons.
-    - **Best** is the system that is distinct from every other, and has the highest mean in the `check`'s share of
-      the resamples.
-    - **Equivalent** are two systems where two one-sided tests at 1 - confidence reject a difference of `margin` or
-      more either way: the interval at 2 confidence - 1 lies within the margin. Where they score unalike on fewer than
-      six queries there must also be enough queries that a difference as large as the margin would have shown.
-      This is each pair's own, not corrected for their number. Two systems may be distinct and equivalent at once:
-      a difference that is real and does not matter.
+    - **Intervals**: queries are resampled with replacement, the same ones for every system, so that a query that is
+      hard for all cancels out of the differences; see `mean_intervals`. They are not widened for the number of pairs.
+    - **Distinct**: the interval of the difference leaves 0 out, and the randomisation test's p-value, corrected for all
+      pairs by Holm's method, is at most 1 - confidence. Among equally good systems some pair is called distinct in at
+      most 1 - confidence of all comparisons.
+    - **Best**: distinct from every other system, and first in at least the share `check` of the resamples.
+    - **Equivalent**: two one-sided tests at 1 - confidence reject a difference of `margin` or more either way: the
+      interval at 2 confidence - 1 lies within the margin. Where the two score unalike on fewer than six queries there
+      must also be enough queries that a difference as large as the margin would have shown. Not corrected for the
+      number of pairs. Two systems may be distinct and equivalent: a difference that is real and does not matter.
     - **Questions needed** is ((z + z') sd / mean)² of the paired differences, for `confidence` and a chance of 80 % to
       see the difference again. It is more than the queries at hand where the two are not distinct, and no more
       where they are.
@@ -206,8 +202,8 @@ def compare(
         confidence: of the intervals and the tests.
         margin: the least difference that matters, in the measure's unit.
         check: the share of resamples in which the best must come first.
-        clusters: by query id, what the query is resampled together with: its document (`question_documents`), where
-            the verdict is to hold for other documents too, and not only for other questions about these.
+        clusters: by query id the document that the query is resampled with (`question_documents`), for a verdict that
+            holds for other documents too, not only for other questions about these.
 
     Raises:
         OptionError: no such measure, or an option out of range.

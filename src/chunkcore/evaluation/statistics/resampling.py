@@ -134,8 +134,8 @@ def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Seq
 def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores, Scores]:
     """Of each column of resampled means the interval, expanded for the number of units that it was drawn from.
 
-    A bootstrap's percentiles are too narrow where there are few units, as if a normal quantile stood for
-    Student's, and the variance were divided by n for n - 1. The tails are made smaller by just that.
+    With few units a bootstrap's percentiles are too narrow, as with a normal quantile in the place of Student's and a
+    variance divided by n in the place of n - 1. The tails are made smaller by that factor.
     """
     low, high = np.full((2, means.shape[1]), np.nan)
     with warnings.catch_warnings():
@@ -184,16 +184,15 @@ _EXACT = 12  # units up to which every combination of signs is tried
 def randomisation_test(
     differences: Scores, *, flips: int = 10_000, seed: int = 0, clusters: Sequence[str] | None = None
 ) -> Scores:
-    """Of each column the two-sided p-value of its mean, where each difference might as well have had the other sign.
+    """Each column's two-sided p-value of its mean, under random signs of the differences.
 
-    If two systems are equally good, it is a coin's fall which of them got which of a question's two scores. The
-    p-value is the share of all such falls whose mean is as far from 0 as the one that was seen, or farther: of all
-    2ⁿ where there are up to 12 units, else of `flips` drawn ones and the one that was seen. It assumes no
-    distribution, and questions on which both score the same count for nothing.
+    If two systems are equally good, each difference might as well have had the other sign. The p-value is the share of
+    sign patterns whose mean is at least as far from 0 as the observed one: of all 2ⁿ patterns for up to 12 units, else
+    of `flips` drawn patterns and the observed one. No distribution is assumed; differences of 0 have no effect.
 
     Args:
         differences: float64, shape (queries, columns); NaN counts as no difference.
-        flips: how many falls are drawn; no p-value is under 1 / (flips + 1).
+        flips: how many patterns are drawn; no p-value is under 1 / (flips + 1).
         seed: equal seeds give equal p-values.
         clusters: of each query, what it changes its sign together with, such as its document.
 
@@ -245,7 +244,7 @@ def holm(p_values: Scores) -> Scores:
 
 
 def questions_to_separate(mean: float, deviation: float, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """With so many questions a difference of this mean and spread is told from none in `power` of all cases.
+    """The number of questions that separate a difference of this mean and spread from 0 with the chance `power`.
 
     Args:
         mean: of the paired differences.
@@ -260,7 +259,7 @@ def questions_to_separate(mean: float, deviation: float, *, confidence: float = 
 
 
 def smallest_difference(deviation: float, questions: int, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """The least difference that so many questions show in `power` of all cases.
+    """The least difference that a number of questions shows with the chance `power`.
 
     >>> round(smallest_difference(0.3, 283), 3)
     0.05
@@ -269,7 +268,7 @@ def smallest_difference(deviation: float, questions: int, *, confidence: float =
 
 
 def questions_to_equate(margin: float, deviation: float, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """With so many questions systems that do not differ are shown, in `power` of all cases, to be within the margin.
+    """The number of questions that show equal systems to be within the margin, with the chance `power`.
 
     Source: Schuirmann's two one-sided tests (1987), at no difference.
 
