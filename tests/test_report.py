@@ -26,6 +26,7 @@ from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, 
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.statistics import comparison
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.files import write_parts, write_text
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
@@ -389,7 +390,27 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
     ]
     unsure = replace(troubled, certainty={"spans": 1.0, "ambiguous": 0.25})
     shown = located_table(replace(plain, comparison=replace(plain.comparison, reports=(unsure,))))
+    assert shown.title == "How pieces were located"
     assert [cell.details for cell in shown.rows[0]] == [(), *[()] * 7, ("25 % sure",), ()]
+
+
+def test_rendering_twice_resamples_each_measure_once(monkeypatch):
+    made = study()
+    ran = []
+    real = comparison.resampled_means
+    monkeypatch.setattr(comparison, "resampled_means", lambda *args, **named: ran.append(1) or real(*args, **named))
+    first, text = html_report(made), markdown_report(made)
+    once = len(ran)
+    assert (html_report(made), markdown_report(made)) == (first, text)
+    assert once == len(ran) > 0
+
+
+def test_a_page_takes_a_comparison_or_its_reports(plain, tmp_path):
+    whole = write_report(plain.comparison, tmp_path / "a", benchmark=plain.benchmark, settings={"Embedder": "e"})
+    parts = write_report(plain.comparison.reports, tmp_path / "b", measure="Recall@5")
+    assert "Embedder" in whole.html.read_text(encoding="utf-8")
+    again = [report.mean("Recall@5") for report in read_reports(parts.json)]
+    assert again == [report.mean("Recall@5") for report in read_reports(whole.json)]
 
 
 def test_how_pieces_were_located_is_tabled_only_where_it_matters(plain):

@@ -23,8 +23,8 @@ import numpy as np
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.tuning import Branch, Space, Values
-from chunkcore.tuning.result import Outcomes, hold_out, rechosen
-from chunkcore.tuning.trials import Proposal, Seen, propose
+from chunkcore.tuning.choosing import Outcomes, hold_out, rechosen
+from chunkcore.tuning.tuner import Proposal, Seen, propose
 
 TRIALS, FOLDS, SIZES = 60, 5, 400
 SPACE = Space(branches=(Branch(strategy="sentence", parameters={"size": Values(values=tuple(range(1, SIZES + 1)))}),))

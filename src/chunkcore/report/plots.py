@@ -1,13 +1,10 @@
 """The report's plots, drawn as SVG text.
 
-A page that must open without a network carries its plots inside. Of the plotting libraries matplotlib weighs tens of
-megabytes to install and writes text as outlines, which neither search nor a screen reader finds; vega, plotly and
-bokeh put megabytes of script into every page. These plots need a linear axis, discs, bars and lines, so they are
-drawn here. Colours and fonts come from the page's stylesheet through class names, which is how one drawing
-serves light, dark and paper; a number on every mark tells the systems apart without colour.
-
-Widths are real pixels: the page holds a wide and a narrow drawing and shows the one that fits, so that text keeps
-its size.
+A page that opens without a network carries its plots. matplotlib is tens of megabytes and writes text as outlines that
+neither search nor a screen reader finds; vega, plotly and bokeh put megabytes of script into every page. These plots
+need a linear axis, discs, bars and lines, so they are drawn here. Colours and fonts come from the page's stylesheet
+through class names, so one drawing serves light, dark and paper; numbers on the marks serve readers without colour.
+Widths are real pixels: the page holds a wide and a narrow drawing of each plot, so that text keeps its size.
 """
 
 from __future__ import annotations
@@ -293,8 +290,7 @@ _END = 8.5  # radius of the disc at the end of a line
 def panels(groups: Sequence[tuple[str, Sequence[Panel]]], *, width: int, title: str) -> str:
     """Lines against each option: headings, and below each its panels side by side; "" where there is none.
 
-    Values stand at even distances, as most grids grow by factors and some hold words (figures 2 to 5 of Qu et al.,
-    2024).
+    Values are evenly spaced: most grids grow by factors, and some hold words (figures 2 to 5 of Qu et al., 2024).
     """
     if not groups:
         return ""

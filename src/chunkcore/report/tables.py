@@ -429,7 +429,7 @@ def _highest(page: ReportPage, shown: Mapping[str, Measure], name: str) -> Cell:
 
 
 def chunk_table(page: ReportPage) -> Table[System] | None:
-    """MatchKind long each system's chunks are, in tokens; None where no system's chunks are known."""
+    """How long each system's chunks are, in tokens; None where no system's chunks are known."""
     known = tuple(row for row in page.systems if row.report.chunks is not None)
     columns = (
         _strategy(),
@@ -504,7 +504,7 @@ def _about(report: Report) -> list[str]:
     return found
 
 
-# MatchKind a retrieved piece was matched to its document.
+# How a retrieved piece was matched to its document.
 FOUND_BY: dict[MatchKind, str] = {
     "spans": "by its spans",
     "exact": "by its text",
@@ -519,11 +519,11 @@ FOUND_BY: dict[MatchKind, str] = {
 
 
 def located_table(page: ReportPage) -> Table[System] | None:
-    """MatchKind many retrieved pieces were matched how; None where every piece came with valid spans."""
+    """How many retrieved pieces were matched how; None where every piece came with valid spans."""
     if all(how == "spans" or not count for report in page.reports for how, count in report.located.items()):
         return None
     columns = (Column[System](FOUND_BY[how], partial(_located, how), "Pieces located") for how in get_args(MatchKind))
-    return Table("MatchKind pieces were located", (_strategy(), *columns), page.systems)
+    return Table("How pieces were located", (_strategy(), *columns), page.systems)
 
 
 def _located(how: MatchKind, row: System) -> Cell:

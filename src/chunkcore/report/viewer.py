@@ -1,4 +1,4 @@
-"""What the page's viewer draws: documents, each system's chunks, and what was retrieved for each question."""
+"""The data of the page's viewer: documents, each system's chunks, and what was retrieved for each question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Excerpts", "PackedAnswers", "Place", "Viewer", "answers", "excerpts"
 
 TEXT_ROOM = 13_000_000  # characters of the page
 SHELF = 200_000  # characters of text that are unpacked together
-SAMPLE = 20, 50_000  # documents, and characters of each, that tell how well text packs
+SAMPLE = 20, 50_000  # documents, and characters of each, from which the packed size is estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _fitting(
 
 
 def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int) -> Excerpts:
-    """As much of the last rung as is sure to fit: 4 bytes a character at most, a third more in base64."""
+    """As much of the smallest windows as surely fits: 4 bytes a character at most, a third more in base64."""
     left = room // 6
     cut: dict[int, Ranges] = {}
     for number, ranges in kept.items():
@@ -197,12 +197,12 @@ class _Share:
     pool: bool
 
     def note(self, *, deeper: bool) -> str:
-        said = []
+        sentences = []
         if not self.pool:
-            said.append("There are too many chunks for one page: those that were never retrieved are not drawn.")
+            sentences.append("There are too many chunks for one page: those that were never retrieved are not drawn.")
         if deeper:
-            said.append(f"Of each answer the first {self.depth} pieces are shown.")
-        return " ".join(said)
+            sentences.append(f"Of each answer the first {self.depth} pieces are shown.")
+        return " ".join(sentences)
 
 
 _SHARES = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, False))
@@ -238,7 +238,7 @@ def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
 def _within(
     benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], share: _Share, room: int
 ) -> Iterable[Pack | None]:
-    """A pack a run, until there is no more room."""
+    """A pack for each run, until there is no more room."""
     for number, run in enumerate(runs):
         pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
         room -= len(pack.text) if pack else 0
@@ -248,26 +248,26 @@ def _within(
 
 
 def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share: _Share) -> dict[str, Any]:
-    pieces = _Pieces(documents)
+    pieces = _PieceRows(documents)
     if run.pool is not None and share.pool:
         pieces.add_pool(run.pool)
     elif run.pool is not None:
         pieces.number_pool(run.pool, {_place(piece) for each in run.results.values() for piece in each[: share.depth]})
     sources = {document.id: document for document in benchmark.documents}
-    hits = _Hits()
+    hits = _HitColumns()
     for query in benchmark.queries:
         found = run.results.get(query.id, ())
         hits.add([(pieces.number(piece, sources), piece) for piece in found[: share.depth]], len(found))
     return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": hits.columns()}
 
 
-class _Pieces:
+class _PieceRows:
     """Distinct pieces in the order in which they came up: the pool first."""
 
     def __init__(self, documents: Mapping[str, int]) -> None:
         self._documents = documents
         self._known: dict[Any, int] = {}
-        self._hidden: dict[Any, int] = {}  # chunks of the pool that were not asked for yet, and their numbers
+        self._hidden: dict[Any, int] = {}  # chunks of the pool that were not retrieved yet, and their numbers
         self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and number of each
         self._texts: dict[int, str] = {}
 
@@ -277,7 +277,7 @@ class _Pieces:
             self._add(piece, number)
 
     def number_pool(self, pool: Sequence[Retrieved], places: Container[_Place]) -> None:
-        """Only the numbers of chunks that stand at some places: nobody asks for others, and there may be millions."""
+        """Only the numbers of chunks at some places; there may be millions of others."""
         for piece, number in self._numbered(pool):
             if _place(piece) in places:
                 self._hidden[_key(piece)] = number
@@ -312,7 +312,7 @@ class _Pieces:
         return at
 
     def columns(self) -> dict[str, Any]:
-        """Differences from one row to the next, which are mostly the same few numbers."""
+        """As differences from one row to the next, which pack well."""
         placed = [spans if document in self._documents else () for document, spans, _ in self._rows]
         spans = [span for found in placed for span in found]
         counts = [len(found) for found in placed]
@@ -327,7 +327,7 @@ class _Pieces:
 
 
 @dataclass
-class _Hits:
+class _HitColumns:
     """The answers to each question, one after another."""
 
     found: list[int] = field(default_factory=list)
@@ -338,7 +338,7 @@ class _Hits:
     sure: list[int] = field(default_factory=list)
 
     def add(self, hits: Sequence[tuple[int, Retrieved]], found: int) -> None:
-        """One question's, best first, of `found` that there were."""
+        """The kept pieces of one question, best first, of `found` retrieved ones."""
         self.kept.append(len(hits))
         self.found.append(found)
         for number, piece in hits:
@@ -348,7 +348,7 @@ class _Hits:
             self.sure.append(round(100 * piece.certainty))
 
     def columns(self) -> dict[str, Any]:
-        """Empty where every row would say the usual: located by its spans, for sure."""
+        """Empty where every piece was located by its spans with certainty."""
         return {
             "kept": self.kept,
             "found": [] if self.found == self.kept else self.found,
@@ -368,7 +368,7 @@ def _place(piece: Retrieved) -> _Place:
 
 
 def _own_text(piece: Retrieved, document: str) -> str:
-    """What came back, where it is not simply what stands in the document; "" of a document is one not listed."""
+    """The retrieved text, where it differs from the document's text at its spans; else ""."""
     if not piece.text:
         return ""
     if document and piece.spans and all(span.slice(document) in piece.text for span in piece.spans):
@@ -377,7 +377,7 @@ def _own_text(piece: Retrieved, document: str) -> str:
 
 
 def _rounded(score: float) -> float | None:
-    """Four digits that count."""
+    """Four significant digits."""
     return float(f"{score:.4g}") if math.isfinite(score) else None
 
 

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import islice, product
 from pathlib import Path
@@ -461,6 +462,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and (type(one) is type(other) or (_is_number(one) and _is_number(other)))
 
 
+_where = partial(telling_where, expected="strategies with their options")
 _FORM = "size: [100, 200, 400], size: {from: 50, to: 800, log: true} or overlap: {share_of: size, values: [0, 0.25]}"
 
 
@@ -486,17 +488,17 @@ def load_space(path: Path | str) -> Space:
     """
     path = Path(path)
     text = read_small(path)
-    with telling_where(path, expected="strategies with their options"):
+    with _where(path):
         loader = yaml.SafeLoader(text)
     try:
-        with telling_where(path, expected="strategies with their options"):
+        with _where(path):
             root = root_node(loader)
         if not isinstance(root, yaml.MappingNode) or not root.value:
             raise OptionError(f"{path} names no strategy: write one a line with its options below, as in {_FORM}")
         _refuse_twins(path, root)
         branches: list[Branch] = []
         for key, node in root.value:
-            with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
+            with _where(path, key.start_mark.line + 1):
                 branches += _strategy(path, str(key.value), node, loader)
         return Space(branches=tuple(branches))
     finally:
@@ -517,7 +519,7 @@ def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -
         loader.flatten_mapping(part)  # YAML's merge keys
         parameters = {}
         for key, value in part.value:
-            with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
+            with _where(path, key.start_mark.line + 1):
                 parameters[str(key.value)] = _parameter(str(key.value), loader.construct_object(value, deep=True))
         branch = Branch(strategy=name, parameters=parameters)
         branch.check()
@@ -528,7 +530,7 @@ def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -
 def _refuse_twins(path: Path, node: yaml.MappingNode) -> None:
     seen = set()
     for key, _ in node.value:
-        with telling_where(path, key.start_mark.line + 1, expected="strategies with their options"):
+        with _where(path, key.start_mark.line + 1):
             if not isinstance(key, yaml.ScalarNode):
                 raise OptionError("a strategy or an option has a plain name")
             if key.value in seen:
