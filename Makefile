@@ -65,6 +65,7 @@ check: $(VENV)/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # The pages of docs/ and the reference from the docstrings; a broken link is an error. Then: python -m http.server -d site
 docs: $(VENV)/ready
