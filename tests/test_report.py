@@ -28,7 +28,7 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.statistics import comparison
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.files import write_parts, write_text
+from chunkcore.files import installed_version, write_parts, write_text
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
 from chunkcore.report.html import whole_percent
 from chunkcore.report.page import ReportPage
@@ -262,7 +262,7 @@ def test_the_verdict_comes_before_every_table(plain):
 def test_the_footer_tells_version_settings_seed_and_date(plain):
     shown = Page(html_report(plain)).text
     footer = shown[shown.index("How this was made") :]
-    for text in ("0.1.0", "2026-11-21", "all-MiniLM-L6-v2", "1,000", "holding evidence"):
+    for text in (installed_version(), "2026-11-21", "all-MiniLM-L6-v2", "1,000", "holding evidence"):
         assert text in footer
 
 
