@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, TokenCountingEmbedder
-from chunkcore.models.cache import text_key
+from chunkcore.models.cache import LLMCache, text_key
 from tests.fakes import BROKEN, ChangingEmbedder, FakeEmbedder, RaisingEmbedder
 from tests.processes import started
 from tests.strategies import hard_text
@@ -110,9 +110,104 @@ def test_a_pickled_cache_opens_the_same_file(path):
 def test_a_row_that_was_altered_is_not_there(path):
     EmbeddingCache(path).store("m", keys("a", "b", "c"), rows(1.0, 2.0, 3.0))
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE vectors SET vector = zeroblob(12) WHERE key = ?", keys("a"))
-        raw.execute("UPDATE vectors SET vector = zeroblob(8) WHERE key = ?", keys("b"))
-    assert EmbeddingCache(path).fetch("m", keys("a", "b", "c"))[0].tolist() == [False, False, True]
+        raw.execute("UPDATE entries SET value = zeroblob(12) WHERE key = ?", keys("a"))
+        raw.execute("UPDATE entries SET value = zeroblob(8) WHERE key = ?", keys("b"))
+    with EmbeddingCache(path) as cache:
+        with pytest.warns(CacheWarning, match="has 2 damaged entries of 3 asked for"):
+            assert cache.fetch("m", keys("a", "b", "c"))[0].tolist() == [False, False, True]
+        cache.store("m", keys("a", "b"), rows(1.0, 2.0))
+        assert cache.fetch("m", keys("a", "b", "c"))[1][:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
+WRONG = {
+    "a number": "5",
+    "a text": "'text'",
+    "a text that is not UTF-8": "CAST(x'ff00ff00' AS TEXT)",
+    "nothing": "zeroblob(0)",
+    "another length": "zeroblob(5)",
+}
+
+
+@pytest.mark.parametrize("column", ["key", "value", "checksum"])
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+@pytest.mark.filterwarnings("ignore::chunkcore.models.CacheWarning")
+def test_a_row_of_a_wrong_type_is_a_miss_and_is_replaced(path, column, wrong):
+    vectors, answers = EmbeddingCache(path), LLMCache(path)
+    vectors.store("m", keys("a", "b"), rows(1.0, 2.0))
+    answers.store("m", b"question", "an answer")
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute(f"UPDATE entries SET {column} = {wrong} WHERE key IN (?, ?)", [*keys("a"), b"question"][:2])
+    assert vectors.fetch("m", keys("a", "b"))[0].tolist() == [False, True]
+    assert answers.fetch("m", b"question") is None
+    vectors.store("m", keys("a"), rows(1.0))
+    answers.store("m", b"question", "an answer")
+    assert vectors.fetch("m", keys("a", "b"))[0].all()
+    assert answers.fetch("m", b"question") == "an answer"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", bytes(5), np.array([1, np.nan, 3], dtype="<f4").tobytes(), np.full(3, np.inf, dtype="<f4").tobytes()],
+)
+def test_a_row_that_is_no_vector_is_a_miss_whatever_its_checksum(path, value):
+    cache = EmbeddingCache(path)
+    cache._write("m", [(keys("a")[0], value)])
+    assert cache.fetch("m", keys("a"))[0].tolist() == [False]
+    cache.store("m", keys("a", "b"), rows(1.0, 2.0))
+    assert cache.fetch("m", keys("a", "b"))[0].all()
+
+
+def test_an_answer_that_is_no_text_is_a_miss_whatever_its_checksum(path):
+    cache = LLMCache(path)
+    cache._write("m", [(b"question", b"\xff\xfe")])
+    assert cache.fetch("m", b"question") is None
+
+
+@pytest.mark.filterwarnings("ignore::chunkcore.models.CacheWarning")
+def test_no_flipped_bit_next_to_a_key_returns_another_texts_vector_or_answer(path, tmp_path):
+    names = [f"text {number}" for number in range(12)]
+    with EmbeddingCache(path) as vectors, LLMCache(path) as answers:
+        vectors.store("m", keys(*names), rows(*range(12)))
+        vectors.store("n", keys(*names), rows(*range(100, 112)))
+        for name in names:
+            answers.store("m", text_key(name, "answer"), name)
+    data = path.read_bytes()
+    places = {place for key in keys(*names[:3]) for place in found_at(data, key)}
+    places |= {place for name in names[:3] for place in found_at(data, text_key(name, "answer"))}
+    shifts = (-4, -3, -2, -1, 0, 19, 20, 21, 22)
+    bits = [(place + shift, bit) for place in places for shift in shifts for bit in (0, 6)]
+    assert len(bits) > 200
+    still_there = 0
+    copy = tmp_path / "flipped.sqlite"
+    for place, bit in bits:
+        if place >= len(data):
+            continue
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << bit
+        copy.write_bytes(flipped)
+        for log in tmp_path.glob("flipped.sqlite?*"):
+            log.unlink()
+        with EmbeddingCache(copy) as vectors, LLMCache(copy) as answers:
+            for model, base in (("m", 0), ("n", 100)):
+                found, got = vectors.fetch(model, keys(*names))
+                assert got[found][:, :1].ravel().tolist() == [base + number for number in np.flatnonzero(found)]
+                still_there += int(found.sum())
+            assert all(answers.fetch("m", text_key(name, "answer")) in (name, None) for name in names)
+    assert still_there > 0.8 * len(bits) * 2 * len(names)
+
+
+def found_at(data: bytes, key: bytes) -> list[int]:
+    return [place for place in range(len(data)) if data.startswith(key, place)]
+
+
+def test_vectors_and_answers_share_a_file(path):
+    with EmbeddingCache(path) as vectors, LLMCache(path) as answers:
+        vectors.store("m", keys("a"), rows(1.0))
+        answers.store("m", *keys("a"), "an answer")
+        assert (len(vectors), len(answers)) == (1, 1)
+    with EmbeddingCache(path) as vectors, LLMCache(path) as answers:
+        assert vectors.fetch("m", keys("a"))[1].tolist() == [[1.0] * 3]
+        assert answers.fetch("m", *keys("a")) == "an answer"
 
 
 # --- files that are no cache ----------------------------------------------------------------------------------
@@ -140,6 +235,13 @@ def truncated(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
+def of_the_first_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("CREATE TABLE answers (model, key, answer, checksum)")
+        raw.execute(f"PRAGMA application_id = {0x63686B61}")
+        raw.execute("PRAGMA user_version = 1")
+
+
 FOREIGN = {
     "a text file": lambda path: path.write_text("Dear diary, today I became a cache.\n" * 50),
     "a few bytes": lambda path: path.write_text("hello"),
@@ -147,7 +249,12 @@ FOREIGN = {
     "another program's, damaged": lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(5000)),
     "zeros": lambda path: path.write_bytes(bytes(5000)),
 }
-DAMAGES = {"of a later version": later_version, "unreadable": unreadable, "cut off": truncated}
+DAMAGES = {
+    "of a later version": later_version,
+    "of the first version": of_the_first_version,
+    "unreadable": unreadable,
+    "cut off": truncated,
+}
 
 
 def told_of(path: Path, *, private: bool = False) -> EmbeddingCache:
@@ -180,7 +287,7 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(path, make):
     path.parent.mkdir()
     make(path)
     before = path.read_bytes()
-    with pytest.raises(OptionError, match=r"embeddings\.sqlite' is no cache of embeddings .*name another file"):
+    with pytest.raises(OptionError, match=r"embeddings\.sqlite' is no cache .*name another file"):
         EmbeddingCache(path)
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]

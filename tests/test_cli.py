@@ -462,10 +462,10 @@ def test_the_default_strategies_can_all_be_built():
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="their cache folders have other names")
 def test_the_cache_is_in_the_users_cache_folder(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert default_cache() == Path("/somewhere/chunkcore/embeddings.sqlite")
+    assert default_cache() == Path("/somewhere/chunkcore/cache.sqlite")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/a")
-    assert default_cache() == Path("/home/a/.cache/chunkcore/embeddings.sqlite")
+    assert default_cache() == Path("/home/a/.cache/chunkcore/cache.sqlite")
 
 
 SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:max_size=100")
@@ -590,7 +590,7 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
     assert _compare(docs, questions, tmp_path / "out", "--cache", str(tmp_path / "notes.txt")) == 2
     err = capfd.readouterr().err
     assert err.startswith("chunkcore: ")
-    assert "notes.txt' is no cache of embeddings (it is no database) and was left as it is" in err
+    assert "notes.txt' is no cache (it is no database) and was left as it is" in err
     assert err.count("\n") == 1
     assert (tmp_path / "notes.txt").read_text() == "mine"
 

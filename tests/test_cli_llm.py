@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.cli.caching import default_answers
+from chunkcore.cli.caching import default_cache
 
 pytestmark = [
     pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed"),
@@ -51,7 +51,7 @@ def test_a_dry_run_tells_calls_tokens_and_cost_and_asks_nothing(server, docs, ca
     assert cost == pytest.approx((2 * read + 8 * written) / 1e6, abs=1e-4)
     assert "Nothing was asked" in assumed
     assert server.log == []
-    assert not default_answers().exists()
+    assert not default_cache().exists()
 
 
 def test_a_dry_run_of_what_asks_nobody_costs_nothing(docs, capsys):
@@ -79,7 +79,7 @@ def test_without_the_cache_all_is_asked_again(server, docs, capsys):
         assert main(["chunk", str(docs), "-s", spec(server), "--no-cache"]) == 0
         assert calls(capsys.readouterr().err) == len(server.log)
         assert len(server.log) % times == 0
-    assert not default_answers().exists()
+    assert not default_cache().exists()
 
 
 def test_a_strategy_over_another_keeps_the_answers_of_both(server, docs, capsys):

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
-from chunkcore.models import CacheWarning, EmbeddingCache
+from chunkcore.models import CacheWarning
 from chunkcore.models.llm import (
     LLM,
     BadAnswerError,
@@ -40,7 +40,7 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
-from chunkcore.models.llm.cache import question_key
+from chunkcore.models.llm.base import question_key
 from tests.fake_llm_server import running
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text
@@ -368,7 +368,7 @@ def test_a_damaged_file_is_set_aside_with_a_warning(path):
     with LLMCache(path) as cache:
         cache.store("m", b"k", "lost")
     path.write_bytes(path.read_bytes()[:100] + b"\xff" * 10_000)
-    with pytest.warns(CacheWarning, match=r"a language model's answers .* was set aside as answers\.sqlite\.damaged-1"):
+    with pytest.warns(CacheWarning, match=r"the cache .* was set aside as answers\.sqlite\.damaged-1"):
         cache = LLMCache(path)
     cache.store("m", b"k", "kept")
     assert LLMCache(path).fetch("m", b"k") == "kept"
@@ -378,21 +378,18 @@ def test_a_damaged_file_is_set_aside_with_a_warning(path):
 def test_a_file_that_is_no_cache_of_answers_is_refused_and_left_as_it_is(path):
     path.parent.mkdir()
     path.write_bytes(b"this is no database, however long one looks at it")
-    with pytest.raises(OptionError, match="is no cache of a language model's answers"):
+    with pytest.raises(OptionError, match="is no cache"):
         LLMCache(path)
     assert path.read_bytes().startswith(b"this is no database")
-    vectors = path.with_name("embeddings.sqlite")
-    EmbeddingCache(vectors).close()
-    with pytest.raises(OptionError, match="another program's database"):
-        LLMCache(vectors)
 
 
 def test_a_damaged_answer_is_asked_for_again(path):
     with LLMCache(path) as cache:
         cache.store("m", b"k", "kept")
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE answers SET answer = x'00'")
-    assert LLMCache(path).fetch("m", b"k") is None
+        connection.execute("UPDATE entries SET value = x'00'")
+    with pytest.warns(CacheWarning, match="has 1 damaged entries of 1 asked for"):
+        assert LLMCache(path).fetch("m", b"k") is None
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path):

@@ -15,7 +15,7 @@ import typer
 from chunkcore.cli import flags
 from chunkcore.cli.answer_study import ANSWERS, AnswerStudy
 from chunkcore.cli.building import build_chunkers
-from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.caching import default_cache
 from chunkcore.cli.inputs import read_benchmark
 from chunkcore.cli.progress import Report as Progress
 from chunkcore.cli.progress import reporting
@@ -54,7 +54,7 @@ folder. The last line is the path of report.html.
 
 Unless --strategy is given, compares {", ".join(DEFAULT_STRATEGIES)}.
 
-Valid answers are kept in {default_answers()}: nothing is asked twice, and a run that was stopped or killed goes on
+Valid answers are kept in {default_cache()}: nothing is asked twice, and a run that was stopped or killed goes on
 where it was. --dry-run tells beforehand what all of it takes.
 
   chunkcore answer --docs docs/ --questions questions.jsonl --llm openai:qwen3:8b@http://localhost:11434/v1
@@ -114,7 +114,7 @@ def answer(
     require_jinja2()
     prices = read_prices(input_price, output_price)
     depth = _depth(k)
-    store = None if no_cache else answers or default_answers()
+    store = None if no_cache else answers or default_cache()
     answering = _kept(llm, store, private=answers is None)
     models = _Models(answering, _kept(judge, store, private=answers is None) if judge else answering)
     given = read_benchmark(docs, questions, dataset, output, layout, [ANSWERS], require_evidence=False)

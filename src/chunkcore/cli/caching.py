@@ -6,17 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["default_answers", "default_cache", "shown"]
+__all__ = ["default_cache", "shown"]
 
 
 def default_cache() -> Path:
-    """The file of embeddings."""
-    return _folder() / "embeddings.sqlite"
-
-
-def default_answers() -> Path:
-    """The file of language models' answers."""
-    return _folder() / "answers.sqlite"
+    """The file of embeddings and of language models' answers."""
+    return _folder() / "cache.sqlite"
 
 
 def _folder() -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chunkcore.cli import flags
-from chunkcore.cli.caching import default_answers, shown
+from chunkcore.cli.caching import default_cache, shown
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
 from chunkcore.cli.stopping import StoppedError
 from chunkcore.cli.wording import help_text
@@ -46,7 +46,7 @@ comes out is the same whatever the --processes.
 A run with --output that was stopped or killed goes on with the same command. Documents that cannot be read or cut end
 it, or with --errors skip are left out, told in OUTPUT.errors.jsonl, and the exit code is 1.
 
-Answers of language models are kept in {shown(default_answers())}, so that nothing is asked twice; --dry-run tells
+Answers of language models are kept in {shown(default_cache())}, so that nothing is asked twice; --dry-run tells
 beforehand what they take.
 
   chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
@@ -116,7 +116,7 @@ def chunk(
         return 0
     if processes > 1:
         _check_processes(chunker)
-    chunker = keeping(chunker, None if no_cache else default_answers())
+    chunker = keeping(chunker, None if no_cache else default_cache())
     stream = Stream(files, chunker, options)
     _write(stream, output, fresh=fresh, quiet=quiet)
     for told in used([chunker], prices):

@@ -15,7 +15,7 @@ import typer
 
 from chunkcore.cli import flags
 from chunkcore.cli.building import build_chunkers
-from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.caching import default_cache
 from chunkcore.cli.gate import read_gate
 from chunkcore.cli.inputs import check_folder, check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
@@ -61,7 +61,7 @@ A strategy without a size has one of 60 % of what the embedder reads, in its own
 Unless --strategy or --config is given, compares {", ".join(DEFAULT_STRATEGIES)}.
 
 Embeddings are kept, so that a second run is quick, in {default_cache()} unless --cache names another file. Answers of
-language models are kept in {default_answers()}; --dry-run tells beforehand what they take.
+language models are kept in {default_cache()}; --dry-run tells beforehand what they take.
 
   chunkcore compare
 
@@ -187,7 +187,7 @@ def compare(
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
             typer.echo(terminal_text(line))
         return
-    answers = None if no_cache else default_answers()
+    answers = None if no_cache else default_cache()
     how_on = going_on(store.path, answers if any(isinstance(each, LLMChunker) for each in chunkers) else None)
     made: list[Chunker] = []
 

@@ -14,7 +14,7 @@ import typer
 
 from chunkcore.cli import flags
 from chunkcore.cli.building import build_chunkers
-from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.caching import default_cache
 from chunkcore.cli.inputs import check_file
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import estimates, keeping, read_prices, used
@@ -89,7 +89,7 @@ def score_segments(
         for line in estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
             typer.echo(terminal_text(line))
         return
-    chunkers = [keeping(chunker, None if no_cache else default_answers()) for chunker in chunkers]
+    chunkers = [keeping(chunker, None if no_cache else default_cache()) for chunker in chunkers]
     reports = []
     with reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(zip(specs, chunkers, strict=True)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from chunkcore.cli import flags
-from chunkcore.cli.caching import default_answers, default_cache, shown
+from chunkcore.cli.caching import default_cache, shown
 from chunkcore.cli.inputs import check_output, clusters_by, depths_and_measure, read_benchmark
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.signals import going_on, told_when_stopped
@@ -116,7 +116,7 @@ def sweep(
             typer.echo(terminal_text(line))
         return
     check_output(output)
-    answers = None if no_cache else default_answers()
+    answers = None if no_cache else default_cache()
     chunkers: list[Chunker] = []
 
     def kept(chunker: Chunker) -> Chunker:

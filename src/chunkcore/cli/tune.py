@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from chunkcore.cli import flags
-from chunkcore.cli.caching import default_answers, default_cache
+from chunkcore.cli.caching import default_cache
 from chunkcore.cli.inputs import check_output
 from chunkcore.cli.progress import reporting
 from chunkcore.cli.spending import keeping
@@ -117,7 +117,7 @@ def tune(
     )
     searched = _space(strategy or [], space)
     benchmark = _benchmark(docs, questions, dataset, output)
-    answers = None if no_cache else default_answers()
+    answers = None if no_cache else default_cache()
     store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
     model = get_embedder(embedder)
     with reporting(sys.stderr) as progress:

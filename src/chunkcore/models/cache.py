@@ -1,4 +1,4 @@
-"""`EmbeddingCache`: vectors on disk, by model and text."""
+"""What models gave, kept in one SQLite file: vectors (`EmbeddingCache`) and language models' answers (`LLMCache`)."""
 
 from __future__ import annotations
 
@@ -30,51 +30,60 @@ from chunkcore.models.base import (
     is_symmetric,
     sorted_batches,
 )
+from chunkcore.spans import Numbers
 
-__all__ = ["KEYS_AT_ONCE", "CacheWarning", "CachedEmbedder", "EmbeddingCache", "SqliteCache", "text_key", "transaction"]
+__all__ = ["Cache", "CacheWarning", "CachedEmbedder", "EmbeddingCache", "LLMCache", "text_key"]
 
-C = TypeVar("C", bound="SqliteCache")
+C = TypeVar("C", bound="Cache")
 T = TypeVar("T")
 
-KEYS_AT_ONCE = 500  # SQLite of old takes 999 parameters
+_OURS = 0x63686B63  # "chkc", the application id in the file's header
+_OF_ANSWERS = 0x63686B61  # "chka": caches of answers before version 2
+_VERSION = 2
+_TABLES = {
+    "models": "id INTEGER PRIMARY KEY, kind TEXT NOT NULL, fingerprint TEXT NOT NULL, UNIQUE (kind, fingerprint)",
+    "entries": "model INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, checksum INTEGER NOT NULL, "
+    "PRIMARY KEY (model, key)",
+}
+# Damage can change a value's type, and a text that is not UTF-8 cannot be read as one.
+_COLUMNS = "CAST(key AS BLOB), CAST(value AS BLOB), CAST(checksum AS INTEGER)"
+_KEYS_AT_ONCE = 500  # old versions of SQLite take 999 parameters
+_SMALLEST = 512  # bytes of a page: no database is smaller
 _MEMORY = ":memory:"
-_SMALLEST = 512  # bytes of a page, the least that a database has
 
 
 class CacheWarning(UserWarning):
-    """A cache could not be used as asked; results are the same, the run is slower."""
+    """A cache could not be used as asked. Results are the same; the run is slower."""
 
 
 class _UnusableError(Exception):
-    """The cache is of another version, or what stands in its own place is none."""
+    """The file is damaged or of another version."""
 
 
 class _ForeignError(Exception):
-    """The file is not ours."""
+    """The file is not a cache."""
 
 
-class SqliteCache:
-    """What the caches share: one file, threads and processes, damage and forks. Subclasses say what is in it.
+class Cache:
+    """Bytes by model fingerprint and key, in one file for threads, processes and forks.
+
+    The base class of `EmbeddingCache` and `LLMCache`, which may share a file. A damaged file, or one of another
+    version, is renamed with a `CacheWarning`, and a new one starts. Where nothing can be written, the run continues
+    in memory. Each entry's checksum covers its model, key and value: a damaged entry is a cache miss.
 
     Args:
-        path: the file, begun where there is none; None keeps everything in memory for this run.
-        wait_seconds: how long to wait for another process that is writing.
-        private: nobody else keeps a file at this path, so that whatever cannot be read there is a damaged cache.
+        path: the file; created where there is none. None keeps everything in memory for this run.
+        wait_seconds: how long to wait for another process that writes.
+        private: no other program uses this path: a file that is not a cache is a damaged one.
 
     Raises:
-        OptionError: the file is there, not such a cache, and the path is not private.
+        OptionError: the file is not a cache, and the path is not private.
 
     Attributes:
-        contents: what is kept, in warnings' words.
-        application: the number in the file's header that says that it is ours.
-        version: of the tables.
-        tables: by name the columns of each; the last holds a row a thing that is kept.
+        kind: the entries that this class reads and writes: "vector" or "answer".
     """
 
-    contents: ClassVar[str]
-    application: ClassVar[int]
-    version: ClassVar[int] = 1
-    tables: ClassVar[dict[str, str]]
+    kind: ClassVar[str]
 
     def __init__(self, path: Path | str | None = None, *, wait_seconds: float = 30.0, private: bool = False) -> None:
         self.path = None if path is None else Path(path)
@@ -83,19 +92,25 @@ class SqliteCache:
         self._lock = threading.RLock()
         self._disk: sqlite3.Connection | None = None
         self._memory: sqlite3.Connection | None = None
+        self._told_of_damage = False
         self._open()
         with _one_fork:
             _alive.add(self)
 
     def __len__(self) -> int:
-        """How much is kept, of all models."""
+        """How many entries of this kind there are, of all models."""
+
+        def count(connection: sqlite3.Connection) -> int:
+            statement = "SELECT count(*) FROM entries JOIN models ON models.id = model WHERE kind = ?"
+            return int(connection.execute(statement, (self.kind,)).fetchone()[0])
+
         with self._lock:
             self._reopen()
-            disk = self._on_disk(self._count) or 0
-            return disk + (self._count(self._memory) if self._memory is not None else 0)
+            disk = self._on_disk(count) or 0
+            return disk + (count(self._memory) if self._memory is not None else 0)
 
     def close(self) -> None:
-        """Let go of the file. Using the cache again opens it again."""
+        """Close the file. The next use opens it again."""
         with self._lock:
             for connection in (self._disk, self._memory):
                 if connection is not None:
@@ -103,7 +118,7 @@ class SqliteCache:
             self._process = -1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle holds where the file is; what is in memory alone stays behind.
+        # A pickle holds the path; entries that are in memory alone stay behind.
         return partial(type(self), wait_seconds=self._wait, private=self._private), (self.path,)
 
     def __enter__(self: C) -> C:
@@ -112,36 +127,77 @@ class SqliteCache:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _lookup(
-        self, keys: Sequence[bytes], select: Callable[[sqlite3.Connection, Sequence[bytes]], dict[bytes, T]]
-    ) -> dict[bytes, T]:
-        """What `select` finds of the keys on disk, and of the others in memory."""
-        with self._lock:
-            self._reopen()
-            rows = self._on_disk(lambda disk: select(disk, keys)) or {}
-            missing = [key for key in keys if key not in rows]
-            if missing and self._memory is not None:
-                rows.update(select(self._memory, missing))
-        return rows
+    # ---- entries
 
-    def _keep(self, insert: Callable[[sqlite3.Connection], bool]) -> None:
-        """Do what `insert` does on disk, or in memory where that cannot be."""
+    def _read(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The sound entries of these keys, from disk or else from memory."""
         with self._lock:
             self._reopen()
-            if self._on_disk(insert, writes=True) is None:
+            found = self._on_disk(lambda disk: self._select(disk, model, keys)) or {}
+            missing = [key for key in keys if key not in found]
+            if missing and self._memory is not None:
+                found.update(self._select(self._memory, model, missing))
+        return found
+
+    def _write(self, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keep all entries or, after an error, none."""
+        with self._lock:
+            self._reopen()
+            if self._on_disk(lambda disk: self._insert(disk, model, entries), writes=True) is None:
                 if self._memory is None:
                     self._memory = self._connect(_MEMORY)
-                insert(self._memory)
+                self._insert(self._memory, model, entries)
 
-    def _count(self, connection: sqlite3.Connection) -> int:
-        *_, table = self.tables
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
+    def _select(self, connection: sqlite3.Connection, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        number = self._number(connection, model)
+        if number is None:
+            return {}
+        found: dict[bytes, bytes] = {}
+        damaged = 0
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = keys[start : start + _KEYS_AT_ONCE]
+            statement = f"SELECT {_COLUMNS} FROM entries WHERE model = ? AND key IN ({','.join('?' * len(some))})"  # noqa: S608
+            for key, value, checksum in connection.execute(statement, (number, *some)):
+                if self._is_sound(model, key, value, checksum):
+                    found[key] = value
+                else:
+                    damaged += 1
+        if damaged and not self._told_of_damage:
+            self._told_of_damage = True
+            self._warn(f"has {damaged} damaged entries of {len(keys)} asked for; they count as missing", goes_on=False)
+        return found
+
+    def _insert(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> bool:
+        with transaction(connection):
+            connection.execute("INSERT OR IGNORE INTO models (kind, fingerprint) VALUES (?, ?)", (self.kind, model))
+            number = self._number(connection, model)
+            self._check(connection, model, entries)
+            connection.executemany(
+                "INSERT OR REPLACE INTO entries (model, key, value, checksum) VALUES (?, ?, ?, ?)",
+                [(number, key, value, self._checksum(model, key, value)) for key, value in entries],
+            )
+        return True
+
+    def _number(self, connection: sqlite3.Connection, model: str) -> int | None:
+        """The model's row."""
+        statement = "SELECT id FROM models WHERE kind = ? AND fingerprint = ?"
+        row = connection.execute(statement, (self.kind, model)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _checksum(self, model: str, key: bytes, value: bytes) -> int:
+        return zlib.crc32(value, zlib.crc32(key, zlib.crc32(f"{self.kind}\0{model}\0".encode())))
+
+    def _is_sound(self, model: str, key: bytes | None, value: bytes | None, checksum: int | None) -> bool:
+        return key is not None and value is not None and checksum == self._checksum(model, key, value)
+
+    def _check(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        """Raise an error if the entries do not fit those that are there. Called inside the transaction."""
+
+    # ---- opening the file
 
     def _open(self) -> None:
         self._process = os.getpid()
-        self._memory = None
-        if self.path is None:
-            self._memory = self._connect(_MEMORY)
+        self._memory = self._connect(_MEMORY) if self.path is None else None
         self._open_disk()
 
     def _open_disk(self) -> None:
@@ -159,8 +215,8 @@ class SqliteCache:
             self._warn(f"cannot be {'used' if self._disk is None else 'written to'} ({error})")
         except _ForeignError as error:
             raise OptionError(
-                f"{str(self.path)!r} is no cache of {self.contents} ({error}) and was left as it is: name another "
-                "file, or delete this one if it is a cache that was damaged"
+                f"{str(self.path)!r} is no cache ({error}) and was left as it is: name another file, or delete this "
+                "one if it is a damaged cache"
             ) from error
 
     def _reopen(self) -> None:
@@ -173,10 +229,10 @@ class SqliteCache:
             self._open_disk()
 
     def _pause(self) -> None:
-        """Let go of the file until the cache is used again, and let nobody use it before `_resume`.
+        """Before a fork: close the file, and hold the lock until `_resume`.
 
-        SQLite remembers in the process which files it has locked. A child that is forked meanwhile inherits that
-        memory, but none of the locks: it would take none, and what it writes could be removed by another process.
+        SQLite remembers in the process which files it has locked. A child forked meanwhile inherits that memory
+        without the locks: it would take none, and another process could remove the log that it writes.
         """
         self._lock.acquire()
         if self._disk is not None:
@@ -186,7 +242,7 @@ class SqliteCache:
             self._let_go = True
 
     def _resume(self) -> None:
-        """The cache may be used again: on both sides of a fork."""
+        """After a fork, on both sides."""
         self._lock.release()
 
     def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
@@ -204,10 +260,9 @@ class SqliteCache:
             return self._connect(path)
 
     def _connect_to_read(self, path: Path) -> sqlite3.Connection | None:
-        """The cache where nothing may be written, as on a medium that is mounted so; None where it cannot be read.
+        """The cache on a read-only medium; None where it cannot be read.
 
-        SQLite reads such a file only when it is told that nobody will change it. What a log holds is then not seen, so
-        one with a log is left alone.
+        SQLite reads such a file only as immutable, which ignores the log: a file with a log is left alone.
         """
         try:
             if os.access(path.parent, os.W_OK) or not _size(path) or _size(f"{path}-wal"):
@@ -226,19 +281,19 @@ class SqliteCache:
         return None
 
     def _must_be_damaged(self, path: Path, error: Exception) -> None:
-        """Raise the error where it tells of something else than damage, or the file is not known to be ours."""
+        """Raise the error unless it means damage to a file of ours."""
         if not _is_damage(error):
             raise error
-        # Of a database that SQLite cannot read, the header may still tell whose it was.
-        if not self._private and _header(path)[68:72] != self.application.to_bytes(4, "big"):
+        # Where SQLite cannot read the database, the header may still say whose it is.
+        if not self._private and int.from_bytes(_header(path)[68:72], "big") not in (_OURS, _OF_ANSWERS):
             raise _ForeignError(str(error)) from error
 
     def _foreign(self, reason: str) -> Exception:
         return _UnusableError(reason) if self._private else _ForeignError(reason)
 
     def _connect(self, path: Path | str) -> sqlite3.Connection:
-        # SQLite takes a file of a few bytes for an empty database, and would write over it. Its size is asked for and
-        # it is not opened: closing it would take away the locks by which other processes know that this one has it.
+        # SQLite takes a file of a few bytes for an empty database and writes over it. The file is not opened for the
+        # check: closing it would drop the locks by which other processes see that this one has it open.
         if path != _MEMORY and 0 < _size(path) < _SMALLEST:
             raise self._foreign("it is no database")
         connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
@@ -250,18 +305,18 @@ class SqliteCache:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        # Look first: another program's database is to be left as it is. As one transaction, as another process may be
-        # beginning this very file, whose number would be read before and whose tables after.
+        # Look before writing: another program's database stays as it is. Both in transactions, because another
+        # process may be creating this very file: its number would be read before, and its tables after.
         with transaction(connection, "DEFERRED"):
             self._check_identity(connection)
         with transaction(connection):
             if self._check_identity(connection) == "empty":
-                for table, columns in self.tables.items():
+                for table, columns in _TABLES.items():
                     connection.execute(f"CREATE TABLE {table} ({columns})")
-                connection.execute(f"PRAGMA application_id = {self.application}")
-                connection.execute(f"PRAGMA user_version = {self.version}")
-        # A write-ahead log lets others read while one writes, and survives a killed process. It is begun when the
-        # file itself says whose it is.
+                connection.execute(f"PRAGMA application_id = {_OURS}")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
+        # A write-ahead log lets others read while one writes, and survives a killed process. It starts after the
+        # file says whose it is.
         _retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"), self._wait)
         connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -271,15 +326,15 @@ class SqliteCache:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables and application == 0:
             return "empty"
-        if application != self.application:
+        if application not in (_OURS, _OF_ANSWERS):
             raise self._foreign("it is another program's database")
-        if version != self.version or not self.tables.keys() <= tables:
-            raise _UnusableError(f"it is of version {version}; expected {self.version}")
+        if application != _OURS or version != _VERSION or not _TABLES.keys() <= tables:
+            raise _UnusableError(f"it is of version {version}; expected {_VERSION}")
         return "ours"
 
     @contextmanager
     def _only_one_process(self, path: Path) -> Iterator[None]:
-        """Hold a lock that works between processes on every system: an open transaction on a file beside."""
+        """A lock between processes on every system: an open transaction on a file beside the cache."""
         with closing(sqlite3.connect(f"{path}.lock", timeout=self._wait, isolation_level=None)) as lock:
             lock.execute("BEGIN EXCLUSIVE")
             yield
@@ -292,10 +347,13 @@ class SqliteCache:
         for log in ("-wal", "-shm", "-journal"):
             with suppress(FileNotFoundError):
                 Path(f"{path}{log}").replace(f"{aside}{log}")
-        self._warn(f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun")
+        what = f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun"
+        self._warn(what, goes_on=False)
+
+    # ---- trouble
 
     def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
-        """What `work` answers, or None where the disk cannot be used (any more)."""
+        """The result of `work`; None where the disk cannot be used (any more)."""
         for _ in range(2):
             if self._disk is None or (writes and not self._writable):
                 return None
@@ -317,7 +375,7 @@ class SqliteCache:
         try:
             if _is_damage(error):
                 with self._only_one_process(self.path):
-                    if not _is_sound(self.path):
+                    if not _passes_check(self.path):
                         self._must_be_damaged(self.path, error)
                         self._set_aside(self.path, error)
                 self._disk = self._connect_or_replace(self.path)
@@ -326,16 +384,14 @@ class SqliteCache:
             error = sqlite3.DatabaseError(f"{error}; {second}")
         self._warn(f"cannot be used ({error})")
 
-    def _warn(self, what: str) -> None:
-        consequence = "" if "new one begun" in what else "; going on with memory alone"
-        warnings.warn(
-            f"the cache of {self.contents} {str(self.path)!r} {what}{consequence}", CacheWarning, stacklevel=4
-        )
+    def _warn(self, what: str, *, goes_on: bool = True) -> None:
+        consequence = "; going on with memory alone" if goes_on else ""
+        warnings.warn(f"the cache {str(self.path)!r} {what}{consequence}", CacheWarning, stacklevel=4)
 
 
 _abandoned: list[Any] = []
-_alive: weakref.WeakSet[SqliteCache] = weakref.WeakSet()
-_forking: list[SqliteCache] = []
+_alive: weakref.WeakSet[Cache] = weakref.WeakSet()
+_forking: list[Cache] = []
 _one_fork = threading.Lock()
 
 
@@ -353,12 +409,12 @@ def _after_fork() -> None:
     _one_fork.release()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether the file is at fault. sqlite3 has subclasses for all else: locked, full, read-only, not to be opened."""
+    """Whether the file is at fault. sqlite3 has subclasses for the rest: locked, full, read-only, not openable."""
     return isinstance(error, _UnusableError) or type(error) is sqlite3.DatabaseError
 
 
@@ -368,14 +424,14 @@ def _size(path: Path | str) -> int:
 
 
 def _header(path: Path) -> bytes:
-    """The first 100 bytes, as many as SQLite's header has; none where there is no file."""
+    """SQLite's header, 100 bytes; empty where there is no file."""
     if not path.is_file():
         return b""
     with path.open("rb") as file:
         return file.read(100)
 
 
-def _is_sound(path: Path) -> bool:
+def _passes_check(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
@@ -397,7 +453,7 @@ def _retry_while_locked(work: Callable[[], T], seconds: float) -> T:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[None]:
-    """All of the block, or nothing. A deferred one takes no lock before it reads or writes."""
+    """All of the block or nothing. DEFERRED takes no lock before the first read or write."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield
@@ -408,12 +464,8 @@ def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMED
     connection.execute("COMMIT")
 
 
-class EmbeddingCache(SqliteCache):
-    """Float32 vectors by model fingerprint and text key. Threads and processes may share one file.
-
-    Args:
-        path: the file, begun where there is none; None keeps everything in memory for this run.
-        wait_seconds: how long to wait for another process that is writing.
+class EmbeddingCache(Cache):
+    """Float32 vectors by model fingerprint and text key; see `Cache`.
 
     >>> cache = EmbeddingCache()
     >>> cache.store("model-1", [text_key("sky")], np.array([[0.5, 2.0]], dtype=np.float32))
@@ -422,103 +474,102 @@ class EmbeddingCache(SqliteCache):
     ([True, False], [[0.5, 2.0], [0.0, 0.0]])
     """
 
-    contents = "embeddings"
-    application = 0x63686B63  # "chkc"
-    tables: ClassVar[dict[str, str]] = {
-        "models": "id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL",
-        "vectors": "model INTEGER NOT NULL, key BLOB NOT NULL, vector BLOB NOT NULL, checksum INTEGER NOT NULL, "
-        "PRIMARY KEY (model, key)",
-    }
+    kind = "vector"
 
     def fetch(self, model: str, keys: Sequence[bytes]) -> tuple[NDArray[np.bool_], Vectors]:
-        """Which keys are there, and one row a key: float32, shape (len(keys), dimensions), zeros where not.
+        """Which keys are there, and one row a key: float32, shape (len(keys), dimensions), zeros for a missing key.
 
-        Dimensions are 0 while nothing of the model is known.
+        Dimensions are 0 where no key is there.
         """
-        rows = self._lookup(keys, lambda connection, some: _select(connection, model, some))
+        rows = {key: row for key, value in self._read(model, keys).items() if (row := _vector(value)) is not None}
         dimensions = len(next(iter(rows.values()))) if rows else 0
-        found = np.array([key in rows for key in keys], dtype=np.bool_)
+        found = np.zeros(len(keys), dtype=np.bool_)
         vectors = np.zeros((len(keys), dimensions), dtype=np.float32)
-        for row, key in enumerate(keys):
-            if key in rows:
-                vectors[row] = rows[key]
+        for number, key in enumerate(keys):
+            row = rows.get(key)
+            if row is not None and len(row) == dimensions:
+                found[number], vectors[number] = True, row
         return found, vectors
 
     def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Keep one vector a key: shape (len(keys), dimensions). All of them are on disk when this returns, or none.
+        """Keep one vector a key, shape (len(keys), dimensions). When this returns, all are on disk.
 
         Raises:
-            ModelError: not one vector a key, or NaN or infinity in one; or the model's vectors had another number
-                of dimensions before.
+            ModelError: not one vector a key; NaN or infinity in one; or the model's vectors had another number of
+                dimensions before.
         """
-        if not len(keys):
+        if len(keys):
+            vectors = check_vectors(vectors, len(keys), model=model)
+            values = [row.tobytes() for row in np.ascontiguousarray(vectors, dtype="<f4")]
+            self._write(model, list(zip(keys, values, strict=True)))
+
+    def _check(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        statement = f"SELECT {_COLUMNS} FROM entries WHERE model = ?"  # noqa: S608
+        for entry in connection.execute(statement, (self._number(connection, model),)):
+            if not self._is_sound(model, *entry) or (kept := _vector(entry[1])) is None:
+                continue
+            if 4 * len(kept) != len(entries[0][1]):
+                raise ModelError(
+                    f"the model with the fingerprint {model!r} answered with {len(entries[0][1]) // 4} dimensions, and "
+                    f"its cached vectors have {len(kept)}: give the changed model another fingerprint, or delete the "
+                    "cache"
+                )
             return
-        vectors = check_vectors(vectors, len(keys), model=model)
-        self._keep(lambda connection: _insert(connection, model, keys, vectors))
 
 
-def _select(connection: sqlite3.Connection, model: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-    """The vectors that are there and sound."""
-    known = _model(connection, model)
-    if known is None:
-        return {}
-    number, dimensions = known
-    rows: dict[bytes, Vectors] = {}
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        some = keys[start : start + KEYS_AT_ONCE]
-        marks = ",".join("?" * len(some))
-        statement = f"SELECT key, vector, checksum FROM vectors WHERE model = ? AND key IN ({marks})"  # noqa: S608
-        for key, blob, checksum in connection.execute(statement, (number, *some)):
-            if len(blob) == 4 * dimensions and zlib.crc32(blob) == checksum:
-                rows[key] = np.frombuffer(blob, dtype="<f4")
-    return rows
+def _vector(value: bytes) -> Vectors | None:
+    """The vector of an entry; None for an entry that is none."""
+    if not value or len(value) % 4:
+        return None
+    row: Vectors = np.frombuffer(value, dtype="<f4")
+    return row if np.isfinite(row).all() else None
 
 
-def _insert(connection: sqlite3.Connection, model: str, keys: Sequence[bytes], vectors: Vectors) -> bool:
-    blobs = [row.tobytes() for row in np.ascontiguousarray(vectors, dtype="<f4")]
-    with transaction(connection):
-        connection.execute(
-            "INSERT OR IGNORE INTO models (fingerprint, dimensions) VALUES (?, ?)", (model, vectors.shape[1])
-        )
-        known = _model(connection, model)
-        assert known is not None
-        number, dimensions = known
-        if dimensions != vectors.shape[1]:
-            raise ModelError(
-                f"the model with the fingerprint {model!r} answered with {vectors.shape[1]} dimensions, and its cached "
-                f"vectors have {dimensions}: give the changed model another fingerprint, or delete the cache"
-            )
-        connection.executemany(
-            "INSERT OR REPLACE INTO vectors (model, key, vector, checksum) VALUES (?, ?, ?, ?)",
-            [(number, key, blob, zlib.crc32(blob)) for key, blob in zip(keys, blobs, strict=True)],
-        )
-    return True
+class LLMCache(Cache):
+    """Language models' answers by model fingerprint and question key; see `Cache`.
 
+    It holds answers alone: no question, no key of an endpoint.
 
-def _model(connection: sqlite3.Connection, model: str) -> tuple[int, int] | None:
-    row = connection.execute("SELECT id, dimensions FROM models WHERE fingerprint = ?", (model,)).fetchone()
-    return None if row is None else (int(row[0]), int(row[1]))
+    >>> cache = LLMCache()
+    >>> cache.store("model-1", b"Is the sky blue?", "It is.")
+    >>> cache.fetch("model-1", b"Is the sky blue?"), cache.fetch("model-2", b"Is the sky blue?")
+    ('It is.', None)
+    """
+
+    kind = "answer"
+
+    def fetch(self, model: str, key: bytes) -> str | None:
+        """The answer; None where there is none or the entry is damaged."""
+        value = self._read(model, [key]).get(key)
+        try:
+            return None if value is None else value.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
+
+    def store(self, model: str, key: bytes, answer: str) -> None:
+        """Keep an answer. When this returns, it is on disk."""
+        self._write(model, [(key, answer.encode("utf-8", "surrogatepass"))])
 
 
 class CachedEmbedder:
-    """Asks the cache first, then the model for each distinct text that is missing, longest first.
+    """An embedder that reads the cache first. The model embeds each distinct missing text once, longest first.
 
-    Every batch is kept as soon as it is there, so a run that was interrupted goes on where it stopped.
-    Documents and queries are told apart only where the model does. It has the model's name and fingerprint.
+    Every batch is kept at once: an interrupted run resumes. Documents and queries have separate entries only where the
+    model distinguishes them. Name and fingerprint are the model's.
 
     Args:
         embedder: the model.
         cache: None for a new one in memory.
-        batch_size: texts that the model is given at once.
-        progress: called after each batch with the texts embedded and those to be embedded in this call.
-        timeout: seconds after which a batch that the model has not answered is asked for once more, and then a
-            `ModelError`; None waits for ever, as is right for a model in this process. Services hang.
+        batch_size: texts per call of the model.
+        progress: called after each batch with the number of texts embedded and the number to embed in this call.
+        timeout: seconds a batch may take; it is tried twice before a `ModelError`. None waits for ever, which suits a
+            model in this process.
 
     Attributes:
-        embedded: how many texts the model was asked for.
+        embedded: how many texts the model embedded.
 
     Raises:
-        OptionError: batch_size is under 1, or timeout is no time.
+        OptionError: batch_size is under 1, or timeout is not a positive number of seconds.
     """
 
     def __init__(
@@ -543,25 +594,25 @@ class CachedEmbedder:
         self.max_tokens = embedder.max_tokens
         self.symmetric = is_symmetric(embedder)
         self.embedded = 0
-        # Two threads that ask for one text: the second finds what the first one stored.
+        # Of two threads that need the same text, the second finds what the first stored.
         self._lock = threading.RLock()
         if isinstance(embedder, TokenCountingEmbedder):
-            self.count_tokens: Callable[[Sequence[str]], NDArray[np.int64]] = embedder.count_tokens
+            self.count_tokens: Callable[[Sequence[str]], Numbers] = embedder.count_tokens
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Progress is told in the process that asked for it.
+        # Without the progress callback, which belongs to this process.
         return partial(type(self), batch_size=self.batch_size, timeout=self.timeout), (self.embedder, self.cache)
 
     @property
     def fingerprint(self) -> str:
-        """The model's own: the cache changes nothing."""
+        """The model's own."""
         return self.embedder.fingerprint
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions).
 
         Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: the model failed twice, or gave no valid vectors twice.
         """
         return self._embed(texts, queries=False)
 
@@ -569,17 +620,17 @@ class CachedEmbedder:
         """One row a query: float32, shape (len(texts), dimensions).
 
         Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: see `embed_documents`.
         """
         return self._embed(texts, queries=True)
 
     def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
         role = "" if self.symmetric else "query" if queries else "document"
-        asked, places = distinct(texts)
-        keys = [text_key(text, role) for text in asked]
+        unique, places = distinct(texts)
+        keys = [text_key(text, role) for text in unique]
         with self._lock:
-            vectors = self._distinct(keys, asked, queries)
-        return vectors if len(asked) == len(texts) else vectors[places]
+            vectors = self._distinct(keys, unique, queries)
+        return vectors if len(unique) == len(texts) else vectors[places]
 
     def _distinct(self, keys: list[bytes], texts: list[str], queries: bool) -> Vectors:
         found, vectors = self.cache.fetch(self.fingerprint, keys)

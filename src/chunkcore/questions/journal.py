@@ -20,8 +20,7 @@ from typing import Any
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.files import AppendLog
 from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, UnreachableError, Usage
-from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens
-from chunkcore.models.llm.cache import question_key
+from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens, question_key
 
 __all__ = ["FINISHES", "BudgetError", "CallBudget", "Failure", "Journal", "JournaledLLM"]
 

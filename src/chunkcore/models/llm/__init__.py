@@ -1,10 +1,10 @@
-"""Language models: endpoints and functions as an `LLM`, how they are asked, what is kept, what it costs."""
+"""Language models: the `LLM` protocol, endpoints and functions, asking, caching, costs."""
 
+from chunkcore.models.cache import LLMCache
 from chunkcore.models.llm.asking import BadAnswerError, Estimator, Question, ask
-from chunkcore.models.llm.base import LLM, Message, Prices, Reply, UnreachableError, Usage
-from chunkcore.models.llm.cache import CachedLLM, LLMCache
+from chunkcore.models.llm.base import LLM, CachedLLM, Message, Prices, Reply, UnreachableError, Usage
 from chunkcore.models.llm.endpoint import OpenAILLM
-from chunkcore.models.llm.loading import CallableLLM, check_llm, get_llm
+from chunkcore.models.llm.loading import CallableLLM, check_llm, get_llm, llms
 
 __all__ = [
     "LLM",
@@ -23,4 +23,5 @@ __all__ = [
     "ask",
     "check_llm",
     "get_llm",
+    "llms",
 ]

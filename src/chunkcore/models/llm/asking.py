@@ -1,4 +1,4 @@
-"""`ask`: a question, its answer checked, the error told to the model, so many times and no more."""
+"""`ask`: a question to a model, with its answer checked and bad answers corrected."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
 from chunkcore.models.base import encodable
 from chunkcore.models.llm.base import (
     LLM,
+    CachedLLM,
     Message,
     Reply,
     Usage,
@@ -22,7 +23,6 @@ from chunkcore.models.llm.base import (
     count_message_tokens,
     count_text_tokens,
 )
-from chunkcore.models.llm.cache import CachedLLM
 
 __all__ = [
     "BadAnswerError",
@@ -39,20 +39,21 @@ __all__ = [
     "whole_number",
 ]
 
-_LONGEST = 1_000_000  # characters of an answer that are looked at
-_ATTEMPTS = 1_000  # places where JSON could begin that are tried
+_LONGEST = 1_000_000  # characters of an answer that are read
+_ATTEMPTS = 1_000  # places tried as the beginning of JSON
 _SHOWN = 80  # characters of an answer that an error repeats
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
 class BadAnswerError(ValueError):
-    """What a model wrote is no answer. The message is told to the model: what was seen, and what is expected."""
+    """A model's answer is not valid. The message goes to the model: what was expected, and what it wrote."""
 
 
 def found_json(text: Any) -> dict[str, Any]:
-    r"""The last JSON object in a text: alone, in a code fence, or after prose and reasoning.
-
-    Raises:
-        BadAnswerError: no text, or no whole JSON object in it.
+    r"""The last JSON object in a text: alone, in a code fence, or after prose; `BadAnswerError` where there is none.
 
     >>> found_json('Certainly! Here it is:\n```json\n{"split_after": [3]}\n```\nI hope this helps.')
     {'split_after': [3]}
@@ -82,21 +83,14 @@ def found_json(text: Any) -> dict[str, Any]:
 
 
 def member(data: Mapping[str, Any], key: str) -> Any:
-    """What stands under a key.
-
-    Raises:
-        BadAnswerError: there is no such key.
-    """
+    """The value of a key; `BadAnswerError` where there is none."""
     if key not in data:
         raise BadAnswerError(f"expected a JSON object with {key!r}, got one with {_shown(', '.join(data))}")
     return data[key]
 
 
 def whole_number(value: Any, key: str, least: int, most: int) -> int:
-    """A whole number in a range, both ends included.
-
-    Raises:
-        BadAnswerError: another type, or out of range.
+    """The value, if it is a whole number in a range, ends included; else `BadAnswerError`.
 
     >>> whole_number(7, "first", 1, 5)
     Traceback (most recent call last):
@@ -108,10 +102,7 @@ def whole_number(value: Any, key: str, least: int, most: int) -> int:
 
 
 def ascending(values: Any, key: str, least: int, most: int) -> list[int]:
-    """Whole numbers in a range, each larger than the one before.
-
-    Raises:
-        BadAnswerError: no list, a number out of range, or out of order.
+    """The values, if they are a list of ascending whole numbers in a range; else `BadAnswerError`.
 
     >>> ascending([3, 2], "split_after", 0, 5)
     Traceback (most recent call last):
@@ -126,11 +117,7 @@ def ascending(values: Any, key: str, least: int, most: int) -> list[int]:
 
 
 def text_of(value: Any, key: str) -> str:
-    """A text without white space at its ends, that is not empty.
-
-    Raises:
-        BadAnswerError: no text, or an empty one.
-    """
+    """The text, stripped; `BadAnswerError` for no text or an empty one."""
     if not isinstance(value, str) or not value.strip():
         raise BadAnswerError(f"expected {key!r} to be a text that is not empty, got {_shown(value)}")
     return value.strip()
@@ -141,8 +128,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-T = TypeVar("T")
-
 _REPEATED = 2_000  # characters of a bad answer that the model is shown again
 
 
@@ -151,11 +136,10 @@ class Question(Generic[T]):
     """What a model is asked, and how its answer is read.
 
     Attributes:
-        messages: the conversation so far. Unpaired surrogates, which no endpoint can read, are shown to the
-            model as U+FFFD.
-        schema: of the JSON that is expected; an endpoint may hold the model to it, or not.
-        read: from the answer's text to its value. Raises `BadAnswerError` with what the model is told.
-        assumed: the answer, as JSON values, that a dry run takes for granted.
+        messages: the conversation so far. Unpaired surrogates are sent as U+FFFD.
+        schema: of the JSON answer; an endpoint may enforce it.
+        read: from the answer's text to its value. Raises `BadAnswerError` with a message for the model.
+        assumed: the answer, as JSON values, that a dry run assumes.
     """
 
     messages: Sequence[Message]
@@ -165,9 +149,9 @@ class Question(Generic[T]):
 
 
 class Estimator:
-    """In place of a model: answers every question as the question assumes, and counts what it would take.
+    """In place of a model: gives each question its assumed answer, and counts the usage in `cl100k_base` tokens.
 
-    Tokens are those of `cl100k_base`; retries are not foreseen.
+    Retries are not included.
     """
 
     name = "estimate"
@@ -179,11 +163,11 @@ class Estimator:
 
     @property
     def usage(self) -> Usage:
-        """What the questions until now would have taken."""
+        """The usage that the questions so far would have had."""
         return self._meter.usage
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str:
-        """Nothing: only a `Question` says what its answer may be."""
+        """Always an error: only a `Question` has an assumed answer."""
         raise NoAnswerError("an estimator answers no messages: ask it a Question")
 
     def assume(self, question: Question[T]) -> str:
@@ -198,12 +182,12 @@ class Estimator:
 def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     """The value of the model's first valid answer.
 
-    An answer that cannot be read is shown to the model with what is wrong with it, `retries` times at most.
-    A valid one is kept, where the model is a `CachedLLM`, under the question as it was first asked.
+    The model sees a bad answer again with what is wrong with it, at most `retries` times. A `CachedLLM` keeps the
+    valid answer, under the question as first asked.
 
     Raises:
-        NoAnswerError: no answer was valid, or there was none; the message says what was wrong with the last.
-        ModelError: the model failed in another way, twice.
+        NoAnswerError: no valid answer; the message says what was wrong with the last.
+        ModelError: the model failed twice in another way.
     """
     if isinstance(llm, Estimator):
         return question.read(llm.assume(question))
@@ -212,7 +196,7 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
         try:
             return question.read(kept)
         except BadAnswerError:
-            pass  # of an older version of the question's reader
+            pass  # kept by an older version of the reader
     told = list(messages)
     problem = ""
     for _ in range(retries + 1):
@@ -234,7 +218,7 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
 
 
 def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any]) -> Reply:
-    """The model's reply; of an error that is not of our tree, one more try."""
+    """The model's reply, with one retry after a foreign error."""
     for last in (False, True):
         try:
             answer = awaited(llm.complete(messages, schema))
@@ -264,7 +248,7 @@ def _whole(reply: Reply) -> str:
 
 
 def _correction(answer: str, problem: str) -> list[Message]:
-    """What follows the question after a bad answer: the answer, where there was one, and what is wrong with it."""
+    """The bad answer, where there was one, and a message with what is wrong with it."""
     if not answer.strip():
         return []
     shown = answer if len(answer) <= _REPEATED else f"{answer[:_REPEATED]}…"
@@ -278,13 +262,13 @@ def _sendable(messages: Sequence[Message]) -> list[Message]:
 
 
 def quoted(title: str, texts: Sequence[str]) -> str:
-    """Texts as a JSON list, an element a line."""
+    """Texts as a JSON list, one element a line, under a title."""
     lines = ",\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
     return f"{title}:\n[\n{lines}\n]"
 
 
 def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object that has just these."""
+    """The JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -293,11 +277,8 @@ def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-R = TypeVar("R")
-
-
 def ask_all(llm: LLM, ask: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """What `ask` gives for each item, in their order, as many at once as the model takes; an error ends it."""
+    """``ask(item)`` for each item, in order, with the model's concurrency. An error ends it."""
     at_once = max(1, int(getattr(llm, "concurrency", 1)))
     with ThreadPoolExecutor(at_once) as pool:
         try:

@@ -1,16 +1,19 @@
-"""What a language model must be able to do, as a protocol: whoever has this method is one."""
+"""What a language model is: the `LLM` protocol, what asking costs, and the cache in front of a model."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from chunkcore.errors import ModelError, OptionError
+from chunkcore.models.cache import LLMCache
 from chunkcore.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LLM",
+    "CachedLLM",
     "Message",
     "MeteredLLM",
     "Prices",
@@ -28,11 +32,12 @@ __all__ = [
     "awaited",
     "count_message_tokens",
     "count_text_tokens",
+    "question_key",
 ]
 
 
 class UnreachableError(ModelError):
-    """No connection to the model was made: the question was not sent, and nothing can have been charged."""
+    """No connection to the model: the question was not sent, so nothing was charged."""
 
 
 class Message(TypedDict):
@@ -44,14 +49,14 @@ class Message(TypedDict):
 
 @dataclass(frozen=True)
 class Reply:
-    """What a language model answered, and what it took.
+    """A language model's answer and its token counts.
 
     Attributes:
         text: the answer.
-        finish: "stop" for a whole answer, "length" for one that was cut off, "refusal" for none.
-        input_tokens: of the question, as the endpoint counts and bills them; None where it does not say.
+        finish: "stop" for a whole answer, "length" for a truncated one, "refusal" for none.
+        input_tokens: of the question, as the endpoint bills them; None where it does not say.
         output_tokens: of the answer, likewise.
-        cached_tokens: how many of the question's the endpoint had already read, which it bills for less.
+        cached_tokens: input tokens that the endpoint had already read and bills for less.
     """
 
     text: str
@@ -63,13 +68,13 @@ class Reply:
 
 @runtime_checkable
 class LLM(Protocol):
-    """Answers messages with text. Several threads may ask it at once.
+    """Answers messages with text. Several threads may call it at once.
 
     Attributes:
-        name: what it was built from, so that a configuration can name it.
-        fingerprint: changes when the answers could change; caches are keyed by it.
+        name: the string that `get_llm` builds it from; stands in configurations.
+        fingerprint: changes when the answers could change; cache keys contain it.
 
-    It may also have an attribute `concurrency`: how many questions it takes at once; 1 where it does not say.
+    Optional: an attribute `concurrency`, the number of questions at once (default 1).
     """
 
     @property
@@ -80,13 +85,13 @@ class LLM(Protocol):
     def complete(
         self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
     ) -> str | Reply | Awaitable[str | Reply]:
-        """The answer, at once or to be awaited.
+        """The answer, or an awaitable of it.
 
-        It is JSON of the schema where one is given and the model can be held to it; whoever asks checks.
+        With a schema the answer should be JSON of that schema; the caller checks it.
 
         Raises:
-            NoAnswerError: this question cannot be answered, and asking again does not help.
-            ModelError: no question can: a wrong key, no such model, nobody there.
+            NoAnswerError: this question cannot be answered, even if asked again.
+            ModelError: no question can: a wrong key, no such model, no server.
         """
         ...
 
@@ -98,7 +103,7 @@ _TOKENS_A_MESSAGE = 4  # the role and the marks around a message, in the chat fo
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """What a million tokens cost, in any currency.
+    """Prices of a million tokens, in any currency.
 
     Attributes:
         input: tokens of questions.
@@ -106,7 +111,7 @@ class Prices:
         cached_input: tokens of questions that the endpoint had already read; None: as `input`.
 
     Raises:
-        OptionError: a price is negative or no finite number.
+        OptionError: a price is negative or not finite.
     """
 
     input: float
@@ -125,12 +130,12 @@ class Usage:
     """Calls and tokens.
 
     Attributes:
-        calls: questions that were sent, repeated ones included.
+        calls: questions sent, retries included.
         input_tokens: of all questions.
-        cached_tokens: how many of those the endpoint had already read.
+        cached_tokens: input tokens that the endpoint had already read.
         output_tokens: of all answers.
-        estimated_calls: those whose endpoint told no tokens, so that they were counted as `cl100k_base`.
-        kept_answers: questions that a cache on disk answered without a call.
+        estimated_calls: calls without token counts from the endpoint, counted as `cl100k_base`.
+        kept_answers: questions answered by a cache, without a call.
 
     >>> Usage(calls=2, input_tokens=3_000_000, output_tokens=500_000).cost(Prices(input=0.15, output=0.6))
     0.75
@@ -147,14 +152,14 @@ class Usage:
         return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
     def cost(self, prices: Prices) -> float:
-        """What it costs, in the prices' currency."""
+        """In the prices' currency."""
         cached = prices.input if prices.cached_input is None else prices.cached_input
         fresh = self.input_tokens - self.cached_tokens
         return (fresh * prices.input + self.cached_tokens * cached + self.output_tokens * prices.output) / _MILLION
 
 
 class UsageMeter:
-    """Adds up usage from several threads."""
+    """Sums usage over threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -162,17 +167,17 @@ class UsageMeter:
 
     @property
     def usage(self) -> Usage:
-        """All of it until now."""
+        """The sum so far."""
         return self._usage
 
     def add(self, more: Usage) -> None:
-        """Count this, too."""
+        """Add usage."""
         with self._lock:
             self._usage += more
 
     def add_call(self, messages: Sequence[Message], reply: Reply) -> None:
-        """Count a question and its answer, by the endpoint's own numbers where it told them."""
-        told = reply.input_tokens is not None and reply.output_tokens is not None
+        """Add a question and its answer, with the endpoint's own counts where there are any."""
+        counted = reply.input_tokens is not None and reply.output_tokens is not None
         asked = count_message_tokens(messages) if reply.input_tokens is None else reply.input_tokens
         answered = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
         self.add(
@@ -181,28 +186,28 @@ class UsageMeter:
                 input_tokens=asked,
                 cached_tokens=min(reply.cached_tokens, asked),
                 output_tokens=answered,
-                estimated_calls=0 if told else 1,
+                estimated_calls=0 if counted else 1,
             )
         )
 
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
-    """About how many tokens a conversation is: its texts as `cl100k_base`, and 4 a message for what is around."""
+    """The approximate tokens of a conversation: its texts as `cl100k_base`, and 4 a message."""
     return sum(count_text_tokens(each["content"]) + _TOKENS_A_MESSAGE for each in messages)
 
 
 def count_text_tokens(text: str) -> int:
-    """About how many tokens a text is to a language model: those of `cl100k_base`."""
+    """The approximate tokens of a text to a language model: those of `cl100k_base`."""
     return get_counter(_ENCODING).count(text)
 
 
 class MeteredLLM(ABC):
-    """An `LLM` that takes so many questions at once and counts what they take.
+    """An `LLM` that limits the questions at once and counts usage. A subclass implements `_complete`.
 
     Attributes:
-        name: what it was built from.
-        fingerprint: what its answers depend on.
-        concurrency: questions at once, of all threads; the others wait.
+        name: the string that builds it.
+        fingerprint: changes when the answers could change.
+        concurrency: questions at once over all threads; further ones wait.
     """
 
     def __init__(self, *, name: str, fingerprint: str, concurrency: int) -> None:
@@ -216,16 +221,11 @@ class MeteredLLM(ABC):
 
     @property
     def usage(self) -> Usage:
-        """What it has been asked in this process."""
+        """Usage in this process."""
         return self._meter.usage
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
-        """The answer. A call that fails is counted where it was answered at all.
-
-        Raises:
-            NoAnswerError: this question cannot be answered.
-            ModelError: no question can.
-        """
+        """The answer; see `LLM.complete`. Calls that got no answer are not counted."""
         with self._places:
             answer = awaited(self._complete(messages, schema))
         reply = answer if isinstance(answer, Reply) else Reply(answer)
@@ -247,11 +247,82 @@ class MeteredLLM(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
 
-def awaited(value: Any) -> Any:
-    """The value, or what it comes to where it is to be awaited.
+def question_key(messages: Sequence[Message], schema: Mapping[str, Any] | None) -> bytes:
+    """The cache key of a question: 20 bytes from its messages and the schema of its answer."""
+    data = json.dumps([list(messages), schema], sort_keys=True, ensure_ascii=True)
+    return blake2b(data.encode("ascii"), digest_size=20).digest()
 
-    All are awaited on one loop in a thread of its own, so that a client which belongs to a loop can be used
-    from every thread, also from one that runs a loop itself.
+
+class CachedLLM:
+    """A language model with a cache of its valid answers. Name and fingerprint are the model's.
+
+    `ask` calls `recall` before the model, and `keep` after it found the answer valid: bad answers are never kept.
+
+    Args:
+        llm: the model.
+        cache: None for a new one in memory.
+    """
+
+    def __init__(self, llm: LLM, cache: LLMCache | None = None) -> None:
+        self.llm = llm
+        self.cache = LLMCache() if cache is None else cache
+        self._kept = UsageMeter()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.llm, self.cache)
+
+    @property
+    def name(self) -> str:
+        """The model's own."""
+        return self.llm.name
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's own."""
+        return self.llm.fingerprint
+
+    @property
+    def concurrency(self) -> int:
+        """The model's own."""
+        return int(getattr(self.llm, "concurrency", 1))
+
+    @property
+    def usage(self) -> Usage:
+        """The model's usage in this process, where it has one, and the answers from the cache."""
+        own: Usage = getattr(self.llm, "usage", Usage())
+        return own + self._kept.usage
+
+    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str | Reply:
+        """The model's answer. The cache is not read: see `recall`."""
+        answer: str | Reply = awaited(self.llm.complete(messages, schema))
+        return answer
+
+    def recall(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> str | None:
+        """The cached answer; None where there is none."""
+        answer = self.cache.fetch(self.fingerprint, question_key(messages, schema))
+        if answer is not None:
+            self._kept.add(Usage(kept_answers=1))
+        return answer
+
+    def keep(self, messages: Sequence[Message], schema: Mapping[str, Any] | None, answer: str) -> None:
+        """Cache a valid answer."""
+        self.cache.store(self.fingerprint, question_key(messages, schema), answer)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CachedLLM) and other.llm == self.llm
+
+    def __hash__(self) -> int:
+        return hash(self.llm)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.llm!r})"
+
+
+def awaited(value: Any) -> Any:
+    """The value; of an awaitable, its result.
+
+    All awaitables run on one loop in a thread of its own: a client that belongs to a loop can be used from every
+    thread, also from one that runs a loop itself.
     """
     if not inspect.isawaitable(value):
         return value
@@ -269,7 +340,7 @@ _lock = threading.Lock()
 
 
 def _loop() -> AbstractEventLoop:
-    """The loop of the process: on the other side of a fork its thread is not there."""
+    """The loop of this process: a forked child does not have its parent's thread."""
     import asyncio
 
     with _lock:

@@ -1,4 +1,4 @@
-"""`get_llm`: from a string to a language model, one object for equal strings in a process."""
+"""`get_llm`: from a string to a language model; `CallableLLM`: from a function to one."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from chunkcore.errors import OptionError
-from chunkcore.models.llm.base import LLM, Message, MeteredLLM, Reply
-from chunkcore.models.llm.cache import CachedLLM, LLMCache
+from chunkcore.models.cache import LLMCache
+from chunkcore.models.llm.base import LLM, CachedLLM, Message, MeteredLLM, Reply
 from chunkcore.models.llm.endpoint import OpenAILLM
+from chunkcore.registry import Registry
 
-__all__ = ["CallableLLM", "check_llm", "get_llm"]
+__all__ = ["CallableLLM", "check_llm", "get_llm", "llms"]
 
 Function = Callable[[Sequence[Message], Mapping[str, Any] | None], str | Reply | Awaitable[str | Reply]]
 
+# Each takes the text after "kind:" and returns the model.
+llms: Registry[Callable[[str], LLM]] = Registry("kind of language model", "chunkcore.llms")
+
 
 class CallableLLM(MeteredLLM):
-    """A function of messages and a JSON schema (or None) that answers with text, at once or to be awaited.
+    """A function of messages and a JSON schema (or None) that returns text or an awaitable of it.
 
     Args:
-        function: called from several threads where `concurrency` is over 1. A `TimeoutError` from it is a
-            question without an answer; any other error, raised twice, ends the work.
+        function: called from several threads where `concurrency` is over 1. A `TimeoutError` means no answer to this
+            question; any other error, raised twice, ends the work.
         name: for configurations and caches.
-        fingerprint: what the answers depend on; None: the name. Give it another when the function changes.
+        fingerprint: what the answers depend on; None: the name. Change it when the function changes.
         concurrency: calls at the same time.
 
     Raises:
@@ -63,14 +67,14 @@ _lock = threading.Lock()
 
 
 def get_llm(spec: str | LLM) -> LLM:
-    """The language model that a string names; the same object each time. An `LLM` is handed back as it is.
+    """The language model that a string names; the same object each time. An `LLM` is returned as it is.
 
-    ``openai:MODEL@URL`` is the model behind an endpoint of OpenAI's protocol. After a ``#``, which is never
-    sent, options may follow as ``option=value&option=value``: those of `OpenAILLM` (``key``, ``temperature``,
-    ``max_tokens``, ``timeout``, ``tries``, ``concurrency``; ``none`` for None) and ``cache``, the file that
-    keeps answers.
+    ``openai:MODEL@URL`` is a model behind an endpoint of OpenAI's protocol. Options may follow a ``#``, which is
+    never sent, as ``option=value&option=value``: those of `OpenAILLM` (``key``, ``temperature``, ``max_tokens``,
+    ``timeout``, ``tries``, ``concurrency``; ``none`` for None) and ``cache``, the file that keeps answers.
+    ``KIND:REST`` is what a package registered as ``@llms.register("KIND")`` makes of REST.
 
-    There is no default: the network is used only for an endpoint that was named, and only when it is asked.
+    There is no default: the network is used only for an endpoint that was named, and only to ask it.
 
     Raises:
         OptionError: the string is of another form, or an option is unknown or out of range.
@@ -90,74 +94,76 @@ def get_llm(spec: str | LLM) -> LLM:
         )
     with _lock:
         if spec not in _loaded:
-            model, cache = _parsed(spec)
-            _loaded[spec] = CachedLLM(model, LLMCache(cache)) if cache else model
+            _loaded[spec] = _kind(spec)(spec.partition(":")[2])
         return _loaded[spec]
 
 
 def check_llm(spec: str | LLM) -> None:
-    """Raise `OptionError` where `get_llm` would; no file is opened.
+    """Raise `OptionError` where `get_llm` would; no file is opened. A package's kind is looked up, not built.
 
     Raises:
         OptionError: it names no language model.
     """
-    if isinstance(spec, str):
-        _parsed(spec)
-    else:
+    if not isinstance(spec, str):
         get_llm(spec)
+    elif _kind(spec) is _openai:
+        _parsed(spec.partition(":")[2])
 
 
-def _parsed(spec: str) -> tuple[OpenAILLM, Path | None]:
+def _kind(spec: str) -> Callable[[str], LLM]:
+    kind, colon, _ = spec.partition(":")
+    found = llms.find(kind) if colon else None
+    if found is None:
+        others = "".join(f", {each}:..." for each in llms.offered)
+        raise OptionError(
+            f"a language model is {_FORM}{others}, or an object that is one; got {_without_options(spec)!r}"
+        )
+    return found
+
+
+@llms.register("openai")
+def _openai(rest: str) -> LLM:
+    """A model behind an endpoint of OpenAI's protocol: openai:MODEL@URL."""
+    model, cache = _parsed(rest)
+    return CachedLLM(model, LLMCache(cache)) if cache else model
+
+
+def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
     """The model, and the file that keeps its answers."""
-    kind, _, rest = spec.partition(":")
     address, _, fragment = rest.partition("#")
     model, at, url = address.rpartition("@")
-    if kind != "openai" or not at:
-        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {_without_options(spec)!r}")
+    spec = f"openai:{_without_options(rest)}"
+    if not at:
+        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {spec!r}")
+    try:
+        pairs = parse_qsl(fragment, keep_blank_values=True, strict_parsing=bool(fragment))
+    except ValueError as error:
+        raise OptionError(f"expected option=value&option=value after {spec!r} and #") from error
     options: dict[str, Any] = {}
-    for name, text in _settings(fragment, spec):
+    for name, text in pairs:
         if name not in _READERS:
             raise OptionError(f"a language model has no option {name!r}: expected some of {', '.join(_READERS)}")
         if name in options:
-            raise OptionError(f"the option {name} is given twice after {_without_options(spec)!r}; keep one")
-        options[name] = _value(name, text)
+            raise OptionError(f"the option {name} is given twice after {spec!r}; keep one")
+        try:
+            options[name] = _READERS[name](text)
+        except ValueError as error:
+            raise OptionError(f"the option {name} of a language model is a number, got {text!r}") from error
     cache = options.pop("cache", None)
     return OpenAILLM(model, url, **options), cache
 
 
-def _settings(fragment: str, spec: str) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(fragment, keep_blank_values=True, strict_parsing=bool(fragment))
-    except ValueError as error:
-        raise OptionError(f"expected option=value&option=value after {_without_options(spec)!r} and #") from error
-
-
 def _without_options(spec: str) -> str:
-    """What errors repeat of a model: where an option is misspelt, a key may stand."""
+    """The part of a string that errors may repeat: a misspelt option may be a key."""
     return spec.partition("#")[0].partition("?")[0]
-
-
-def _number(text: str) -> float | None:
-    return None if text == "none" else float(text)
-
-
-def _whole(text: str) -> int | None:
-    return None if text == "none" else int(text)
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "key": str,
-    "temperature": _number,
-    "max_tokens": _whole,
+    "temperature": lambda text: None if text == "none" else float(text),
+    "max_tokens": lambda text: None if text == "none" else int(text),
     "timeout": float,
     "tries": int,
     "concurrency": int,
     "cache": lambda text: Path(text).expanduser() if text else None,
 }
-
-
-def _value(name: str, text: str) -> Any:
-    try:
-        return _READERS[name](text)
-    except ValueError as error:
-        raise OptionError(f"the option {name} of a language model is a number, got {text!r}") from error
