@@ -7,6 +7,7 @@ column is corrected here, once. Scores are shown in percent.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -277,6 +278,8 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems)
 
 
+_HEADING = 12  # characters of a heading in a terminal; longer ones are broken inside
+_LONG = re.compile("(?<=[a-z])(?=[A-Z])")
 # Which of the usual measures a narrow terminal drops first; every other measure goes before them.
 _PRIORITIES = {"Recall": 0, "IoU": 2, "Precision": 3, "PrecisionOmega": 7, "F1": 8}
 
@@ -295,7 +298,7 @@ def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System
                     partial(_score, page, measure),
                     group,
                     meaning=measure.meaning,
-                    short=title.replace("ChunkP", "Chunk-\nP"),
+                    short=_LONG.sub("-\n", title) if len(title) > _HEADING else title,
                     priority=0 if measure == verdict else _PRIORITIES.get(measure.kind, 9 + len(columns)),
                 )
             )

@@ -278,9 +278,9 @@ def write_tuning(
         MissingExtraError: jinja2 is not installed.
         OSError: the folder cannot be written to.
     """
-    shown = settings or {}
+    shown = _facts(tuning) | dict(settings or {})
     pasted = snippets(tuning.winner.spec, embedder or tuning.embedder)
-    data = {**tuning.to_dict(), "snippets": dict(pasted), "settings": dict(shown)}
+    data = {**tuning.to_dict(), "snippets": dict(pasted), "settings": shown}
     texts = {
         f"{name}.md": tuning_markdown(tuning, shown),
         f"{name}.json": json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n",
@@ -289,6 +289,18 @@ def write_tuning(
     }
     written = {file: write_text(Path(folder) / file, text) for file, text in texts.items()}
     return TuningFiles(written[f"{name}.html"], written[f"{name}.md"], written[f"{name}.json"], written["winner.yaml"])
+
+
+def _facts(tuning: Tuning) -> dict[str, str]:
+    options = tuning.options
+    return {
+        "Questions": amount(len(tuning.held_out_report.query_ids)),
+        "Embedder": tuning.embedder,
+        "Retriever": options.retriever,
+        "Scores count tokens of": options.counter if isinstance(options.counter, str) else options.counter.name,
+        "Held out": f"{options.folds} parts, by {options.by}",
+        "Seed": str(options.seed),
+    }
 
 
 def tuning_markdown(tuning: Tuning, settings: Mapping[str, str]) -> str:
