@@ -44,6 +44,9 @@ from llama_index.core.utils import globals_helper
 
 from chunkadapters.exact import Aligned, exact, exact_chunker
 from chunkadapters.exact.haystack import sentence_pieces
+from chunkadapters.haystack import ChunkcoreDocumentSplitter
+from chunkadapters.langchain import ChunkcoreTextSplitter
+from chunkadapters.llamaindex import ChunkcoreNodeParser
 from chunkcore import Chunk, DataError, Document, OptionError
 from chunkcore.tokens import TiktokenCounter
 from tests.conftest import shared
@@ -432,7 +435,7 @@ def test_what_is_no_splitter_is_told() -> None:
 
 
 def test_a_function_that_makes_things_up_is_told() -> None:
-    chunker = Aligned(split=lambda text: ["nothing of the kind stands in there, at all"])
+    chunker = Aligned(split=lambda text: ["nothing of the kind stands in there, at all"], unplaced="refuse")
     with pytest.raises(Exception, match="stands nowhere in its text: 'nothing of"):
         chunker.chunk(Document("d", "Some text of another kind, about a fox."))
 
@@ -592,3 +595,104 @@ def test_a_key_makes_no_other_fingerprint() -> None:
     first, second = (Shouting(separator=" ", chunk_size=9, chunk_overlap=0) for _ in range(2))
     first.api_key, second.api_key = "sk-one", "sk-two"
     assert exact_chunker(first).fingerprint == exact_chunker(second).fingerprint
+
+
+PAGE = (
+    "<html><body><h1>Tea</h1><p>It is <b>hot</b> and <i>green</i>, say all.</p><ul><li>Mild</li><li>Black &amp; "
+    "strong</li></ul><h2>Coffee</h2><p>Coffee is long.</p></body></html>"
+)
+
+
+def html_splitters() -> list[Any]:
+    from langchain_text_splitters import HTMLHeaderTextSplitter
+    from llama_index.core.node_parser import HTMLNodeParser
+
+    return [HTMLHeaderTextSplitter([("h1", "one"), ("h2", "two")]), HTMLNodeParser(tags=["h1", "p", "li", "h2"])]
+
+
+def test_pieces_of_a_page_are_placed_or_marked() -> None:
+    pytest.importorskip("bs4", reason="beautifulsoup4 is not installed")
+    theirs, parser = html_splitters()
+    chunks = exact(theirs).create_documents([PAGE, "<p>Milk is cold.</p>"])
+    assert [each.page_content for each in chunks if each.metadata["source_id"] == chunks[0].metadata["source_id"]] == [
+        each.page_content for each in theirs.split_text(PAGE)
+    ]
+    placed = [each for each in chunks if each.metadata["start_index"] >= 0]
+    assert {"Tea", "Coffee is long.", "Milk is cold."} <= {each.page_content for each in placed}
+    for each in placed:
+        if not each.metadata.get("derived"):
+            start, end = each.metadata["start_index"], each.metadata["end_index"]
+            assert each.page_content in {PAGE[start:end], "<p>Milk is cold.</p>"[start:end]}
+    nodes = exact(parser).get_nodes_from_documents([LlamaDocument(text=PAGE)])
+    assert [each.text for each in nodes] == [
+        each.text for each in parser.get_nodes_from_documents([LlamaDocument(text=PAGE)])
+    ]
+
+
+def made_up(text: str) -> list[str]:
+    return [text[:4], "qqq zzz", text[-5:]]
+
+
+def test_what_is_nowhere_has_no_place_in_any_framework() -> None:
+    text = "Tea is hot, and milk is cold."
+    chunker = Aligned(split=made_up)
+    chunks = chunker.chunk(Document("d", text))
+    assert [chunk.text for chunk in chunks] == ["Tea ", "qqq zzz", "cold."]
+    assert (chunks[1].derived, chunks[1].metadata["located"]) == (True, "unlocated")
+    assert [(span.start, span.end) for span in chunks[1].spans] == [(4, len(text) - 5)]
+    documents = ChunkcoreTextSplitter(chunker).create_documents([text])
+    assert [each.metadata["start_index"] for each in documents] == [0, -1, len(text) - 5]
+    nodes = ChunkcoreNodeParser(chunker).get_nodes_from_documents([LlamaDocument(text=text)])
+    assert [each.start_char_idx for each in nodes] == [0, None, len(text) - 5]
+    found = ChunkcoreDocumentSplitter(chunker).run([HaystackDocument(content=text)])["documents"]
+    assert [each.meta.get("split_idx_start") for each in found] == [0, None, len(text) - 5]
+    with pytest.raises(DataError, match="stands nowhere"):
+        Aligned(split=made_up, unplaced="refuse").chunk(Document("d", text))
+    assert Aligned(split=made_up, unplaced="refuse").fingerprint == chunker.fingerprint
+
+
+@pytest.mark.parametrize("text", ["First para.\n\nSecond para.", "a\n\n\n\nb. c\n\nd"])
+def test_a_regular_expression_that_is_its_own_text_joins_by_it(text: str) -> None:
+    for splitter in (
+        CharacterTextSplitter(separator="\n\n", is_separator_regex=True, chunk_size=40, chunk_overlap=0),
+        RecursiveCharacterTextSplitter(
+            separators=["\n\n"], is_separator_regex=True, keep_separator=False, chunk_size=40, chunk_overlap=0
+        ),
+    ):
+        check(splitter.split_text(text), cut(splitter, text), text, joiner="\n\n")
+
+
+def test_dropped_matches_of_any_other_expression_join_by_nothing_in_both_splitters() -> None:
+    text = "one1two22three333four"
+    options: dict[str, Any] = {
+        "is_separator_regex": True,
+        "keep_separator": False,
+        "chunk_size": 30,
+        "chunk_overlap": 0,
+    }
+    character = CharacterTextSplitter(separator=r"\d+", **options)
+    recursive = RecursiveCharacterTextSplitter(separators=[r"\d+"], **options)
+    for splitter in (character, recursive):
+        assert [chunk.text for chunk in cut(splitter, text)] == ["onetwothreefour"]
+
+
+def test_an_empty_separator_parts_nothing() -> None:
+    text = "The fox naps here. The dog ran off, and the cat sat down."
+    for splitter in (
+        SentenceSplitter(separator="", chunk_size=60, chunk_overlap=0),
+        LlamaTokenTextSplitter(separator="", chunk_size=60, chunk_overlap=0),
+    ):
+        check(splitter.split_text(text), cut(splitter, text), text)
+    long = "naps" * 30
+    small = SentenceSplitter(separator="", chunk_size=8, chunk_overlap=0, secondary_chunking_regex=None)
+    assert "".join(chunk.text for chunk in cut(small, long)) == long  # the original raises ValueError
+
+
+def test_a_known_splitter_inside_of_llamaindexs_wrapper_is_known() -> None:
+    pytest.importorskip("llama_index.core.node_parser")
+    from llama_index.core.node_parser import LangchainNodeParser
+
+    inner = RecursiveCharacterTextSplitter(chunk_size=60, chunk_overlap=20)
+    assert exact_chunker(LangchainNodeParser(inner)) == exact_chunker(inner)
+    text = plain(real_texts()[0][:4000])
+    check(inner.split_text(text), cut(LangchainNodeParser(inner), text), text)

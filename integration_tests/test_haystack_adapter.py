@@ -9,11 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,6 +40,7 @@ from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 
 from chunkadapters.haystack import (
+    ChunkcoreMergeOverlaps,
     aevaluate_retriever,
     arun_retriever,
     evaluate_retriever,
@@ -960,3 +964,80 @@ def test_chunks_of_the_same_span_have_different_ids_and_the_same_ones_in_every_r
     assert made[0].content == made[1].content
     assert made[0].id != made[1].id
     assert [each.id for each in split(splitter, document)] == [each.id for each in made]
+
+
+def answering(annotation: Any) -> Any:
+    @component
+    class Answering:
+        @component.output_types(documents=annotation)
+        def run(self, query: str) -> Any:
+            return {"documents": [Document(content=REFRAIN)]}
+
+    return Answering()
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [typing.List[Document], typing.Optional[typing.List[Document]], Sequence[Document], list, Any],  # noqa: UP006, UP045
+    ids=str,
+)
+def test_documents_may_be_declared_in_any_way_that_haystack_connects(benchmark, annotation):
+    assert run_retriever(answering(annotation), benchmark).results["pets"][0].text == REFRAIN
+
+
+def test_a_question_may_be_declared_as_anything(benchmark):
+    @component
+    class Asked:
+        @component.output_types(documents=list[Document])
+        def run(self, query: Any, top_k: typing.Optional[int] = None) -> Any:  # noqa: UP045
+            return {"documents": [Document(content=query)]}
+
+    assert run_retriever(Asked(), benchmark).results["pets"][0].text == benchmark.queries[0].text
+
+
+def test_a_vector_may_be_a_list_of_the_old_notation(benchmark, embedded):
+    @component
+    class Embedding:
+        @component.output_types(embedding=typing.List[float])  # noqa: UP006
+        def run(self, text: str) -> Any:
+            return {"embedding": word_counts(text)}
+
+    run = run_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=Embedding())
+    assert run.results["food"][0].document_id == "job.md"
+
+
+def test_the_same_document_twice_gives_chunks_of_different_ids():
+    chunks = split(windows(40), *parents(), *parents())
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+
+
+def test_documents_of_one_name_are_not_merged():
+    first, second = (Document(content=text, meta={"source": "r.docx"}) for text in ("Tea is hot.", "Milk is cold."))
+    hits = split(windows(40), first, second)
+    assert [each.content for each in ChunkcoreMergeOverlaps().run(hits)["documents"]] == [first.content, second.content]
+
+
+def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
+    odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
+    (chunk,) = split(windows(40), Document(id="a", content="Tea is hot.", meta=odd))
+    assert not {"spans", "segments", "derived"} & chunk.meta.keys()
+    assert {f"source_{key}": value for key, value in odd.items()}.items() <= chunk.meta.items()
+    (again,) = split(windows(40), chunk)
+    assert again.meta["root_idx_end"] == len("Tea is hot.")
+
+
+@pytest.mark.parametrize(
+    "strategy", ["recursive:size=4", "sentence:size=6", "fixed_sentences:sentences=1", "markdown:size=6"]
+)
+def test_windows_over_chunks_read_as_the_source_does(strategy):
+    text = " Tea is hot.  Milk is\ncold.\n\n# Sea\n\nIt is deep. So is the well. "
+    splitter = ChunkcoreDocumentSplitter(f"{strategy},counter=words", keep_white_space=True)
+    chunks = split(splitter, Document(id="a", content=text))
+    assert len(chunks) > 2
+    assert_in_place(text, chunks)
+    for chunk in chunks:
+        windows_of = SentenceWindowRetriever(store_of(chunks), window_size=len(chunks))
+        assert windows_of.run(retrieved_documents=[chunk])["context_windows"] == [text]
+    again = type(splitter).from_dict(splitter.to_dict())
+    assert split(again, Document(id="a", content=text)) == chunks
+    assert "keep_white_space" not in ChunkcoreDocumentSplitter().to_dict()["init_parameters"]

@@ -26,16 +26,21 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
+    SourceWarning,
     aevaluate_retriever,
     arun_retriever,
+    content_key,
     evaluate_retriever,
+    merge_overlaps,
     run_retriever,
 )
 from chunkadapters.places import decode_spans
 from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.document import Document as CoreDocument
+from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from integration_tests.examples import langchain_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost
@@ -459,3 +464,58 @@ def test_the_example_runs_on_a_part_of_its_collection(capsys, monkeypatch):
 def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
     with pytest.raises(DataError, match=message):
         getattr(ChunkcoreTextSplitter(), method)(*given)
+
+
+def test_texts_may_come_from_a_generator():
+    splitter = ChunkcoreTextSplitter("recursive")
+    made = splitter.create_documents((each for each in ["Tea.", "Milk."]), ({"n": n} for n in (1, 2)))
+    assert [(each.page_content, each.metadata["n"]) for each in made] == [("Tea.", 1), ("Milk.", 2)]
+    assert splitter.create_documents(iter(())) == []
+
+
+def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
+    odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
+    splitter = ChunkcoreTextSplitter("recursive")
+    (chunk,) = splitter.split_documents([Document(page_content="Tea is hot.", metadata=odd)])
+    assert not odd.keys() & chunk.metadata.keys()
+    assert {f"source_{key}": value for key, value in odd.items()}.items() <= chunk.metadata.items()
+    (again,) = splitter.split_documents([chunk])
+    assert (again.metadata["start_index"], again.metadata["end_index"]) == (0, 11)
+
+
+def test_parts_of_one_file_are_told_apart_and_not_merged():
+    splitter = ChunkcoreTextSplitter("recursive:size=60")
+    texts = ["Tea is hot. Green tea is mild.", "Milk is cold. It is white."]
+    documents = [Document(page_content=text, metadata={"source": "r.docx"}) for text in [*texts, texts[0]]]
+    with pytest.warns(SourceWarning, match=r"2 documents share the source 'r\.docx'.*add_start_index=True"):
+        first, second, again = splitter.split_documents(documents)
+    assert [each.metadata["source_part"] for each in (first, second, again)] == [0, 1, 0]
+    assert [each.page_content for each in merge_overlaps([first, second, again])] == texts
+    assert content_key(first) == content_key(splitter.split_documents(documents[:1])[0])
+
+
+def test_pieces_that_do_not_say_where_they_stand_are_not_claimed_to_stand_in_the_document():
+    text = " ".join(f"Sentence {number} is about tea. Refrain." for number in range(40))
+    pieces = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=0).split_documents(
+        [Document(page_content=text, metadata={"source": "a.md"})]
+    )
+    with pytest.warns(SourceWarning):
+        chunks = ChunkcoreTextSplitter("recursive:size=8,overlap=0").split_documents(pieces)
+    assert all("source_part" in chunk.metadata for chunk in chunks)
+    benchmark = Benchmark("b", [CoreDocument("a.md", text)], [Query("q", "tea?", (Evidence("a.md", Span(0, 9)),))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no answer states a place where another text stands
+        run = run_retriever(RunnableLambda(lambda question: chunks), benchmark)
+    assert not {found.how for found in run.results["q"]} & {"spans", "unlocated"}
+
+
+@pytest.mark.parametrize("known", [{"id": "own"}, {"metadata": {"source": "a.md", "page": 1}}, {"metadata": {}}])
+def test_documents_that_can_be_told_apart_are_not_numbered(known):
+    documents = [
+        Document(page_content="Tea is hot.", metadata={"source": "a.md"}),
+        Document(**{"page_content": "Milk is cold.", "metadata": {"source": "a.md"}, **known}),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chunks = ChunkcoreTextSplitter("recursive").split_documents(documents)
+    assert not any("source_part" in chunk.metadata for chunk in chunks)

@@ -42,6 +42,7 @@ from chunkadapters.llamaindex import (
     arun_retriever,
     chunk_id_func,
     evaluate_retriever,
+    merge_overlaps,
     run_retriever,
 )
 from chunkadapters.places import decode_spans
@@ -494,3 +495,55 @@ def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
         parser.get_nodes_from_documents([document])
     with pytest.raises(ValueError, match="metadata_aware needs a strategy with a size"):
         ChunkcoreNodeParser(strategy="fixed_sentences", metadata_aware=True)
+
+
+def test_the_same_document_twice_gives_nodes_of_different_ids():
+    nodes = ChunkcoreNodeParser("recursive:size=3,counter=words").get_nodes_from_documents(
+        [document("one two three. four five six.", id_="a")] * 2
+    )
+    assert len({node.node_id for node in nodes}) == len(nodes) == 4
+
+
+def test_documents_of_one_file_are_not_merged():
+    first, second = (document(text, metadata={"file_name": "r.docx"}) for text in ("Tea is hot.", "Milk is cold."))
+    nodes = ChunkcoreNodeParser("recursive").get_nodes_from_documents([first, second])
+    hits = [NodeWithScore(node=node) for node in nodes]
+    assert [each.text for each in merge_overlaps(hits)] == [first.text, second.text]
+
+
+def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
+    odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
+    (node,) = ChunkcoreNodeParser("recursive").get_nodes_from_documents([document("Tea is hot.", metadata=odd)])
+    assert node.metadata == {f"source_{key}": value for key, value in odd.items()}
+    assert (node.start_char_idx, node.end_char_idx) == (0, 11)
+
+
+def test_a_copy_with_other_options_cuts_by_them():
+    parser = ChunkcoreNodeParser("recursive:size=9,counter=words")
+    text = "one two three. four five six. seven eight nine. ten."
+    small = parser.model_copy(update={"options": {**parser.options, "size": 3}})
+    assert small.split_text(text) == ChunkcoreNodeParser("recursive:size=3,counter=words").split_text(text)
+    assert small.fingerprint != parser.fingerprint
+    assert parser.split_text(text) == ChunkcoreNodeParser("recursive:size=9,counter=words").split_text(text)
+    assert parser.model_copy(update={"strategy": "fixed_token"}).chunker.name == "fixed_token"
+    model = MockEmbedding(embed_dim=4)
+    semantic = ChunkcoreNodeParser(strategy="breakpoint", embedder=model, max_size=9)
+    again = semantic.model_copy(update={"options": {**semantic.options, "max_size": 5}})
+    assert (again.chunker.embedder, again.chunk_size) == (semantic.chunker.embedder, 5)
+    with pytest.raises(ValueError, match="no option 'siz'"):
+        parser.model_copy(update={"options": {"siz": 3}})
+
+
+def test_settings_read_and_set_sizes(monkeypatch):
+    from llama_index.core import Settings
+
+    parser = ChunkcoreNodeParser.from_defaults(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="words")
+    monkeypatch.setattr(Settings, "_node_parser", parser)
+    assert (Settings.chunk_size, Settings.chunk_overlap) == (9, 0)
+    Settings.chunk_size = 3
+    Settings.chunk_overlap = 1
+    assert (parser.chunker.size, parser.chunker.overlap, parser.options["size"]) == (3, 1, 3)
+    assert parser.fingerprint == parser.chunker.fingerprint
+    monkeypatch.setattr(Settings, "_node_parser", ChunkcoreNodeParser("fixed_sentences"))
+    with pytest.raises(ValueError, match="does not have chunk size"):
+        _ = Settings.chunk_size

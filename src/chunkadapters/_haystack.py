@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline, default_from_dict, default_to_dict
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
@@ -164,10 +165,24 @@ class _Socket:
     def __str__(self) -> str:
         return f"{self.component}.{self.name}" if self.component else self.name
 
-    def holds(self, kind: Any) -> bool:
-        """Whether its type is `kind`, or a union with it."""
-        union = get_origin(self.type) in (Union, UnionType)
-        return kind in (get_args(self.type) if union else (self.type,))
+    def holds(self, kind: Any, *, loosely: bool = False) -> bool:
+        """Whether its type is `kind`, or a union with it; `loosely` also `Any` and a sequence of the same things."""
+        return _fits(self.type, kind, loosely=loosely)
+
+
+def _fits(annotation: Any, kind: Any, *, loosely: bool) -> bool:
+    origin, inner = get_origin(annotation) or annotation, get_args(annotation)
+    if origin is Annotated:
+        return _fits(inner[0], kind, loosely=loosely)
+    if origin in (Union, UnionType):
+        return any(_fits(each, kind, loosely=loosely) for each in inner)
+    if annotation is kind or annotation is Any:
+        return annotation is kind or loosely
+    wanted = get_args(kind)  # of a list
+    if origin is list and inner and inner == wanted:
+        return True
+    is_sequence = bool(wanted) and isinstance(origin, type) and origin is not object and issubclass(list, origin)
+    return loosely and is_sequence and (not inner or inner[0] in (Any, *wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +240,9 @@ def _find_queries(sockets: _Sockets, named: str | Sequence[str] | None) -> list[
         return [_named(each, sockets.inner_inputs, "query_socket", str) for each in wanted]
     texts = [socket for socket in sockets.inputs if socket.holds(str)]
     mandatory = [socket for socket in texts if socket.mandatory]
+    mandatory = mandatory or [
+        socket for socket in sockets.inputs if socket.mandatory and socket.holds(str, loosely=True)
+    ]
     if len(mandatory) == 1:
         return mandatory
     if mandatory:
@@ -249,8 +267,8 @@ def _find_documents(sockets: _Sockets, named: str | None) -> _Socket:
     """
     if named is not None:
         return _named(named, sockets.inner_outputs, "documents_socket", list[Document])
-    for candidates in (sockets.outputs, sockets.inner_outputs):
-        found = [socket for socket in candidates if socket.holds(list[Document])]
+    for loosely, candidates in product((False, True), (sockets.outputs, sockets.inner_outputs)):
+        found = [socket for socket in candidates if socket.holds(list[Document], loosely=loosely)]
         if len(found) == 1:
             return found[0]
         if found:

@@ -7,7 +7,7 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -25,6 +25,7 @@ __all__ = [
     "Origin",
     "PlaceKeys",
     "chunk_metadata",
+    "chunk_place",
     "decode_segments",
     "decode_spans",
     "digest",
@@ -194,6 +195,11 @@ class Origin:
         return merge_touching(found)
 
 
+def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
+    """The chunk's place in the source; () for a piece that `exact` did not find in its text."""
+    return () if chunk.metadata.get("located") == "unlocated" else origin.place(chunk.spans)
+
+
 @dataclass(frozen=True)
 class PlaceKeys:
     """The keys under which a framework's metadata holds a place: the first start, the last end, and several spans.
@@ -282,6 +288,13 @@ def _flat(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def inherited(metadata: Mapping[Any, Any], drop: Sequence[str]) -> dict[Any, Any]:
-    """The metadata that chunks inherit: a copy without the keys to `drop`, which state the place of a parent chunk."""
-    return {key: value for key, value in metadata.items() if key not in drop}
+def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()) -> dict[Any, Any]:
+    """The metadata that a chunk inherits, as a copy.
+
+    From a chunk that is cut again, all but its own spans, segments and the keys to `drop`. From a source document, all;
+    ``spans``, ``segments`` and ``derived`` that read like a chunk's place become ``source_spans`` and so on.
+    """
+    if of_a_chunk:
+        return {key: value for key, value in metadata.items() if key not in (SPANS, SEGMENTS, *drop)}
+    reads: dict[Any, Callable[[Any], Any]] = {SPANS: decode_spans, SEGMENTS: decode_segments, DERIVED: bool}
+    return {f"source_{key}" if key in reads and reads[key](value) else key: value for key, value in metadata.items()}

@@ -7,27 +7,51 @@ langchain.py, llamaindex.py, haystack.py
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from chunkadapters.exact.base import Aligned
+from chunkadapters.exact.base import Aligned, Unplaced
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
+
+if TYPE_CHECKING:
+    from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+    from langchain_text_splitters import TextSplitter
+    from llama_index.core.node_parser import NodeParser
+
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter
+    from chunkadapters.langchain import ChunkcoreTextSplitter
+    from chunkadapters.llamaindex import ChunkcoreNodeParser
 
 __all__ = ["Aligned", "exact", "exact_chunker"]
 
 
-def exact(splitter: Any) -> Any:
+@overload
+def exact(splitter: TextSplitter, *, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter: ...
+@overload
+def exact(splitter: NodeParser, *, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser: ...
+@overload
+def exact(
+    splitter: DocumentSplitter | RecursiveDocumentSplitter, *, unplaced: Unplaced = "mark"
+) -> ChunkcoreDocumentSplitter: ...
+@overload
+def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any: ...
+
+
+def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
     """Your splitter with right offsets, as a splitter of the same framework.
 
     Chunk texts are the original's, options and all; the guide lists the few differences on purpose. Offsets are right
     by construction for splitters whose rules are known here: LangChain's recursive, character and token splitters,
     LlamaIndex' sentence and token splitters, Haystack's document and recursive splitters. Any other splitter cuts as it
-    does, and its pieces are found in the document's order; a piece that is not in the text is a `DataError`. What a
-    splitter says of its pieces, such as LangChain's headings, becomes their metadata.
+    does, and its pieces are found in the document's order. What a splitter says of its pieces, such as LangChain's
+    headings, becomes their metadata.
 
     Args:
         splitter: a configured splitter of LangChain (a `TextSplitter`, or one from a text to documents, as those of
             headings are), LlamaIndex `NodeParser` or Haystack splitter component.
+        unplaced: pieces that are not in the text, as of HTML that a splitter rewrites, are "mark"ed: they have no place
+            (LangChain's ``start_index`` is -1), ``derived`` is true and ``located`` is "unlocated". Or "refuse": a
+            `DataError`.
 
     Returns:
         A `ChunkcoreTextSplitter`, `ChunkcoreNodeParser` or `ChunkcoreDocumentSplitter`.
@@ -45,27 +69,27 @@ def exact(splitter: Any) -> Any:
     if "langchain_text_splitters" in modules:
         from chunkadapters.exact import langchain
 
-        return langchain.exact(splitter)
+        return langchain.exact(splitter, unplaced)
     if "llama_index" in modules:
         from chunkadapters.exact import llamaindex
 
-        return llamaindex.exact(splitter)
+        return llamaindex.exact(splitter, unplaced)
     if hasattr(type(splitter), "__haystack_input__") or hasattr(splitter, "__haystack_input__"):
         from chunkadapters.exact import haystack
 
-        return haystack.exact(splitter)
+        return haystack.exact(splitter, unplaced)
     raise OptionError(
         "expected a configured LangChain TextSplitter, LlamaIndex NodeParser or Haystack splitter component, "
         f"got {type(splitter).__name__}; for a function from a text to its pieces, build chunkadapters.exact.Aligned"
     )
 
 
-def exact_chunker(splitter: Any) -> Chunker:
+def exact_chunker(splitter: Any, *, unplaced: Unplaced = "mark") -> Chunker:
     """`exact` as a chunker, for `compare` and for use without a framework.
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> exact_chunker(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0)).split_text("one two three")
     ['one two', 'three']
     """
-    found: Chunker = exact(splitter).chunker
+    found: Chunker = exact(splitter, unplaced=unplaced).chunker
     return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from operator import itemgetter
-from types import CellType, CodeType, ModuleType
-from typing import Any, ClassVar
+from types import CellType, CodeType, ModuleType, SimpleNamespace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from chunkcore.packing import trim
 from chunkcore.spans import Numbers
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText
 
-__all__ = ["Aligned", "FunctionCounter", "Joined", "Named", "Piece", "check_sizes", "counter_of", "tokenizer_of"]
+__all__ = [
+    "Aligned",
+    "FunctionCounter",
+    "Joined",
+    "Named",
+    "Piece",
+    "Unplaced",
+    "check_sizes",
+    "counter_of",
+    "tokenizer_of",
+]
 
 # ---- Functions as options
 
@@ -155,6 +165,9 @@ def _settings(value: Any, depth: int) -> Any:
 
 # ---- Any splitter: its pieces, found in order
 
+# What becomes of pieces that are not in the text.
+Unplaced = Literal["mark", "refuse"]
+
 
 @strategies.register("aligned")
 @dataclass(frozen=True, kw_only=True)
@@ -165,15 +178,19 @@ class Aligned(Chunker):
     of repeated text, at the place that its neighbours leave. A piece that was altered keeps the function's text (it is
     `derived`). Metadata ``located`` says how a piece was found, unless it is in the text verbatim and once.
 
+    A piece that is not in the text is marked: it is `derived`, ``located`` is "unlocated", and its span is the text
+    between its neighbours. The adapters write no place for it.
+
     Cost: the function's own, and an index of each document, about 7 bytes a character.
 
     Attributes:
         split: from a text to its pieces in order, each a text, or a text and its metadata.
         similarity: see `Aligner`.
+        unplaced: "mark" pieces that are not in the text, or "refuse" them.
 
     Raises:
         OptionError: `split` is not callable.
-        DataError: `split` gave something else than texts, or a piece that is not in the text.
+        DataError: `split` gave something else than texts, or a piece that is not in the text, if that is refused.
 
     >>> Aligned(split=str.splitlines, counter="words").chunk(Document("d", "one\ntwo\none"))[2].spans
     (Span(start=8, end=11),)
@@ -181,6 +198,13 @@ class Aligned(Chunker):
 
     split: Callable[[str], Sequence[str | tuple[str, Mapping[str, Any]]]] | str = ""  # type: ignore[assignment]  # an option here, not the hook
     similarity: float | None = 0.8
+    unplaced: Unplaced = "mark"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """That of all options but `unplaced`, which changes no chunk."""
+        options = {name: getattr(self, name) for name in self.option_names() if name != "unplaced"}
+        return Chunker.fingerprint.func(SimpleNamespace(name=self.name, option_names=lambda: list(options), **options))
 
     def validate(self) -> None:
         if not callable(self.split):
@@ -190,20 +214,26 @@ class Aligned(Chunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = list(self._pieces(source.text))
-        if not pieces:
+        if not pieces or not source.text:
             return []
         aligner = Aligner([Document("text", source.text)], similarity=self.similarity)
         places = aligner.locate_in_order([piece for piece, _ in pieces], document_id="text")
         drafts = []
-        for (piece, metadata), found in zip(pieces, places, strict=True):
-            if not found.spans:
+        for row, ((piece, metadata), found) in enumerate(zip(pieces, places, strict=True)):
+            spans = found.spans
+            if not spans and self.unplaced == "refuse":
                 raise DataError(
-                    f"the splitter gave a piece that stands nowhere in its text: {piece[:80]!r}; "
-                    "without a place it can't be evaluated: configure the splitter so that it keeps the text"
+                    f"the splitter gave a piece that stands nowhere in its text: {piece[:80]!r}; configure it "
+                    'so that it keeps the text, or mark such pieces by unplaced="mark"'
                 )
-            verbatim = self._text(source.text, found.spans) == piece
+            if not spans:
+                begin = max((span.end for draft in drafts[-1:] for span in draft.spans), default=0)
+                end = next((each.spans[0].start for each in places[row + 1 :] if each.spans), len(source.text))
+                begin = min(begin, len(source.text) - 1)
+                spans = (Span(begin, max(begin + 1, end)),)
+            verbatim = bool(found.spans) and self._text(source.text, spans) == piece
             located = {} if found.how == "exact" else {"located": found.how}
-            drafts.append(Draft(found.spans, metadata | located, derived=None if verbatim else piece))
+            drafts.append(Draft(spans, metadata | located, derived=None if verbatim else piece))
         return drafts
 
     def _pieces(self, text: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -14,7 +14,7 @@ from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
 from haystack.components.preprocessors.sentence_tokenizer import QUOTE_SPANS_RE
 
-from chunkadapters.exact.base import Aligned, Joined, Piece, check_sizes
+from chunkadapters.exact.base import Aligned, Joined, Piece, Unplaced, check_sizes
 from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
@@ -140,17 +140,17 @@ _COUNTERS = {"word": "words", "char": "characters"}
 _SEPARATORS = {"page": "\f", "passage": "\n\n", "period": ".", "word": " ", "line": "\n"}
 
 
-def exact(splitter: Any) -> ChunkcoreDocumentSplitter:
+def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreDocumentSplitter:
     """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter
     inputs, outputs = (getattr(splitter, f"__haystack_{side}__", None) for side in ("input", "output"))
     if not all("documents" in getattr(each, "_sockets_dict", {}) for each in (inputs, outputs)):
         raise OptionError(f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not")
-    return ChunkcoreDocumentSplitter(_equivalent(splitter))
+    return ChunkcoreDocumentSplitter(_equivalent(splitter, unplaced))
 
 
-def _equivalent(splitter: Any) -> Chunker:
+def _equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
     if type(splitter) is DocumentSplitter and splitter.split_by != "function":
         return HaystackUnits(
             unit=splitter.split_by,
@@ -174,7 +174,7 @@ def _equivalent(splitter: Any) -> Chunker:
             **_sentence_options(splitter.sentence_splitter_params),
             counter=_COUNTERS.get(splitter.split_units, "o200k_base"),
         )
-    return Aligned(split=partial(_documents, splitter))
+    return Aligned(split=partial(_documents, splitter), unplaced=unplaced)
 
 
 def _writes_anew(splitter: RecursiveDocumentSplitter) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +16,7 @@ from langchain_text_splitters import (
     TokenTextSplitter,
 )
 
-from chunkadapters.exact.base import Aligned, Joined, check_sizes, counter_of
+from chunkadapters.exact.base import Aligned, Joined, Unplaced, check_sizes, counter_of
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, strategies
@@ -24,21 +25,22 @@ from chunkcore.errors import OptionError
 from chunkcore.packing import pack, running_sizes
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
-__all__ = ["LangChainCharacter", "exact"]
+__all__ = ["LangChainCharacter", "equivalent", "exact"]
 
 _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
 
 
-def exact(splitter: Any) -> ChunkcoreTextSplitter:
+def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter:
     """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
-    return ChunkcoreTextSplitter(_equivalent(splitter))
+    return ChunkcoreTextSplitter(equivalent(splitter, unplaced))
 
 
-def _equivalent(splitter: Any) -> Chunker:
+def equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
+    """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreTextSplitter):
         return splitter.chunker
     if not issubclass(type(splitter), TextSplitter):
-        return _of_documents(splitter)
+        return _of_documents(splitter, unplaced)
     options: dict[str, Any] = {
         "size": splitter._chunk_size,
         "overlap": splitter._chunk_overlap,
@@ -54,14 +56,14 @@ def _equivalent(splitter: Any) -> Chunker:
         return LangChainCharacter(separator_text=splitter._separator, **options)
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
         return FixedToken(**{**options, "counter": TiktokenCounter(splitter._tokenizer.name)})
-    return Aligned(split=splitter.split_text, counter=options["counter"])
+    return Aligned(split=splitter.split_text, unplaced=unplaced, counter=options["counter"])
 
 
-def _of_documents(splitter: Any) -> Chunker:
+def _of_documents(splitter: Any, unplaced: Unplaced) -> Chunker:
     """Splitters from a text to documents, such as those by headings."""
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
         raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
-    return Aligned(split=partial(_documents, splitter), counter="characters")
+    return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
 
 
 def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -86,8 +88,8 @@ class LangChainCharacter(Joined):
     r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size.
 
     A piece over `size` stays whole. Dropped separators join the pieces of a chunk; if several stood between two pieces,
-    the chunk has several spans. Unlike the original, which joins pieces by the regular expression itself, dropped
-    matches of a regular expression join them by nothing.
+    the chunk has several spans. Unlike the original, which joins pieces by the text of a regular expression, pieces are
+    joined by nothing if the expression does not match its own text.
 
     One pass of the tokenizer; linear.
 
@@ -124,7 +126,7 @@ class LangChainCharacter(Joined):
 
     @property
     def separator(self) -> str:  # type: ignore[override]  # it depends on the options
-        return self.separator_text if self.keep == "drop" and not self.regex else ""
+        return _joiner(self.separator_text, regex=self.regex) if self.keep == "drop" else ""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
@@ -152,6 +154,11 @@ class LangChainCharacter(Joined):
         return np.column_stack((places.starts, places.ends))
 
 
+def _joiner(separator: str, *, regex: bool) -> str:
+    """What joins pieces between dropped separators: not the text of a regular expression, unless it matches itself."""
+    return separator if not regex or re.fullmatch(separator, separator) else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Glued(Chunker):
     """`Recursive` with dropped separators, with the original's texts: it glues pieces that do not touch."""
@@ -161,7 +168,11 @@ class _Glued(Chunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         spans = self.chunker.split(source)
-        texts = self.original.split_text(source.text)
+        original = copy(self.original)
+        if original._is_separator_regex:
+            join = original._join_docs
+            original._join_docs = lambda docs, separator: join(docs, _joiner(separator, regex=True))  # type: ignore[method-assign]
+        texts = original.split_text(source.text)
         if len(texts) != len(spans):  # text that looks like a special token counts differently
             return [Draft(each) for each in spans]
         pairs = zip(spans, texts, strict=True)

@@ -11,11 +11,17 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplitter, TokenTextSplitter
+from llama_index.core.node_parser import (
+    LangchainNodeParser,
+    NodeParser,
+    SentenceSplitter,
+    TextSplitter,
+    TokenTextSplitter,
+)
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
-from chunkadapters.exact.base import Aligned, Joined, Named, Piece, check_sizes, tokenizer_of
+from chunkadapters.exact.base import Aligned, Joined, Named, Piece, Unplaced, check_sizes, tokenizer_of
 from chunkadapters.llamaindex import ChunkcoreNodeParser
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, strategies
@@ -28,14 +34,14 @@ __all__ = ["LlamaIndexSentence", "LlamaIndexToken", "exact"]
 Cut = Callable[[str, int, int], list[Piece]]
 
 
-def exact(parser: NodeParser) -> ChunkcoreNodeParser:
+def exact(parser: NodeParser, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser:
     """The configured parser with the same texts and right offsets; see `chunkadapters.exact.exact`."""
     if isinstance(parser, ChunkcoreNodeParser):
         return parser
     if not isinstance(parser, NodeParser):
         raise OptionError(f"expected a NodeParser of LlamaIndex, got {type(parser).__name__}")
     return ChunkcoreNodeParser(
-        _equivalent(parser),
+        _equivalent(parser, unplaced),
         metadata_aware=type(parser) in (SentenceSplitter, TokenTextSplitter),
         include_metadata=parser.include_metadata,
         include_prev_next_rel=parser.include_prev_next_rel,
@@ -44,7 +50,7 @@ def exact(parser: NodeParser) -> ChunkcoreNodeParser:
     )
 
 
-def _equivalent(parser: NodeParser) -> Chunker:
+def _equivalent(parser: NodeParser, unplaced: Unplaced) -> Chunker:
     if type(parser) is SentenceSplitter:
         regex = parser.secondary_chunking_regex
         return LlamaIndexSentence(
@@ -64,8 +70,13 @@ def _equivalent(parser: NodeParser) -> Chunker:
             strip=not parser.keep_whitespaces,
             counter=tokenizer_of(parser._tokenizer),
         )
+    if type(parser) is LangchainNodeParser:
+        from chunkadapters.exact.langchain import equivalent
+
+        if (chunker := equivalent(parser._lc_splitter, unplaced)).name:  # a configuration must name it
+            return chunker
     split = parser.split_text if isinstance(parser, TextSplitter) else partial(_nodes, parser)
-    return Aligned(split=split)
+    return Aligned(split=split, unplaced=unplaced)
 
 
 def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -144,10 +155,10 @@ class LlamaIndexSentence(_Merged):
     Attributes:
         size: the maximum of a chunk's pieces, in the counter's unit.
         overlap: the maximum of the pieces that neighbours share.
-        paragraph_separator: between paragraphs.
+        paragraph_separator: between paragraphs; "" for none.
         sentences: "punkt", LlamaIndex' own sentence splitter, or a function from a text to its sentences.
         phrase_regex: a regular expression of phrases; "" for none.
-        word_separator: between words.
+        word_separator: between words; "" for none.
 
     Raises:
         OptionError: an option is out of range.
@@ -170,8 +181,6 @@ class LlamaIndexSentence(_Merged):
             raise OptionError(
                 f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'
             )
-        if not self.word_separator or not self.paragraph_separator:
-            raise OptionError("word_separator and paragraph_separator are not empty")
 
     @property
     def _cuts(self) -> tuple[Cut, ...]:
@@ -224,7 +233,7 @@ class LlamaIndexToken(_Merged):
     Attributes:
         size: the target, in the counter's unit.
         overlap: the maximum of the pieces that neighbours share.
-        separators: tried in this order; each goes to the start of the next piece.
+        separators: tried in this order, but for ""; each goes to the start of the next piece.
         strip: strip white space from chunks.
 
     Raises:
@@ -238,11 +247,6 @@ class LlamaIndexToken(_Merged):
 
     separators: tuple[str, ...] = (" ", "\n")
     strip: bool = True  # type: ignore[misc]  # an option here
-
-    def validate(self) -> None:
-        super().validate()
-        if not all(self.separators):
-            raise OptionError("separators are not empty")
 
     @property
     def _cuts(self) -> tuple[Cut, ...]:
@@ -269,7 +273,9 @@ def _punkt() -> Callable[[str], Sequence[str]]:
 
 
 def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece]:
-    """Each piece but the first begins with the separator."""
+    """Each piece but the first begins with the separator. An empty separator parts nothing."""
+    if not separator:
+        return [(start, end)]
     edges = [start, *(match.start() for match in re.compile(re.escape(separator)).finditer(text, start, end)), end]
     return [(a, b) for a, b in pairwise(edges) if a < b]
 

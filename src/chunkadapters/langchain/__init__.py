@@ -33,6 +33,7 @@ from chunkadapters.langchain.splitter import (
     LumberTextSplitter,
     RecursiveTextSplitter,
     SemanticTextSplitter,
+    SourceWarning,
     content_key,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "MergeOverlaps",
     "RecursiveTextSplitter",
     "SemanticTextSplitter",
+    "SourceWarning",
     "TruncationWarning",
     "add_embedded",
     "aevaluate_retriever",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from chunkadapters.hits import (
     names,
     segments_of,
 )
-from chunkadapters.langchain.splitter import KEYS, UNKNOWN, source_of
+from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
 from chunkadapters.models import secrets_within
 from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
 from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, measures_of, settings_mark
@@ -49,9 +50,6 @@ __all__ = [
     "segment_documents",
 ]
 
-# Loaders make a document of each of these, and offsets refer to that.
-_PARTS = ("page", "page_number", "row", "sheet", "seq_num")
-
 
 def _hit(document: Any) -> Hit:
     if not isinstance(document, Document):
@@ -65,13 +63,8 @@ def _hit(document: Any) -> Hit:
         document_ids=names(known.get("source_id"), document.id, known.get("source")),
         spans=KEYS.spans_of(known, text),
         derived=known.get(DERIVED) is True,
-        document=_part(str(source), known) if source else "",
+        document=part_of(str(source), known) if source else "",
     )
-
-
-def _part(source: str, metadata: Mapping[Any, Any]) -> str:
-    """The name of a source's part, such as a page: places refer to that."""
-    return "#".join([source, *(f"{key}={metadata[key]}" for key in _PARTS if key in metadata)])
 
 
 # ---- Scores
@@ -98,9 +91,15 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, Runnable | Embeddings)
 
 
+def _scored_hit(document: Any) -> Hit:
+    hit = _hit(document)
+    # A place in an unknown part of a source is no place in the source.
+    return replace(hit, spans=()) if SOURCE_PART in document.metadata else hit
+
+
 def _hits(answer: Any) -> list[Hit]:
     if isinstance(answer, list | tuple):
-        return list(map(_hit, answer))
+        return list(map(_scored_hit, answer))
     keys = isinstance(answer, dict) and ", ".join(map(str, answer))
     hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
     raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")
@@ -151,7 +150,7 @@ def langsmith_evaluator(
                 f"expected a question's text and a list of documents, got {type(question).__name__} and "
                 f"{type(documents).__name__}"
             )
-        values = scorer.scores(question, list(map(_hit, documents)), wanted)
+        values = scorer.scores(question, _hits(documents), wanted)
         return {"results": [{"key": str(key), "score": value} for key, value in zip(wanted, values, strict=True)]}
 
     return score_spans
@@ -265,7 +264,7 @@ def embed_late(
     texts: dict[str, str] = {}
     for each in documents:
         source, _ = source_of(each.id, each.page_content, each.metadata)
-        key = _part(source, each.metadata)
+        key = part_of(source, each.metadata)
         if texts.setdefault(key, each.page_content) != each.page_content:
             raise DataError(f"two documents are called {key!r}: give each an id or a metadata source of its own")
     vectors = late_vectors(list(map(_hit, chunks)), texts, model)

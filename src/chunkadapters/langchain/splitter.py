@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +15,17 @@ from langchain_text_splitters import TextSplitter
 
 from chunkadapters.configuration import OneStrategy, build, watched, workers_for
 from chunkadapters.langchain.models import as_model
-from chunkadapters.places import SEGMENTS, SPANS, Origin, PlaceKeys, chunk_metadata, digest, inherited, unused_id
+from chunkadapters.places import (
+    SEGMENTS,
+    SPANS,
+    Origin,
+    PlaceKeys,
+    chunk_metadata,
+    chunk_place,
+    digest,
+    inherited,
+    unused_id,
+)
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
@@ -23,20 +34,30 @@ from chunkcore.tokens import HuggingFaceCounter
 
 __all__ = [
     "KEYS",
+    "SOURCE_PART",
     "UNKNOWN",
     "ChunkcoreTextSplitter",
     "ClusterSemanticTextSplitter",
     "LumberTextSplitter",
     "RecursiveTextSplitter",
     "SemanticTextSplitter",
+    "SourceWarning",
     "content_key",
+    "part_of",
     "source_of",
 ]
 
 KEYS = PlaceKeys("start_index", "end_index")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
+SOURCE_PART = "source_part"
+# Loaders make a document of each of these, and offsets refer to that.
+_PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id", SOURCE_PART)
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
+
+
+class SourceWarning(UserWarning):
+    """Documents of one source cannot be told apart: offsets are in each of them, not in the source."""
 
 
 class ChunkcoreTextSplitter(TextSplitter):
@@ -56,7 +77,9 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     A document whose metadata has a whole-number ``start_index`` is a piece that another splitter cut: offsets are
     added up and refer to the original, and ``source_id`` is handed down. If the piece's own place is unknown
-    (LangChain's -1, or an altered text), both indices are -1.
+    (LangChain's -1, or an altered text), both indices are -1. Pieces without a ``start_index`` cannot be told from
+    documents. If several documents of one call share a ``source`` and have no id or page of their own, places are in
+    each of them: a `SourceWarning` says so, and ``source_part`` numbers them, from 0.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
@@ -140,14 +163,15 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._chunker.split_text(text)
 
     def create_documents(self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None) -> list[Document]:
-        if isinstance(texts, str) or not all(isinstance(each, str) for each in _listed(texts, "texts")):
+        listed = None if isinstance(texts, str) else _listed(texts, "texts")
+        if listed is None or not all(isinstance(each, str) for each in listed):
             raise DataError("create_documents expects a list of texts; split_text takes one text")
-        given = metadatas or [{} for _ in texts]
-        if len(given) != len(texts):
-            raise DataError(f"expected one metadata dictionary a text, got {len(given)} for {len(texts)} texts")
+        given = _listed(metadatas or [{} for _ in listed], "metadata dictionaries")
+        if len(given) != len(listed):
+            raise DataError(f"expected one metadata dictionary a text, got {len(given)} for {len(listed)} texts")
         if wrong := [type(each).__name__ for each in given if not isinstance(each, dict)]:
             raise DataError(f"expected one metadata dictionary a text, got {wrong[0]}")
-        return self._split((None, text, metadata) for text, metadata in zip(texts, given, strict=True))
+        return self._split((None, text, metadata) for text, metadata in zip(listed, given, strict=True))
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         if isinstance(documents, Document):  # which is iterable, of its fields
@@ -165,17 +189,21 @@ class ChunkcoreTextSplitter(TextSplitter):
             CoreDocument(own_id or f"{source_id}#{digest(text)}", text, metadata)
             for (source_id, _), own_id, text, metadata in rows
         ]
+        parts = _unnamed_parts(rows)
         chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
         made: list[Document] = []
         taken: set[str] = set()
-        for ((source_id, origin), _, _, metadata), chunks in zip(rows, watched(chunked, self._fit_to), strict=True):
-            given = inherited(metadata, (SPANS, SEGMENTS) if _is_chunk(metadata) else ())
+        watching = watched(chunked, self._fit_to)
+        for ((source_id, origin), _, text, metadata), chunks in zip(rows, watching, strict=True):
+            given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
             shallow = all(type(value) in _IMMUTABLE for value in given.values())
             for chunk in chunks:
                 own = given.copy() if shallow else copy.deepcopy(given)
                 own |= chunk_metadata(chunk, given, origin)
-                own |= KEYS.write(origin.place(chunk.spans)) or UNKNOWN
+                own |= KEYS.write(chunk_place(chunk, origin)) or UNKNOWN
                 own["source_id"] = source_id
+                if (part := parts.get((source_id, text))) is not None:
+                    own[SOURCE_PART] = part
                 made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
 
@@ -185,6 +213,34 @@ def _listed(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise DataError(f"expected a list of {what}, got {type(values).__name__}") from None
+
+
+def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
+    """The name of a source's part, such as a page: places refer to that."""
+    return "#".join([source, *(f"{key}={metadata[key]}" for key in _PARTS if key in metadata)])
+
+
+def _unnamed_parts(rows: Sequence[tuple[tuple[str, Origin], str | None, str, dict[Any, Any]]]) -> dict[Any, int]:
+    """The number, by (source, text), of each document that only its text tells from others of the same source.
+
+    They may be parts of a file, or pieces that a splitter cut without saying where: offsets are in each of them.
+    """
+    texts: dict[str, dict[str, int]] = {}
+    for (source_id, _), own_id, text, metadata in rows:
+        if own_id is None and not _is_chunk(metadata) and part_of(source_id, metadata) == source_id:
+            known = texts.setdefault(source_id, {})
+            known.setdefault(text, len(known))
+    shared = {source: known for source, known in texts.items() if len(known) > 1}
+    if shared:
+        source, known = next(iter(shared.items()))
+        warnings.warn(
+            f"{len(known)} documents share the source {source!r}, and neither an id nor a page tells them apart: "
+            f"offsets are in each of them, which the metadata {SOURCE_PART!r} numbers. If a splitter cut them, give it "
+            "add_start_index=True; else give the documents ids",
+            SourceWarning,
+            stacklevel=4,
+        )
+    return {(source, text): part for source, known in shared.items() for text, part in known.items()}
 
 
 def _is_chunk(metadata: dict[Any, Any]) -> bool:
@@ -285,6 +341,6 @@ def content_key(document: Document) -> str:
     >>> content_key(moved[0]) == content_key(moved[1])
     True
     """
-    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS)
+    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, SOURCE_PART)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
     return digest(json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr))

@@ -17,17 +17,17 @@ from llama_index.core.node_parser.node_utils import build_nodes_from_splits, def
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
+from typing_extensions import Self
 
 from chunkadapters.configuration import DEFAULT_STRATEGY, OneStrategy, build, watched, workers_for
 from chunkadapters.llamaindex.models import as_model
 from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
-    SEGMENTS,
-    SPANS,
     Origin,
     PlaceKeys,
     chunk_metadata,
+    chunk_place,
     inherited,
     unused_id,
 )
@@ -238,17 +238,9 @@ class ChunkcoreNodeParser(NodeParser):
             raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
         fit_to = None if fields.get("fit_to") is None else get_embedder(as_model(fields["fit_to"]))
         chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, as_model)
-        if strategies.find(chunker.name) is not type(chunker):
-            raise OptionError(
-                f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
-                'decorate the class with @strategies.register("its_name")'
-            )
         if fields.get("metadata_aware"):
             _size_option(chunker)
-        plain = chunker.to_dict()
-        fields.update(strategy=plain.pop("strategy"), options=plain, fingerprint=chunker.fingerprint)
-        fields["fit_to"] = fit_to and fit_to.name
-        parser: ChunkcoreNodeParser = handler(fields)
+        parser: ChunkcoreNodeParser = handler({**fields, **_fields(chunker), "fit_to": fit_to and fit_to.name})
         parser._chunker = chunker
         parser._fit_to = fit_to
         return parser
@@ -284,6 +276,59 @@ class ChunkcoreNodeParser(NodeParser):
         """The chunker that cuts."""
         return self._chunker
 
+    @classmethod
+    def from_defaults(cls, **arguments: Any) -> Self:
+        """The constructor, by the name that LlamaIndex' own parsers have for it."""
+        return cls(**arguments)
+
+    def split_text(self, text: str) -> list[str]:
+        """The texts of the chunks."""
+        return self._chunker.split_text(text)
+
+    @property
+    def chunk_size(self) -> int:
+        """The strategy's size, for ``Settings.chunk_size``; AttributeError if it has none."""
+        return self._sized("size", "max_size")[1]
+
+    @chunk_size.setter
+    def chunk_size(self, size: int) -> None:
+        self._take(replace(self._chunker, **{self._sized("size", "max_size")[0]: size}))
+
+    @property
+    def chunk_overlap(self) -> int:
+        """The strategy's overlap, for ``Settings.chunk_overlap``; AttributeError if it has none."""
+        return self._sized("overlap")[1]
+
+    @chunk_overlap.setter
+    def chunk_overlap(self, overlap: int) -> None:
+        self._take(replace(self._chunker, **{self._sized("overlap")[0]: overlap}))
+
+    def _sized(self, *names: str) -> tuple[str, int]:
+        for name in names:
+            if type(value := getattr(self._chunker, name, None)) is int:
+                return name, value
+        raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {names[0]}")
+
+    def _take(self, chunker: Chunker) -> None:
+        self._chunker = chunker
+        vars(self).update(_fields(chunker))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy; a new strategy or new options in `update` are built."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update and not update.keys().isdisjoint(("strategy", "options", "fit_to")):
+            if "fit_to" in update:
+                copied._fit_to = None if update["fit_to"] is None else get_embedder(as_model(update["fit_to"]))
+                vars(copied)["fit_to"] = copied._fit_to and copied._fit_to.name
+            known = self.options if copied.strategy == self.strategy else {}
+            # Among the options a model is a name: keep the object.
+            options = {
+                name: getattr(self._chunker, name) if name in known and known[name] == value else value
+                for name, value in update.get("options", known).items()
+            }
+            copied._take(build(None, copied.strategy, options, copied._fit_to, as_model))
+        return copied
+
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         chunker = self._chunker  # private attributes of a pydantic model are slow to read
         texts = [incoming.get_content(metadata_mode=MetadataMode.NONE) for incoming in nodes]
@@ -293,11 +338,12 @@ class ChunkcoreNodeParser(NodeParser):
         else:
             chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
         made: list[BaseNode] = []
+        taken: set[str] = set()
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
         watching = watched(chunked, self._fit_to)
         for incoming, text, chunks in zip(incoming_nodes, texts, watching, strict=True):
             if chunks:
-                made.extend(self._build(incoming, chunks, _origin(incoming, text)))
+                made.extend(self._build(incoming, chunks, _origin(incoming, text), taken))
         return made
 
     async def _aparse_nodes(
@@ -306,17 +352,15 @@ class ChunkcoreNodeParser(NodeParser):
         # LlamaIndex' default would cut on the event loop and block it.
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
 
-    def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin) -> list[TextNode]:
+    def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin, taken: set[str]) -> list[TextNode]:
         """The nodes of one document: copies of one pattern, because validating each node takes longer than cutting."""
         pattern = _pattern(incoming)
         pattern.model_fields_set.update(("metadata", KEYS.start, KEYS.end))  # and so of its copies
-        dropped = (SPANS, SEGMENTS) if _is_chunk(incoming) else ()
-        given = inherited(incoming.metadata, dropped) if self.include_metadata else {}
+        given = inherited(incoming.metadata, of_a_chunk=_is_chunk(incoming)) if self.include_metadata else {}
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
-        taken: set[str] = set()
         for i, chunk in enumerate(chunks):
-            attributes, several = node_place(origin.place(chunk.spans))
+            attributes, several = node_place(chunk_place(chunk, origin))
             own = chunk_metadata(chunk, given, origin) | several
             node = copy(pattern)
             # As pydantic's model_copy(update=...), in a third of its time.
@@ -348,6 +392,17 @@ class ChunkcoreNodeParser(NodeParser):
         if self.include_prev_next_rel:
             _link(nodes, sources)
         return nodes
+
+
+def _fields(chunker: Chunker) -> dict[str, Any]:
+    """A parser's fields that say which chunker it has."""
+    if strategies.find(chunker.name) is not type(chunker):
+        raise OptionError(
+            f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
+            'decorate the class with @strategies.register("its_name")'
+        )
+    options = chunker.to_dict()
+    return {"strategy": options.pop("strategy"), "options": options, "fingerprint": chunker.fingerprint}
 
 
 def _pattern(incoming: BaseNode) -> TextNode:

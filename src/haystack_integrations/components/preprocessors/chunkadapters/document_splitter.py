@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -18,7 +19,7 @@ from haystack import Document, component, logging
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
 from chunkadapters.configuration import build, watched, workers_for
-from chunkadapters.places import SEGMENTS, SPANS, Origin, chunk_metadata, inherited, unused_id
+from chunkadapters.places import SPANS, Origin, chunk_metadata, chunk_place, inherited, unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
@@ -31,7 +32,7 @@ __all__ = ["ChunkcoreDocumentSplitter", "shared"]
 logger = logging.getLogger(__name__)
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.
-_OF_THE_PARENT = (SPANS, SEGMENTS, "_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT.spans)
+_OF_THE_PARENT = ("_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT.spans)
 
 
 @component
@@ -70,6 +71,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). A size that is
             left out becomes 60 % of its token limit, in its own tokens; a `TruncationWarning` says how many chunks and
             tokens it would cut off.
+        keep_white_space: a chunk keeps the white space between it and the next one, which strategies strip, for
+            Haystack's `SentenceWindowRetriever`: it joins neighbours' texts by nothing. A chunk may then exceed a
+            maximum by that white space.
 
     Raises:
         OptionError: a `ValueError`: no such strategy or option, a value out of range, or options given twice.
@@ -88,12 +92,14 @@ class ChunkcoreDocumentSplitter(Serialized):
         strategy: str | None = None,
         options: dict[str, Any] | None = None,
         fit_to: Any = None,
+        keep_white_space: bool = False,
     ) -> None:
         if not isinstance(options, dict | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
         self._fit_to = None if fit_to is None else get_embedder(as_model(restored(fit_to)))
         given = {name: restored(value) for name, value in (options or {}).items()}
         self._chunker = build(chunker, strategy, given, self._fit_to, as_model)
+        self.keep_white_space = keep_white_space
         self._warm = False
 
     @property
@@ -128,7 +134,8 @@ class ChunkcoreDocumentSplitter(Serialized):
             if isinstance(value, str) and value.startswith("function:"):
                 raise OptionError(f"{name} is a function, which cannot be written down: name a strategy without one")
         fit_to = {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
-        return {"strategy": self.strategy, "options": self.options, **fit_to}
+        kept = {"keep_white_space": True} if self.keep_white_space else {}
+        return {"strategy": self.strategy, "options": self.options, **fit_to, **kept}
 
     def warm_up(self) -> None:
         """Load the tokenizer and the models among the options, once."""
@@ -167,20 +174,22 @@ class ChunkcoreDocumentSplitter(Serialized):
         sources = [CoreDocument(document.id, document.content or "", document.meta) for document in kept]
         chunked = self.chunker.chunk_each(sources, workers=workers_for(self.chunker, len(sources)))
         pairs = zip(kept, watched(chunked, self._fit_to), strict=True)
-        return {"documents": [split for document, chunks in pairs for split in self._documents(document, chunks)]}
+        taken: set[str] = set()
+        return {"documents": [each for document, chunks in pairs for each in self._documents(document, chunks, taken)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
         """`run` in a thread."""
         return await asyncio.to_thread(self.run, documents)
 
-    def _documents(self, document: Document, chunks: list[Chunk]) -> list[Document]:
+    def _documents(self, document: Document, chunks: list[Chunk], taken: set[str]) -> list[Document]:
         """The chunks of a document as Haystack's documents."""
-        taken: set[str] = set()
+        if self.keep_white_space:
+            chunks = list(_with_white_space(document.content or "", chunks))
         ids = [_id(chunk, taken) for chunk in chunks]
         pages = _pages(document, chunks)
         overlaps = _overlaps(self.chunker, chunks, ids)
-        given = inherited(document.meta, _OF_THE_PARENT if KEYS.start in document.meta else ())
+        given = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
         parent_meta = _copier(given)
         chained = _root(document.meta, len(document.content or ""))
         root_id, root_origin = chained or (document.id, Origin.at(0))
@@ -191,11 +200,11 @@ class ChunkcoreDocumentSplitter(Serialized):
             meta |= chunk_metadata(chunk, given, parent)
             meta["source_id"] = document.id
             meta["split_id"] = chunk.index
-            meta |= KEYS.write(chunk.spans)
+            meta |= KEYS.write(chunk_place(chunk, parent))
             meta["page_number"] = page
             if overlap is not None:
                 meta["_split_overlap"] = overlap
-            root = root_origin.place(chunk.spans)
+            root = chunk_place(chunk, root_origin)
             if root and (chained or len(root) > 1):
                 meta |= {"root_source_id": root_id, **ROOT.write(root)}
             found.append(Document(id=name, content=chunk.text, meta=meta))
@@ -221,6 +230,19 @@ def _has_text(document: Document) -> bool:
         return True
     logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
     return False
+
+
+def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The chunks with the white space up to the next one; the first one also with that before it."""
+    for place, chunk in enumerate(chunks):
+        if len(chunk.spans) > 1 or chunk.derived:
+            yield chunk
+            continue
+        start, end = chunk.spans[0].start, chunk.spans[0].end
+        following = chunks[place + 1].spans[0].start if place + 1 < len(chunks) else len(text)
+        start = 0 if place == 0 and text[:start].isspace() else start
+        end = following if text[end:following].isspace() else end
+        yield replace(chunk, spans=(Span(start, end),), text=text[start:end])
 
 
 def _id(chunk: Chunk, taken: set[str]) -> str:
