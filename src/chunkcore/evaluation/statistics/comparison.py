@@ -224,6 +224,7 @@ def compare(
     """
     measure = get_measure(measure)
     _check(reports, resamples, confidence, margin, check)
+    names = [report.name for report in reports]
     columns = np.column_stack([report.values(measure) for report in reports])
     labels = _labels(reports[0], clusters)
     pairs = list(combinations(range(len(reports)), 2))
@@ -231,20 +232,17 @@ def compare(
     both = np.column_stack([columns, apart])
     means = resampled_means(both, resamples=resamples, seed=seed, clusters=labels)
     units = units_of(both, labels)
-    low, high = intervals(means, units, confidence)
-    names = [report.name for report in reports]
-    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
-    tested = _Tests.of(apart, means[:, len(names) :], units[len(names) :], labels, seed, resamples, confidence)
-    differences = tuple(
-        _difference(names[a], names[b], measure, apart[:, pair], bounds[len(names) + pair], tested, pair, margin)
-        for pair, (a, b) in enumerate(pairs)
-    )
-    spreads = means[:, len(names) :].std(axis=0) * np.sqrt(len(columns)) if labels is not None else None
+    own, pair = means[:, : len(names)], means[:, len(names) :]
+    flips = max(resamples, math.ceil(_PER_PAIR * len(pairs) / (1 - confidence)))
+    p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
+    low, high = intervals(own, units[: len(names)], confidence)
     made = Comparison(
         reports=tuple(reports),
         measure=measure,
-        differences=differences,
-        intervals=dict(zip(names, bounds, strict=False)),
+        differences=_differences(
+            [(names[a], names[b]) for a, b in pairs], measure, apart, pair, units[len(names) :], p, confidence, margin
+        ),
+        intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
         best=None,
         tied=(),
         questions_needed=None,
@@ -254,10 +252,10 @@ def compare(
         confidence=confidence,
         margin=margin,
         check=check,
-        firsts=dict(zip(names, _firsts(_sign(measure) * means[:, : len(names)]), strict=True)),
+        firsts=dict(zip(names, _firsts(_sign(measure) * own), strict=True)),
         clusters=clusters,
     )
-    return _conclude(made, spreads)
+    return _conclude(made, pair.std(axis=0) * np.sqrt(len(columns)) if labels is not None else None)
 
 
 def _sign(measure: Measure) -> int:
@@ -303,74 +301,49 @@ def _labels(report: Report, clusters: Mapping[str, str] | None) -> list[str] | N
     return labels
 
 
-@dataclass(frozen=True, eq=False)
-class _Tests:
-    """What was found of each pair, arrays of shape (pairs,); narrow and wide are the ends of the tests' interval."""
-
-    p: Scores
-    adjusted: Scores
-    narrow: Scores
-    wide: Scores
-    units: Numbers
-    alpha: float
-
-    @classmethod
-    def of(
-        cls,
-        apart: Scores,
-        means: Scores,
-        units: Numbers,
-        labels: Sequence[str] | None,
-        seed: int,
-        resamples: int,
-        confidence: float,
-    ) -> _Tests:
-        alpha = 1 - confidence
-        flips = max(resamples, math.ceil(_PER_PAIR * apart.shape[1] / alpha))
-        p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
-        # Two one-sided tests at alpha are an interval at 1 - 2 alpha; below 0.5 there is none.
-        narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
-        return cls(p, holm(p), narrow, wide, units, alpha)
-
-    def equivalent(self, pair: int, apart: Scores, margin: float) -> bool:
-        if not (-margin < self.narrow[pair] and self.wide[pair] < margin):
-            return False
-        # Of n alike questions the share of unalike ones may still be -ln(alpha) / n, each of them unlike by up to 1.
-        unalike = int(np.count_nonzero(np.nan_to_num(apart)))
-        return unalike >= _FEWEST_UNALIKE or -math.log(self.alpha) / int(self.units[pair]) < margin
-
-
-def _difference(
-    a: str,
-    b: str,
+def _differences(
+    pairs: Sequence[tuple[str, str]],
     measure: Measure,
     apart: Scores,
-    interval: tuple[float, float],
-    tested: _Tests,
-    pair: int,
+    means: Scores,
+    units: Numbers,
+    p: Scores,
+    confidence: float,
     margin: float,
-) -> Difference:
-    known = apart[~np.isnan(apart)]
-    low, high = interval
-    deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
-    mean = float(known.mean()) if len(known) else math.nan
-    p, adjusted = float(tested.p[pair]), float(tested.adjusted[pair])
-    return Difference(
-        a,
-        b,
-        measure,
-        mean,
-        low,
-        high,
-        # 2 / 64, six differences of one sign, must not fail for the rounding of 1 - 0.95.
-        distinct=(low > 0 or high < 0) and adjusted <= tested.alpha + 1e-12,
-        p_value=p,
-        adjusted_p=adjusted,
-        equivalent=tested.equivalent(pair, apart, margin),
-        effect=mean / deviation if deviation > 1e-12 else math.nan,
-        wins=int(np.count_nonzero(known > 0)),
-        losses=int(np.count_nonzero(known < 0)),
-    )
+) -> tuple[Difference, ...]:
+    """One of each pair: a column of `apart` has its queries' differences, one of `means` their resampled means."""
+    alpha = 1 - confidence
+    adjusted = holm(p).tolist()
+    low, high = (ends.tolist() for ends in intervals(means, units, confidence))
+    # Two one-sided tests at alpha are an interval at 1 - 2 alpha; below 0.5 there is none.
+    narrow, wide = (ends.tolist() for ends in intervals(means, units, max(0.0, 1 - 2 * alpha)))
+    found = []
+    for number, (a, b) in enumerate(pairs):
+        known = apart[~np.isnan(apart[:, number]), number]
+        mean = float(known.mean()) if len(known) else math.nan
+        deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+        unalike = int(np.count_nonzero(known))
+        # Of n alike questions the share of unalike ones may still be -ln(alpha) / n, each of them unlike by up to 1.
+        unseen = 0.0 if unalike >= _FEWEST_UNALIKE else -math.log(alpha) / max(1, int(units[number]))
+        found.append(
+            Difference(
+                a,
+                b,
+                measure,
+                mean,
+                low[number],
+                high[number],
+                # 2 / 64, six differences of one sign, must not fail for the rounding of 1 - 0.95.
+                distinct=(low[number] > 0 or high[number] < 0) and adjusted[number] <= alpha + 1e-12,
+                p_value=float(p[number]),
+                adjusted_p=adjusted[number],
+                equivalent=-margin < narrow[number] and wide[number] < margin and unseen < margin,
+                effect=mean / deviation if deviation > 1e-12 else math.nan,
+                wins=int(np.count_nonzero(known > 0)),
+                losses=int(np.count_nonzero(known < 0)),
+            )
+        )
+    return tuple(found)
 
 
 def _firsts(means: Scores) -> list[float]:
