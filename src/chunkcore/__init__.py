@@ -54,7 +54,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Part, Query, parts_of
 from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.evaluation.experiment import run_experiment, run_retriever
-from chunkcore.evaluation.measures import Measure, get_measure, measures_at
+from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, measures, measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import Scorer, score
@@ -201,6 +201,7 @@ __all__ = [
     "ReportPage",
     "Reranked",
     "Reranker",
+    "RetrievalMeasure",
     "RetrievalMethod",
     "Retrieved",
     "Retriever",
@@ -250,6 +251,7 @@ __all__ = [
     "load_benchmark",
     "load_dataset",
     "load_segmented",
+    "measures",
     "measures_at",
     "pareto_front",
     "parts_of",

@@ -132,7 +132,7 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
     One minus the edits that turn one into the other, over edits and agreements. A boundary that only one side has
     costs 1; two that are d units apart, d at most `near`, are one that was moved, and cost d / (near + 1). The nearest
     are paired first, then the leftmost. `near` = 1 is the paper's: a boundary next to the right one is half right. 1
-    where neither side has a boundary. Arguments and errors are those of `pk`. O(n log n) in the pairs of near boundaries.
+    where neither side has a boundary. Arguments and errors are those of `pk`.
 
     >>> boundary_similarity([10, 20], [11, 20, 30], count=40)  # moved by one, right, too many
     0.5
