@@ -168,13 +168,13 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:,.{2 if seconds < 1 else 1 if seconds < 100 else 0}f}"
 
 
-def compact(value: float) -> str:
+def compact(value: float | None) -> str:
     """A large number in three digits.
 
     >>> compact(842), compact(123_456), compact(4_560_000), compact(math.nan)
     ('842', '123k', '4.56M', '–')
     """
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return MISSING
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
@@ -227,55 +227,39 @@ def _chunks(title: str, name: str, **more: Any) -> Column[System]:
     return Column(title, show, **more)
 
 
-def _of_cost(show: Callable[[Cost], str]) -> Callable[[System], str]:
-    return lambda row: show(row.report.cost) if row.report.cost else MISSING
+def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> Column[System]:
+    """A column with one of the figures of `Cost`."""
+
+    def cell(row: System) -> str:
+        return show(row.report.cost) if row.report.cost else MISSING
+
+    return Column(title, cell, group, qualified=True, **more)
 
 
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     """A row for each system: scores at `k`, and what they cost in tokens, chunks and seconds."""
+    retrieved = partial(_retrieved_tokens, k)
     columns = [
         _strategy(),
         *_score_columns(page, k, unit),
-        Column(
-            "Tokens retrieved",
-            lambda row: amount(row.report.mean_tokens(k)),
-            "Per question",
-            short="Tokens per\nquestion",
-        ),
+        Column[System]("Tokens retrieved", retrieved, "Per question", short="Tokens per\nquestion"),
         _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=4),
         _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=5),
-        Column("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
+        Column[System]("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
     ]
     known = [report.cost for report in page.reports if report.cost is not None]
     if known:
-        columns += [
-            Column(
-                "Model calls",
-                _of_cost(lambda cost: compact(cost.embedder_calls + cost.llm_calls)),
-                "Cost",
-                qualified=True,
-            ),
-            Column(
-                "Embedded",
-                _of_cost(lambda cost: compact(_or_nan(cost.embedded_tokens))),
-                "Cost",
-                qualified=True,
-                short="Tokens\nembedded",
-                priority=6,
-            ),
-        ]
+        columns.append(_cost("Model calls", "Cost", lambda cost: compact(cost.embedder_calls + cost.llm_calls)))
+        embedded = partial(_cost, "Embedded", "Cost", lambda cost: compact(cost.embedded_tokens))
+        columns.append(embedded(short="Tokens\nembedded", priority=6))
     if any(cost.money is not None for cost in known):
-        columns.append(
-            Column(
-                "Per million",
-                _of_cost(lambda cost: money(cost.money_per_million)),
-                "Cost",
-                qualified=True,
-                short="Money per\nmillion",
-                priority=1,
-            )
-        )
+        price = partial(_cost, "Per million", "Cost", lambda cost: money(cost.money_per_million))
+        columns.append(price(short="Money per\nmillion", priority=1))
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems)
+
+
+def _retrieved_tokens(k: Depth, row: System) -> str:
+    return amount(row.report.mean_tokens(k))
 
 
 _HEADING = 12  # characters of a heading in a terminal; longer ones are broken inside
@@ -320,10 +304,6 @@ def total_seconds(report: Report) -> float | None:
     """For chunking, embedding and searching together; None where none of these is known."""
     known = [report.seconds[step] for step in STEPS if step in report.seconds]
     return sum(known) if known else None
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | None:
@@ -606,10 +586,6 @@ def cost_table(page: ReportPage) -> Table[System] | None:
 
 def _seconds(step: str) -> Column[System]:
     return Column(step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True)
-
-
-def _cost(title: str, group: str, show: Callable[[Cost], str]) -> Column[System]:
-    return Column(title, _of_cost(show), group, qualified=True)
 
 
 # Between a strategy's name and what it was searched with; see `run_experiment`.

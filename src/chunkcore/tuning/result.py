@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from chunkcore.tuning.choosing import (
     rechosen,
 )
 from chunkcore.tuning.space import Branch, Space
-from chunkcore.tuning.trials import Goal, Trial, TuneOptions
+from chunkcore.tuning.trials import Goal, Trial, TuneOptions, mean_of
 
 __all__ = ["Fold", "Stopped", "Tuning", "conclude", "pareto_trials", "portable_spec", "snippets"]
 
@@ -120,8 +119,7 @@ class Tuning:
     @property
     def held_out(self) -> float:
         """The mean over all questions, each scored by the configuration that was chosen without it."""
-        values = self.goal.scores(self.held_out_report)
-        return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else math.nan
+        return mean_of(self.goal.scores(self.held_out_report))
 
     @property
     def optimism(self) -> float:
@@ -277,8 +275,7 @@ def conclude(
         seed=options.seed,
         clusters=clusters,
     )
-    known = held.scores[~np.isnan(held.scores)]
-    mean = float(known.mean()) if len(known) else math.nan
+    mean = mean_of(held.scores)
     ids = [query.id for query in benchmark.queries]
     strategies = None
     if space.exhaustive:
@@ -363,7 +360,7 @@ def _report(
 def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread) -> Gap:
     apart = scores - baseline.scores
     known = apart[~np.isnan(apart)]
-    mean = float(known.mean()) if len(known) else math.nan
+    mean = mean_of(apart)
     low, high = spread.interval(mean, spread.lead)
     narrow, wide = spread.interval(mean, spread.lead, 0.9)  # two one-sided tests at 5 %
     wins, losses = int(np.count_nonzero(known > 0)), int(np.count_nonzero(known < 0))

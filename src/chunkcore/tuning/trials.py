@@ -288,12 +288,12 @@ class Trial:
     @property
     def quality(self) -> float:
         """The mean of the scores; NaN where there is none."""
-        return _mean(self.scores)
+        return mean_of(self.scores)
 
     @property
     def mean_tokens(self) -> float:
         """Retrieved tokens per question; NaN where the goal looks at no ranking."""
-        return _mean(self.tokens)
+        return mean_of(self.tokens)
 
     @property
     def fold(self) -> int | None:
@@ -307,7 +307,7 @@ class Trial:
 
     def mean(self, measure: Measure) -> float:
         """The mean by one of the measures of a grid; NaN where it is not known."""
-        return _mean(self.measured.get(measure, _NOTHING))
+        return mean_of(self.measured.get(measure, _NOTHING))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, NaN as null; `from_dict` is its inverse."""
@@ -374,7 +374,8 @@ def _is_plain(value: Any, kind: type) -> bool:
     return type(value) in ((int,) if kind is int else (int, float)) and -_LARGEST < value < _LARGEST
 
 
-def _mean(values: Scores) -> float:
+def mean_of(values: Scores) -> float:
+    """The mean of the numbers; NaN where there is none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
 

@@ -59,17 +59,15 @@ def tune(
     """Search strategies and their options for the configuration that retrieves best.
 
     Each configuration is run once, on all questions. Of grids (``"recursive:size={50,100,200}"``) every combination is
-    run. Of any other space first every strategy's defaults are tried, then in turns a configuration that is drawn at
-    random and one that Optuna proposes. A proposal belongs to a fold: it is made from the scores of the questions of
-    all *other* folds, on the configurations that were drawn at random and those proposed for the same fold. So each
-    fold has candidates that were proposed without its questions. The best of them by the other folds' questions is
-    scored on the fold's own. The mean of these held-out scores is what to expect of the choice on new questions, and a
-    little less, as each was made from fewer questions and candidates than the final choice, which is the best of all
-    by all questions.
+    run. Any other space is searched: every strategy's defaults, then in turns a random configuration and one that
+    Optuna proposes. A proposal belongs to a fold and is made from the scores of all *other* folds' questions. Each fold
+    is scored by the best of its candidates by the other folds' questions. The mean of these held-out scores is what to
+    expect of the choice on new questions, and a little less: each was made from fewer questions and candidates than the
+    final choice, which is the best of all by all questions.
 
     Proposals depend on earlier scores, the seed and the version of Optuna alone. A search that was stopped goes on
-    with the trials of its `study`, and comes to the same result, as far as the embedder answers the same (batches of
-    other texts can change a vector's last digits).
+    with the trials of its `study`, and comes to the same result (but for a vector's last digits, which depend on the
+    batch).
 
     Args:
         benchmark: documents and questions. For evidence sentences give ``whole_sentences(benchmark)``.
