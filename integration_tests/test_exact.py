@@ -696,3 +696,11 @@ def test_a_known_splitter_inside_of_llamaindexs_wrapper_is_known() -> None:
     assert exact_chunker(LangchainNodeParser(inner)) == exact_chunker(inner)
     text = plain(real_texts()[0][:4000])
     check(inner.split_text(text), cut(LangchainNodeParser(inner), text), text)
+
+
+def test_groups_of_a_kept_expression_change_nothing() -> None:
+    text = "one1two22three"
+    for keep, wanted in (("start", ["one", "1two", "22three"]), ("end", ["one1", "two22", "three"])):
+        options: Any = {"is_separator_regex": True, "keep_separator": keep, "chunk_size": 5, "chunk_overlap": 0}
+        grouped, plainly = (CharacterTextSplitter(separator=each, **options) for each in (r"(\d)+", r"\d+"))
+        assert exact(grouped).split_text(text) == exact(plainly).split_text(text) == wanted
