@@ -11,7 +11,7 @@ import pytest
 from chunkcore import Document, LateEmbedder, Span, get_chunker, get_embedder, load_dataset
 from chunkcore.errors import OptionError
 from chunkcore.models.base import TokenEmbedder
-from chunkcore.models.counter import EmbedderCounter
+from chunkcore.models.loading import EmbedderCounter
 
 HARD = "Hello wörld, the naïve fox. 👩‍👩‍👧 İs <|x|> 漢字 don't\r\nมาก \ud83d end."
 

@@ -17,7 +17,7 @@ from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
-from chunkcore.models.counter import EmbedderCounter
+from chunkcore.models.loading import EmbedderCounter
 from chunkcore.retrieval import Dense, cut
 from integration_tests.static_model import static_model
 from tests.conftest import shared

@@ -9,7 +9,7 @@ import pytest
 from chunkadapters.configuration import TruncationWarning, build, watched
 from chunkcore.chunkers import FixedToken
 from chunkcore.document import Document
-from chunkcore.models.counter import EmbedderCounter
+from chunkcore.models.loading import EmbedderCounter
 from tests.fakes import FakeEmbedder
 from tests.test_late_chunking import FakeTokenEmbedder
 

@@ -645,7 +645,7 @@ def test_a_model_is_loaded_when_it_is_needed_once_in_a_process(monkeypatch: pyte
     monkeypatch.setattr(loading, "_loaded", {})
     monkeypatch.setattr(loading, "_local_folder", lambda model: tmp_path)
     monkeypatch.setattr(loading, "_best_backend", lambda folder: "openvino")
-    monkeypatch.setattr(loading, "_load", lambda *_: loads.append(1) or FakeEmbedder(8))
+    monkeypatch.setitem(loading.embedders._known, "openvino", lambda _: loads.append(1) or FakeEmbedder(8))
     chunker = ArrowChunker("cluster_semantic:max_size=8,piece_size=4,embedder=some-model", embedder="some-model")
     copies = [pickle.loads(pickle.dumps(chunker)) for _ in range(3)]
     assert loads == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import Mock
@@ -140,7 +141,8 @@ def test_a_string_that_names_no_model_is_told(spec):
     ],
 )
 def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(monkeypatch, backend, model):
-    monkeypatch.setattr(loading, "_load", Mock(side_effect=AssertionError("the hub was asked")))
+    for kind in ("openvino", "torch"):
+        monkeypatch.setitem(loading.embedders._known, kind, Mock(side_effect=AssertionError("the hub was asked")))
     with pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
         get_embedder(backend + model)
 
@@ -174,7 +176,9 @@ def test_without_packages_the_extra_is_named(monkeypatch):
 def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, installed, folder, backend):
     monkeypatch.setattr(loading, "find_spec", lambda name: object() if name in installed else None)
     made = []
-    monkeypatch.setattr(loading, "_load", lambda *parts: made.append(parts) or FakeEmbedder(name=parts[-1]))
+    for kind in ("openvino", "torch"):
+        fake = partial(lambda kind, model: made.append(model) or FakeEmbedder(name=f"{kind}:{model}"), kind)
+        monkeypatch.setitem(loading.embedders._known, kind, fake)
     monkeypatch.setattr(loading, "_loaded", {})
     model = "some/hub-model"
     if folder is not None:
@@ -182,6 +186,24 @@ def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, instal
     assert get_embedder(model).name == f"{backend}:{model}"
     assert get_embedder(f"{backend}:{model}") is get_embedder(model)
     assert len(made) == 1
+
+
+def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
+    (tmp_path / "my_embedders.py").write_text(
+        "from chunkcore.models import embedders\nfrom tests.fakes import FakeEmbedder\n"
+        "@embedders.register('bag')\ndef bag(rest):\n    return FakeEmbedder(name='bag:' + rest)\n"
+    )
+    package = tmp_path / "my_embedders-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: my-embedders\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[chunkcore.embedders]\nbag = my_embedders:bag\n")
+    monkeypatch.setattr(loading.embedders, "_known", dict(loading.embedders._known))
+    monkeypatch.setattr(loading, "_loaded", {})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = get_embedder("bag:of words")
+    assert (model.name, model is get_embedder("bag:of words")) == ("bag:of words", True)
+    with pytest.raises(OptionError, match="with or without bag: or openvino: or torch: before it"):
+        get_embedder("bag:")
 
 
 @pytest.mark.parametrize("backend", ["openvino", "torch"])

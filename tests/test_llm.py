@@ -38,6 +38,7 @@ from chunkcore.models.llm import (
     ask,
     check_llm,
     get_llm,
+    llms,
 )
 from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
 from chunkcore.models.llm.base import question_key
@@ -409,6 +410,23 @@ def test_threads_share_a_cache_and_a_pickle_opens_the_same_file(path):
 
 
 # --- names of models ------------------------------------------------------------------------------------------
+
+
+def test_a_registered_kind_of_language_model_is_built_by_name(monkeypatch):
+    monkeypatch.setattr(llms, "_known", dict(llms._known))
+    built = []
+
+    @llms.register("scripted")
+    def scripted(rest: str) -> ScriptedLLM:
+        built.append(rest)
+        return ScriptedLLM(rest, name=f"scripted:{rest}")
+
+    check_llm("scripted:a:b")
+    assert built == []
+    model = get_llm("scripted:a:b")
+    assert (model.name, model is get_llm("scripted:a:b"), built) == ("scripted:a:b", True, ["a:b"])
+    with pytest.raises(OptionError, match="a language model is openai:MODEL@URL"):
+        get_llm("skripted:a")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder
-from chunkcore.models.counter import EmbedderCounter
+from chunkcore.models.loading import EmbedderCounter
 from chunkcore.tokens import get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text

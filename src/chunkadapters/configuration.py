@@ -14,7 +14,7 @@ from chunkcore.chunkers.configuration import sized_options
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, TokenCountingEmbedder
-from chunkcore.models.counter import EmbedderCounter
+from chunkcore.models.loading import EmbedderCounter
 from chunkcore.registry import split_spec
 
 __all__ = ["DEFAULT_STRATEGY", "OneStrategy", "TruncationWarning", "build", "is_bridged", "watched", "workers_for"]

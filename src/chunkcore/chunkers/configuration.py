@@ -14,7 +14,7 @@ from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.files import read_text
 from chunkcore.models.base import Embedder
-from chunkcore.models.counter import tokenizing
+from chunkcore.models.loading import tokenizing
 from chunkcore.registry import format_spec, split_spec
 
 __all__ = [

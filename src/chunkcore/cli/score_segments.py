@@ -107,7 +107,7 @@ def score_segments(
 def _chunkers(specs: Sequence[str], embedder: str, store: Path | None, *, private: bool) -> list[Chunker]:
     """The strategies, over one embedder that keeps its vectors."""
     from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-    from chunkcore.models.counter import EmbedderCounter
+    from chunkcore.models.loading import EmbedderCounter
 
     model: Embedder = CachedEmbedder(get_embedder(embedder), EmbeddingCache(store, private=private))
     return [

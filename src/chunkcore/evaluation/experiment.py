@@ -21,8 +21,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.counter import EmbedderCounter
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_retriever
 from chunkcore.run import Retrieved, Retriever, Run
 

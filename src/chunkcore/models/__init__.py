@@ -12,7 +12,7 @@ from chunkcore.models.base import (
 )
 from chunkcore.models.cache import CachedEmbedder, CacheWarning, EmbeddingCache
 from chunkcore.models.late import LateEmbedder, get_token_embedder
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, embedders, get_embedder
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -27,6 +27,7 @@ __all__ = [
     "Vectors",
     "check_vectors",
     "embed",
+    "embedders",
     "get_embedder",
     "get_token_embedder",
     "is_symmetric",

