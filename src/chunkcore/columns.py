@@ -62,8 +62,16 @@ def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-def concatenate(parts: Iterable[NDArray[Any]], dtype: DTypeLike, *, memory_bytes: int) -> NDArray[Any]:
+def concatenate(
+    parts: Iterable[NDArray[Any]], dtype: DTypeLike, *, memory_bytes: int, expected: int = 0
+) -> NDArray[Any]:
     """Arrays as one: in memory up to `memory_bytes`, else mapped from a temporary file that goes with the array.
+
+    Args:
+        parts: the arrays, made one after the other.
+        dtype: of the whole.
+        memory_bytes: the largest array in memory.
+        expected: how many rows will come, so that a large array is in its file from the beginning.
 
     Raises:
         OSError: the disk is full; the error names the temporary folder.
@@ -79,7 +87,7 @@ def concatenate(parts: Iterable[NDArray[Any]], dtype: DTypeLike, *, memory_bytes
     for part in parts:
         held.append(np.ascontiguousarray(part, dtype=kind))
         rows, size, shape = rows + len(part), size + held[-1].nbytes, part.shape[1:]
-        if file is None and size > memory_bytes:
+        if file is None and size * max(1.0, expected / max(rows, 1)) > memory_bytes:
             file = tempfile.TemporaryFile()  # noqa: SIM115
         if file is not None:
             with telling_the_folder():

@@ -269,7 +269,7 @@ def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
             if default or get_embedder(value).fingerprint == embedder.fingerprint:
                 changes[name] = embedder
         elif is_dataclass(value) and getattr(value, "embedder", None) == DEFAULT_MODEL:
-            changes[name] = replace(value, embedder=embedder)  # type: ignore[type-var, call-arg]
+            changes[name] = replace(value, embedder=embedder)  # type: ignore[type-var]
     if chunker.token_counter == EmbedderCounter():
         changes["counter"] = EmbedderCounter(embedder)
     return replace(chunker, **changes) if changes else chunker

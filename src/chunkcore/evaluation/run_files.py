@@ -14,22 +14,21 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
-from chunkcore.files import json_lines, text_lines
+from chunkcore.files import json_lines, text_lines, write_parts
 from chunkcore.run import Retrieved, Run
 
-__all__ = ["is_column", "json_line", "plain_spans", "read_pool", "read_run", "read_spans", "write_pool", "write_run"]
+__all__ = ["is_column", "read_pool", "read_run", "write_pool", "write_run"]
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
-    """The chunks of a file by their ids, in its order.
+    """The chunks of a file by their ids, in its order. The file is read line by line.
 
-    A line has "id", "document_id" and "spans", pairs of offsets in code points; "text" is checked against the
-    documents, or its passage's "digest" where "derived" is true; what else it has is not read. The file is read line
-    by line.
+    A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
+    documents, or the passage's "digest" where "derived" is true. Other keys are not read.
 
     Raises:
-        DataError: a line is malformed, names a document that the benchmark lacks or a place outside of it, or has a
-            text that does not stand there; or two chunks share an id; with file and line. Or there are no chunks.
+        DataError: with file and line: a line is malformed, names an unknown document or a place outside of it, has a
+            text that is not at its place, or the id of an earlier chunk. Or there are no chunks.
     """
     place = Path(path)
     documents = {document.id: document for document in benchmark.documents}
@@ -38,7 +37,8 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
         where = f"{place}, line {number}"
         name = row.get("id")
         if not isinstance(name, str) or not name:
-            raise DataError(f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {_keys(row)}")
+            got = f"the keys {', '.join(map(repr, row))}"[:120] if row else "an empty object"
+            raise DataError(f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {got}")
         if name in found:
             raise DataError(f"{where}: a second chunk has the id {name!r}: cut the documents once, into one file")
         document = documents.get(row.get("document_id", ""))
@@ -47,11 +47,11 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
                 f"{where}: the chunk is of the document {row.get('document_id')!r}, which the benchmark does not have: "
                 "give the documents that were cut, under the same ids"
             )
-        spans = read_spans(row.get("spans"), document, where)
+        spans = _read_spans(row.get("spans"), document, where)
         text = row.get("text", "")
         if not isinstance(text, str):
             raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
-        # Of a text that a model wrote, the digest of its passage is the witness.
+        # A text that a model wrote is checked by the digest of its passage.
         derived = row.get("derived") is True
         known = row.get("digest") if derived else None
         changed = known is not None and known != slices_digest(document.text, spans)
@@ -66,12 +66,7 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     return found
 
 
-def read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
-    """Spans of the document from their pairs of offsets.
-
-    Raises:
-        DataError: they are no such pairs, or outside of the document; `where` is told.
-    """
+def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
     try:
         spans = tuple(Span(*_pair(each)) for each in value)
     except (TypeError, ValueError) as error:
@@ -95,7 +90,7 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
-    """Whether the spans' slices stand in the text, one after the other."""
+    """Whether the text holds the spans' slices, one after the other."""
     place = 0
     for span in spans:
         part = span.slice(document.text)
@@ -106,52 +101,44 @@ def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
     return len(spans) > 1 or place == len(text)
 
 
-def _keys(row: Mapping[str, Any]) -> str:
-    return f"the keys {', '.join(map(repr, row))}"[:120] if row else "an empty object"
-
-
 def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark) -> Path:
-    """Write chunks of the benchmark's documents, so that `read_pool` reads them; whole, or not at all.
+    """Write chunks of the benchmark's documents for `read_pool`, whole or not at all.
 
     Raises:
         DataError: a chunk has no id or no place.
         OSError: the file cannot be written.
     """
-    from chunkcore.files import write_parts
-
     documents = {document.id: document for document in benchmark.documents}
-    return write_parts(Path(path), _lines(pool, documents))
+    return write_parts(Path(path), _pool_lines(pool, documents))
 
 
-def _lines(pool: Sequence[Retrieved], documents: Mapping[str, Document]) -> Iterator[bytes]:
+def _pool_lines(pool: Sequence[Retrieved], documents: Mapping[str, Document]) -> Iterator[bytes]:
     for number, piece in enumerate(pool):
         if not piece.id or not piece.spans or piece.document_id not in documents:
             raise DataError(
                 f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}: give every "
                 "`Retrieved` an id, a document of the benchmark and spans"
             )
-        told: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "document_id": piece.document_id,
             "id": piece.id,
-            "spans": plain_spans(piece),
+            "spans": _plain_spans(piece),
             "text": piece.text,
         }
         if not _stands(piece.text, piece.spans, documents[piece.document_id]):
-            told |= {"derived": True, "digest": slices_digest(documents[piece.document_id].text, piece.spans)}
-        yield json_line(told)
+            plain |= {"derived": True, "digest": slices_digest(documents[piece.document_id].text, piece.spans)}
+        yield _json_line(plain)
 
 
-def plain_spans(piece: Retrieved) -> list[list[int]]:
-    """The piece's spans as pairs."""
+def _plain_spans(piece: Retrieved) -> list[list[int]]:
     return [[span.start, span.end] for span in piece.spans]
 
 
-def json_line(data: Mapping[str, Any]) -> bytes:
-    """An object as a line of UTF-8."""
+def _json_line(data: Mapping[str, Any]) -> bytes:
     text = json.dumps(data, ensure_ascii=False)
     try:
         return f"{text}\n".encode()
-    except UnicodeEncodeError:  # an unpaired surrogate, which JSON's escapes can say
+    except UnicodeEncodeError:  # an unpaired surrogate, which JSON escapes
         return f"{json.dumps(data)}\n".encode("ascii")
 
 
@@ -166,34 +153,32 @@ def read_run(
     """What a system retrieved, from a file.
 
     A ``.jsonl`` file has a hit a line, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or a query a
-    line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans, pairs of offsets in code points; by
-    its text, which is sought (`Aligner`); by the "id" of one of the chunks; else it is its whole document. Rank and
-    score may be left out: hits stand in the order of their ranks. A "digest" of what stands at the spans, as
-    `write_run` writes it, is held against the documents.
+    line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans, pairs of offsets in code points; or by
+    its text, which is searched for (`Aligner`); or by the "id" of one of the chunks; else it is its whole document.
+    Rank and score may be left out. A "digest" of the text at the spans, as `write_run` writes it, is compared with the
+    documents.
 
     Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id is that of a chunk or, for
     document-level runs, of a document.
 
-    The hits of a query stand best first. Files are read line by line; memory grows with the hits.
+    A query's hits are in the order of their ranks, the best first. Memory grows with the hits.
 
     Args:
         path: the file.
         benchmark: whose queries were asked.
-        chunks: the file of chunks that ids are of (see `read_pool`): they are the run's pool, which k = "min" and
-            PrecisionOmega need.
-        name: the run's; by default that of the file, without its ending.
+        chunks: the file of the chunks that were searched (see `read_pool`). They are the run's pool, which k = "min"
+            and PrecisionOmega need.
+        name: the run's; by default the file's name without its ending.
         aligner: of the benchmark's documents, to share its index between runs.
 
     Raises:
-        DataError: a line is malformed, a query or a document is unknown, a score is no finite number, a hit comes
-            twice in a query, a rank or a score after a better one, or another text where a digest is given; with file
-            and line. Or there are no hits.
+        DataError: with file and line: a line is malformed, a query or a document is unknown, a score is not finite, a
+            query has a hit twice, ranks or scores are out of order, or a digest does not match. Or there are no hits.
     """
     place = Path(path)
     pool = read_pool(chunks, benchmark) if chunks is not None else {}
     hits = _Hits(place, benchmark, pool, aligner)
-    lines = _json_hits(place) if place.suffix.lower() in (".jsonl", ".ndjson") else _trec_hits(place)
-    for line, query, hit in lines:
+    for line, query, hit in _json_hits(place) if _is_json(place) else _trec_hits(place):
         hits.add(line, query, hit)
     if not hits.results:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
@@ -203,29 +188,31 @@ def read_run(
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
     """Write a run's results, whole or not at all: ``.jsonl`` as JSON lines, a hit a line; others as TREC's columns.
 
-    Where a query's scores do not fall, or some are no finite number, minus the rank is written in their place. JSON
-    lines hold places; texts only of pieces that have none. Given the benchmark, they hold a digest of what stands at
-    each place, so that `read_run` finds out when a document has changed. TREC's columns hold the ids of pieces, or of
-    documents where pieces have none, and need the chunks (`write_pool`) to be read again. TREC's tools sort by
-    score: one that is not below the score before it is written as the next lower number.
+    Where a query's scores rise, or one is not finite, minus the rank is written in their place.
+
+    JSON lines hold places, and texts only of pieces without a place. Given the benchmark, they also hold a digest of
+    the text at each place, by which `read_run` notices that a document has changed.
+
+    TREC's columns hold the ids of pieces, or of documents where pieces have none, and need the chunks (`write_pool`)
+    to be read again. TREC's tools sort by score: a score equal to the one before is written as the next lower number.
 
     Raises:
-        DataError: for TREC's columns, an id that is empty or holds white space, or two pieces of a query with one id.
+        DataError: for TREC's columns, an id is empty or holds white space, or two pieces of a query have one id.
         OSError: the file cannot be written.
     """
-    from chunkcore.files import write_parts
-
     place = Path(path)
-    return write_parts(
-        place, _json_run(run, benchmark) if place.suffix.lower() in (".jsonl", ".ndjson") else _trec_run(run)
-    )
+    return write_parts(place, _json_run(run, benchmark) if _is_json(place) else _trec_run(run))
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() in (".jsonl", ".ndjson")
 
 
 _TEXTS = ("id", "document_id", "text", "digest")
 
 
 class _Hit(NamedTuple):
-    """A hit as a file tells it; the score and the rank are None where it does not."""
+    """A hit of a file; the score and the rank are None where it has none."""
 
     id: str = ""
     document_id: str = ""
@@ -237,7 +224,7 @@ class _Hit(NamedTuple):
 
 
 class _Hits:
-    """Results by query, each hit checked when it comes."""
+    """Results by query; each hit is checked when it is added."""
 
     def __init__(
         self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
@@ -257,11 +244,7 @@ class _Hits:
         return self._given or Aligner(self._benchmark.documents)
 
     def add(self, line: int, query: str, hit: _Hit | None) -> None:
-        """Take a hit of a line, or only note that the query was asked.
-
-        Raises:
-            DataError: see `read_run`.
-        """
+        """Add a line's hit; None only notes that the query was asked."""
         where = f"{self._path}, line {line}"
         if query not in self._queries:
             raise DataError(
@@ -273,7 +256,7 @@ class _Hits:
             return
         self._check_order(where, query, hit)
         piece = self._placed(where, hit)
-        # Of a text alone it is not known whether it is the same passage again or another one that reads the same.
+        # Two hits with the same text may be two passages that read the same.
         key = hit.id or (piece.document_id, piece.spans) if hit.id or hit.spans is not None or not hit.text else None
         seen = self._seen.setdefault(query, {})
         if key in seen:
@@ -307,7 +290,7 @@ class _Hits:
         document = self._documents.get(hit.document_id)
         if document is None and (hit.document_id or hit.spans is not None):
             raise DataError(f"{where}: {self._no_document(hit.document_id)}")
-        spans = read_spans(hit.spans, document, where) if document is not None and hit.spans is not None else ()
+        spans = _read_spans(hit.spans, document, where) if document is not None and hit.spans is not None else ()
         if document is not None and spans and hit.digest and slices_digest(document.text, spans) != hit.digest:
             raise DataError(
                 f"{where}: in {document.id!r} another text stands at these spans than when the run was written: "
@@ -406,16 +389,16 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
     documents = {document.id: document for document in benchmark.documents} if benchmark is not None else {}
     for query, pieces in run.results.items():
         if not pieces:
-            yield json_line({"query_id": query, "results": []})
+            yield _json_line({"query_id": query, "results": []})
         for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
-            told: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
+            plain: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
             if piece.id:
-                told["id"] = piece.id
-            told["document_id"] = piece.document_id
-            told |= {"spans": plain_spans(piece)} if piece.spans else {"text": piece.text}
+                plain["id"] = piece.id
+            plain["document_id"] = piece.document_id
+            plain |= {"spans": _plain_spans(piece)} if piece.spans else {"text": piece.text}
             if piece.spans and piece.document_id in documents:
-                told["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
-            yield json_line(told)
+                plain["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
+            yield _json_line(plain)
 
 
 def _trec_run(run: Run) -> Iterator[bytes]:
@@ -439,12 +422,12 @@ def _trec_run(run: Run) -> Iterator[bytes]:
 
 
 def is_column(name: str) -> bool:
-    """Whether a name can be one of TREC's columns: it has no white space, and can be printed."""
+    """Whether a name can be one of TREC's columns: without white space, and printable."""
     return name.split() == [name] and name.isprintable()
 
 
 def _scores(pieces: Sequence[Retrieved]) -> list[float]:
-    """The pieces' scores where they are finite and fall, as those of a file must; else numbers that do."""
+    """The pieces' scores where they are finite and fall; else minus the ranks."""
     scores = [float(piece.score) for piece in pieces]
     if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
         return scores

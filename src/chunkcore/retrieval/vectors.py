@@ -56,8 +56,9 @@ class TextVectors:
         progress: Progress | None = None,
     ) -> None:
         self._embedder = embedder
+        self._corpora = corpora
         self._progress = progress
-        self._groups = [_Group(self, corpora)]
+        self._alone: list[TextVectors] = []  # of other corpora, each by itself
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
     @property
@@ -85,7 +86,9 @@ class TextVectors:
         Raises:
             ModelError: the model failed, or answered with something that is no answer, twice.
         """
-        return chunk_vectors(self._group(corpus).rows(corpus), corpus.owners, cluster_only=cluster_only)
+        place, holder = self._holder(corpus)
+        rows = SelectedRows(holder._matrix, holder._distinct.rows[place])
+        return chunk_vectors(rows, corpus.owners, cluster_only=cluster_only)
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row a chunk, the mean of its tokens as they were read with their document; and 0, 1, 2, ...
@@ -95,7 +98,9 @@ class TextVectors:
             DataError: a chunk's document is not among the corpus's documents.
             ModelError: the model failed, or answered with something that is no answer, twice.
         """
-        return self._group(corpus).late_rows(corpus), np.arange(len(corpus), dtype=np.int64)
+        place, holder = self._holder(corpus)
+        vectors, rows = holder._late_rows
+        return vectors[rows[place]], np.arange(len(corpus), dtype=np.int64)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row a question. The same questions are not embedded again.
@@ -138,12 +143,53 @@ class TextVectors:
             raise DataError(f"shards have vectors of {widths} dimensions: expected the same model everywhere")
         return found
 
-    def _group(self, corpus: ChunkedCorpus) -> _Group:
-        for group in self._groups:
-            if any(each is corpus for each in group.corpora):
-                return group
-        self._groups.append(_Group(self, [corpus]))
-        return self._groups[-1]
+    def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
+        """What embeds the corpus, and the corpus's place there."""
+        for place, each in enumerate(self._corpora):
+            if each is corpus:
+                return place, self
+        for alone in self._alone:
+            if alone._corpora[0] is corpus:
+                return 0, alone
+        self._alone.append(TextVectors(self.embedder, [corpus], progress=self._progress))
+        return 0, self._alone[-1]
+
+    @cached_property
+    def _distinct(self) -> DistinctTexts:
+        return DistinctTexts([corpus.embedded_texts for corpus in self._corpora])
+
+    @cached_property
+    def _matrix(self) -> Vectors:
+        """A row for each distinct text."""
+        texts = self._distinct.texts
+        return concatenate(self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts))
+
+    def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
+        done = dimensions = 0
+        for some in blocks(texts):
+            self._watch("embed", done, len(texts))
+            vectors = self._embed(list(some))
+            if done and vectors.shape[1] != dimensions:
+                raise ModelError(f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same")
+            dimensions = vectors.shape[1]
+            done += len(some)
+            self._tell("embed", done, len(texts))
+            yield vectors
+
+    @cached_property
+    def _late_rows(self) -> tuple[Vectors, list[list[int]]]:
+        """A row for each distinct place of a chunk; and of each corpus, its chunks' rows."""
+        places: dict[object, int] = {}
+        distinct: list[Chunk] = []
+        rows: list[list[int]] = [[] for _ in self._corpora]
+        for own, corpus in zip(rows, self._corpora, strict=True):
+            for chunk in corpus:
+                own.append(places.setdefault((chunk.document_id, chunk.spans), len(distinct)))
+                if own[-1] == len(distinct):
+                    distinct.append(chunk)
+        documents = self._corpora[0].documents
+        tell = partial(self._tell, "embed")
+        return self.late_embedder.embed_chunks(documents, distinct, progress=tell), rows
 
     def _embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
         model = self.embedder
@@ -160,63 +206,6 @@ class TextVectors:
         model, tell = self.embedder, self._progress
         if isinstance(model, CachedEmbedder) and tell is not None:
             model.progress = lambda done, _: tell(step, before + done, total)
-
-
-class _Group:
-    """Corpora that are embedded together."""
-
-    def __init__(self, vectors: TextVectors, corpora: Sequence[ChunkedCorpus]) -> None:
-        self.corpora = corpora
-        self._vectors = vectors
-
-    def rows(self, corpus: ChunkedCorpus) -> Rows:
-        """A row for each of the corpus's embedded texts."""
-        return SelectedRows(self._matrix, self._distinct.rows[self._place(corpus)])
-
-    def late_rows(self, corpus: ChunkedCorpus) -> Vectors:
-        vectors, rows = self._late
-        return vectors[rows[self._place(corpus)]]
-
-    def _place(self, corpus: ChunkedCorpus) -> int:
-        return next(place for place, each in enumerate(self.corpora) if each is corpus)
-
-    @cached_property
-    def _distinct(self) -> DistinctTexts:
-        return DistinctTexts([corpus.embedded_texts for corpus in self.corpora])
-
-    @cached_property
-    def _matrix(self) -> Vectors:
-        return concatenate(self._embedded(self._distinct.texts), np.float32, memory_bytes=_MEMORY)
-
-    def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
-        done = dimensions = 0
-        for some in blocks(texts):
-            self._vectors._watch("embed", done, len(texts))
-            vectors = self._vectors._embed(list(some))
-            if done and vectors.shape[1] != dimensions:
-                raise ModelError(f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same")
-            dimensions = vectors.shape[1]
-            done += len(some)
-            self._vectors._tell("embed", done, len(texts))
-            yield vectors
-
-    @cached_property
-    def _late(self) -> tuple[Vectors, list[list[int]]]:
-        """A row for each distinct place of a chunk; and of each corpus, its chunks' rows."""
-        places: dict[object, int] = {}
-        distinct: list[Chunk] = []
-        rows = []
-        for corpus in self.corpora:
-            own = []
-            for chunk in corpus:
-                own.append(places.setdefault((chunk.document_id, chunk.spans), len(distinct)))
-                if own[-1] == len(distinct):
-                    distinct.append(chunk)
-            rows.append(own)
-        vectors = self._vectors.late_embedder.embed_chunks(
-            self.corpora[0].documents, distinct, progress=lambda *done: self._vectors._tell("embed", *done)
-        )
-        return vectors, rows
 
 
 class DistinctTexts:
