@@ -22,7 +22,7 @@ __all__ = ["HNSW"]
 
 Precision = Literal["f32", "f16", "i8"]
 
-# Of all queries together, at a time: one chunk of very many segments makes the list of every query long.
+# Of all queries at a time: one chunk of very many segments makes the list of every query long.
 _PROPOSED = 4_000_000
 _SCORED = 20_000  # vectors; each is copied a few times, as float64
 
@@ -32,23 +32,21 @@ _SCORED = 20_000  # vectors; each is copied a few times, as float64
 class HNSW(RetrievalMethod):
     """Approximate search in a hierarchical navigable small-world graph (Malkov and Yashunin, TPAMI 2020), by usearch.
 
-    The graph proposes chunks; each is then scored exactly, as `Dense` scores it, and of equal ones the earlier comes
-    first. What the graph misses is measured: some questions, evenly spaced, are also asked exactly, and the report
-    tells the share that was found; the time of that is part of the search's. A chunk with segments is found by the
-    best of them.
+    The graph proposes chunks. Each is then scored exactly, as `Dense` scores it; ties are in the chunks' order. What
+    the graph misses is measured: some questions, evenly spaced, are also searched exactly, and `Index.recall` has the
+    share that was found. A chunk with segments is found by the best of them.
 
     Attributes:
         m: neighbours that a vector is linked to; the paper's M.
-        build: how many candidates are looked at for them; the paper's efConstruction.
-        depth: how many candidates are looked at in a search, at least twice as many as are wanted; the paper's ef.
+        build: how many candidates are compared to find them; the paper's efConstruction.
+        depth: how many candidates a search compares, at least twice as many as it returns; the paper's ef.
         precision: of the numbers in the graph.
-        checked: questions that are also asked exactly.
-        threads: that build the graph. With one the graph is the same in every run; with more it is built faster, and
-            may propose others.
+        checked: questions that are also searched exactly.
+        threads: that build the graph. With one thread every run builds the same graph; with more it is built faster.
 
-    Cost: each chunk and each query is embedded once; building is O(chunks · log(chunks)) and takes longer than some
-    thousand exact questions (docs/scale.md); a search is O(log(chunks)), and where chunks have segments it scores 2 · k
-    times as many vectors as the chunk with the most of them has. Memory: the vectors in `precision`, and about 8 · m
+    Cost: each chunk and each query is embedded once. Building is O(chunks · log(chunks)) and takes as long as thousands
+    of exact questions (docs/evidence/scale.md). A search is O(log(chunks)); where chunks have segments it scores 2 · k
+    times as many vectors as the chunk with the most segments has. Memory: the vectors in `precision`, and about 8 · m
     bytes a vector.
 
     Raises:
@@ -86,7 +84,7 @@ class _ByGraph(Index):
         self._source = source
         self._vectors, self._owners = vectors, owners = source.chunks(corpus)
         self._options = options
-        # A chunk of many vectors may take so many of the places before the next one comes.
+        # A chunk of many vectors may take that many places before the next chunk.
         self._widest = int(np.bincount(owners).max(initial=1))
         self._graph = _usearch().Index(
             ndim=max(vectors.shape[1], 1),
@@ -114,7 +112,7 @@ class _ByGraph(Index):
         return Hits(found.indices, found.scores.astype(np.float64))
 
     def _found(self, queries: Vectors, k: int) -> Best:
-        # Twice as many: numbers of less precision put what is nearly as near in another order.
+        # Twice as many: less precise numbers are in another order where scores are close.
         deep = min(2 * k * self._widest, len(self._vectors))
         some = max(1, _PROPOSED // deep)
         found = Best.none(len(queries), k)
@@ -125,7 +123,7 @@ class _ByGraph(Index):
         return found
 
     def _proposed(self, queries: Vectors, deep: int) -> Numbers:
-        """The graph's nearest rows of each query, so many of them; -1 where it reached no more."""
+        """The graph's nearest rows of each query; -1 where it reached no more."""
         answers = self._graph.search(unit(queries), deep, threads=self._options.threads)
         rows = np.atleast_2d(np.asarray(answers.keys)).astype(np.int64)
         if len(queries) > 1:

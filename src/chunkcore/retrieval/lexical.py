@@ -26,8 +26,8 @@ __all__ = ["BM25", "words"]
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")
 _GRAPHEME = regex.compile(r"\X")
-# Marks in a row are put in order in a time that grows with the square of their number. Unicode's stream-safe form
-# (UAX #15, section 13) parts them by a joiner after each 30; the last two become marks in compatibility form.
+# Normalizing sorts marks in a row in quadratic time. Unicode's stream-safe form (UAX #15, section 13) puts a joiner
+# after each 30; the last two characters here become marks in compatibility form.
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 _JOINER = "\u034f"
 
@@ -35,10 +35,9 @@ _JOINER = "\u034f"
 def words(text: str) -> list[str]:
     """The text's words: runs of letters, digits, marks and _, in Unicode's compatibility form (NFKC), case-folded.
 
-    A run of a script that puts no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), or of
-    Korean, gives each pair of neighbouring characters, as Lucene's CJKAnalyzer does: they are found without a
-    dictionary. Nothing is stemmed, accents stay, and there are no stop words: BM25 weighs frequent words by little
-    anyway, and a list of them is of one language. Linear time.
+    A run of a script without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), or of Korean, gives
+    each pair of neighbouring characters, as Lucene's CJKAnalyzer does. Words are not stemmed, accents stay, and there
+    are no stop words: BM25 gives frequent words little weight, and a list of them is of one language. Linear time.
 
     >>> words("The Fox's DEN, n° 7: ﬁne Straße")
     ['the', 'fox', 's', 'den', 'n', '7', 'fine', 'strasse']
@@ -68,15 +67,15 @@ class BM25(RetrievalMethod):
 
     A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
     ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f
-    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; of equal ones the
-    earlier comes first. What is a word says `chunkcore.retrieval.lexical`; a chunk's context is searched with its text.
+    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; ties are in the
+    chunks' order. `words` splits the texts; a chunk's context is searched with its text.
 
     Attributes:
-        k1: how soon a word that is repeated in a chunk counts no more; 0: at once. Lucene's default.
+        k1: how fast repetitions of a word in a chunk stop counting; 0: at once. Lucene's default.
         b: how much long chunks are held back, 0 to 1. Lucene's default.
 
-    Cost: no model. Indexing is O(words), with 8 bytes a word while it lasts and some 20 a distinct word of each chunk
-    after it; a query is O(chunks).
+    Cost: no model. Indexing is O(words), with 8 bytes a word; the index has some 20 bytes for each distinct word of a
+    chunk; a query is O(chunks).
 
     Raises:
         OptionError: k1 is negative, or b is not 0 to 1.
@@ -134,5 +133,5 @@ def _bm25s() -> Any:
         bm25s: Any = import_module("bm25s")
     except ImportError as error:
         raise MissingExtraError.of("bm25s", "lexical", "search by words") from error
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for everything on import
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets another level on import
     return bm25s

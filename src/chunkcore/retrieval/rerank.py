@@ -38,7 +38,7 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """What it was built from, so that a configuration can name it."""
+        """The name that a configuration writes."""
         ...
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> ArrayLike:
@@ -66,7 +66,7 @@ class CallableReranker:
 class CrossEncoderReranker:
     """A cross-encoder that sentence-transformers loads, by its folder or its name on the hub.
 
-    It must have one output. What is over the model's limit is cut off, from the longer of query and text first.
+    It must have one output. Text over the model's limit is cut off, from the longer of query and text first.
 
     Raises:
         OptionError: there is no such model, it cannot be reached, or it has several outputs.
@@ -92,10 +92,10 @@ class CrossEncoderReranker:
 
 
 def get_reranker(spec: str | Reranker | Callable[[Sequence[tuple[str, str]]], ArrayLike]) -> Reranker:
-    """The reranker that a string names, the same object each time. A `Reranker` is handed back, a function wrapped.
+    """The reranker that a string names, the same object each time. A `Reranker` is returned, a function wrapped.
 
     Raises:
-        OptionError: no such model, or something that is no reranker.
+        OptionError: no such model, or not a reranker.
         MissingExtraError: sentence-transformers is not installed.
     """
     if isinstance(spec, str):
@@ -115,10 +115,10 @@ def get_reranker(spec: str | Reranker | Callable[[Sequence[tuple[str, str]]], Ar
 
 
 def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-    """One checked number a pair. One that fails is asked once more. No pairs, no call.
+    """One checked number a pair. A reranker that fails is asked once more. No pairs, no call.
 
     Raises:
-        ModelError: the second answer was no better.
+        ModelError: it failed twice.
     """
     if not pairs:
         return np.empty(0)

@@ -42,18 +42,17 @@ class Rows(Protocol):
 
 
 def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
-    """The `k` vectors nearest to each query, best first; of equal ones the lower index first.
+    """The `k` vectors nearest to each query, best first; ties in the order of their indices.
 
-    A float32 matrix product finds the candidates; these are scored again in float64 by a sum whose order
-    depends on nothing but the two vectors, and rounded to float32. So equal vectors have equal scores, and
-    neither block size nor the matrix library's threads change an answer. A vector of zeros is at
-    similarity 0 to everything.
+    A float32 matrix product finds candidates. Each is scored again in float64, by a sum whose order depends on the two
+    vectors alone, and rounded to float32. So equal vectors have equal scores, and neither block size nor the matrix
+    library's threads change an answer. A vector of zeros has similarity 0 to everything.
 
     Args:
         queries: shape (q, d).
         vectors: shape (n, d); an array, or `Rows` that are read block by block.
-        k: how many are wanted; where n is less, there are n.
-        block_bytes: about how much memory the search may take beside its arguments and its answer.
+        k: how many; n where there are fewer.
+        block_bytes: about how much memory the search takes beside its arguments and its answer.
 
     Returns:
         Indices (int64) and cosine similarities (float32), each of shape (q, min(k, n)).
@@ -86,7 +85,7 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
 
 
 def as_rows(values: ArrayLike | Rows) -> Rows:
-    """An array of what is array-like; rows that are read a slice at a time are handed back."""
+    """An array of what is array-like; `Rows` as they are."""
     return values if isinstance(values, Rows) else np.asarray(values)
 
 
@@ -102,10 +101,7 @@ def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
 
 
 def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int, int]:
-    """Queries held in float32, and queries and vectors a block.
-
-    So that those, vectors in float32, the (partly copied) scores and the bests fit.
-    """
+    """Queries held in float32, and queries and vectors a block, so that they, scores and bests fit."""
     held = max(1, min(queries, block_bytes // (16 * dimensions)))
     step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
     width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
@@ -123,7 +119,7 @@ class Best(NamedTuple):
         return cls(np.full((queries, k), -1, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
 
     def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
-        """Let candidates in, each of the query `rows` beside it; of equal ones the lower index stays ahead."""
+        """Add candidates of the queries `rows`; ties in the order of the indices."""
         new = np.unique(rows)
         held, place = np.nonzero(self.indices[new] >= 0)
         rows = np.concatenate((new[held], rows))
@@ -139,7 +135,7 @@ class Best(NamedTuple):
 
 
 def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
-    """Let each query's best in, block of vectors after block of vectors."""
+    """Add each query's best, block by block."""
     unit_queries = unit(queries)
     k = best.indices.shape[1]
     margin = _rounding_margin(vectors.shape[1])
@@ -149,7 +145,7 @@ def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int,
         unit_block = unit(block).T
         for first in range(0, len(queries), step):
             some = slice(first, first + step)
-            # Of a query that has k, what is below the last of them has no way in any more.
+            # A query that has k needs no candidate below the last of them.
             rows, columns = _candidates(unit_queries[some] @ unit_block, k, best.scores[some, -1] - margin, margin)
             for part in range(0, len(rows), pairs_at_once):
                 left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
@@ -157,7 +153,7 @@ def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int,
 
 
 def _rounding_margin(dimensions: int) -> float:
-    """Twice what a float32 dot product of unit vectors can be off by, and a last digit for scores as given."""
+    """Twice the error of a float32 dot product of unit vectors, and the rounding of the scores."""
     return 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)
 
 
@@ -169,7 +165,7 @@ def unit(rows: NDArray[np.floating]) -> Vectors:
 
 
 def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lengths; 1 for a row of zeros, whose products are 0 anyway. Scaled first, so that no square overflows."""
+    """Lengths, 1 for a row of zeros. Scaled first, so that no square overflows."""
     largest = np.abs(rows).max(axis=1, initial=0.0)
     largest[largest == 0] = 1.0
     scaled = rows / largest[:, None]
@@ -179,9 +175,9 @@ def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Numbers, Numbers]:
-    """Rows and columns that may be among the `k` best of their row, in order: none is under the row's least."""
+    """Rows and columns of what may be among the `k` best of its row, in order; none is under the row's least."""
     near = rough >= least[:, None]
-    # Late blocks have few that are near; to find the k-th best of a row takes longer than the product.
+    # Finding the k-th best of a row takes longer than the product, and late blocks have few candidates.
     many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
     if len(many):
         own = rough[many]
@@ -191,7 +187,7 @@ def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[
 
 
 def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
-    """Cosine similarities of pairs of rows, in float64, rounded to float32; each row's sum is taken by itself."""
+    """Cosine similarities of pairs of rows, summed row by row in float64, rounded to float32."""
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     left /= _norms(left)[:, None]
     right /= _norms(right)[:, None]
@@ -201,7 +197,7 @@ def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vec
 
 
 class SelectedRows:
-    """Some rows of a matrix, in an order of their own, repeated ones welcome; copied a slice at a time.
+    """Rows of a matrix in any order, repeated or not; copied when they are read.
 
     >>> SelectedRows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 0]))[0:2].tolist()
     [[3.0], [1.0]]
@@ -237,7 +233,7 @@ class Shard(NamedTuple):
 
     Attributes:
         start: the number of the first.
-        vectors: theirs; or what loads them where they are searched, so that only the loader travels there.
+        vectors: the vectors; or a function that loads them where they are searched.
     """
 
     start: int
@@ -265,14 +261,15 @@ def merge(one: Best, other: Best, k: int) -> Best:
 
 
 def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper: Mapper = map) -> Best:
-    """What `top_k` finds in all shards' vectors, one after the other: the same numbers, the same scores, in any order.
+    """What `top_k` finds in the vectors of all shards: the same numbers and scores, in whatever order shards come.
+
+    Memory holds the best so far and one answer, each (q, k), however many shards there are.
 
     Args:
         queries: shape (q, d).
-        shards: each knows where it stands.
-        k: how many are wanted; where there are fewer, there are as many.
-        mapper: searches the shards: `map`, a pool's, or one that sends them to other machines. Whoever asks holds the
-            best so far and one answer, each (q, k), however many shards there are.
+        shards: the vectors, in any order.
+        k: how many; all where there are fewer.
+        mapper: calls the search of each shard: `map`, a pool's, or one that sends them to other machines.
 
     Raises:
         OptionError: k is under 1.
@@ -303,16 +300,15 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
 
 
 def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Numbers, Vectors]:
-    """The `k` owners that are nearest to each query by the best of their vectors, best first: `top_k` by owner.
+    """The `k` owners nearest to each query by the best of their vectors, best first; ties in their numbers' order.
 
-    Of equal ones the lower number comes first. The search takes more vectors, doubling their number, for the queries
-    whose best ones have fewer than k owners.
+    Queries whose best vectors have fewer than k owners are searched twice as deep, until they have k.
 
     Args:
         queries: shape (q, d).
         vectors: shape (n, d).
-        owners: whose each vector is, shape (n,), ascending; every number from 0 up to the last has one at least.
-        k: how many owners are wanted; where there are fewer, there are as many.
+        owners: the owner of each vector, shape (n,), ascending; each number from 0 to the last has a vector.
+        k: how many owners; all where there are fewer.
 
     Returns:
         Owners (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
@@ -354,7 +350,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
 
 
 def first_of_each(rows: Numbers) -> NDArray[np.bool_]:
-    """Where in its row each number stands for the first time."""
+    """Where a number is the first of its kind in its row."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     new = np.ones(rows.shape, dtype=np.bool_)
