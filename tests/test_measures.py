@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import re
@@ -83,6 +84,7 @@ def test_measures_of_documents_leave_out_what_documents_have_not() -> None:
     ("written", "message"),
     [
         ("NDCG@10", "unknown measure 'NDCG': expected one of Accuracy, AnswerCosine, BertScore"),
+        ("NDCG@10", "nDCG; did you mean 'nDCG'?"),
         ("Recall", 'Recall needs k, a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'),
         ("DCG", "DCG needs k, a whole number"),
         ("HitRate", "HitRate needs k, a whole number"),
@@ -289,3 +291,10 @@ def test_of_an_error_the_lower_mean_is_the_better_one(wasted: None) -> None:
     assert not check_requirement(few, "WastedPieces@5<=2").failed
     assert check_baseline(many, few, measure).failed
     assert not check_baseline(few, many, measure).failed
+
+
+def test_the_examples_of_the_reference_page_hold() -> None:
+    page = Path(__file__).resolve().parents[1] / "docs" / "reference" / "measures.md"
+    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert found.attempted > 10
+    assert found.failed == 0

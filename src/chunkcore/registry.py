@@ -232,8 +232,9 @@ def suggestion(wrong: object, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    near = get_close_matches(str(wrong), list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    by_lower_case = {name.casefold(): name for name in known}
+    near = get_close_matches(str(wrong).casefold(), list(by_lower_case), n=1)
+    return f"; did you mean {by_lower_case[near[0]]!r}?" if near else ""
 
 
 @dataclass(frozen=True)
