@@ -27,7 +27,7 @@ from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.files import unzip
 from chunkcore.models.llm.asking import BadAnswerError, found_json
 from chunkcore.retrieval.hybrid import get_retriever
-from chunkcore.segmenters.loading import get_segmenter
+from chunkcore.segmenters.base import get_segmenter
 from chunkcore.tuning import parse_grid
 from chunkcore.tuning.space import load_space
 from tests import test_bad_files

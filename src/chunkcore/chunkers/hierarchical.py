@@ -18,8 +18,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.loading import get_embedder
 from chunkcore.packing import fit_ranges
-from chunkcore.segmenters.base import Segmenter, segment_starts
-from chunkcore.segmenters.loading import check_segmenter, get_segmenter
+from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

@@ -1,8 +1,7 @@
-"""Where a text's topic changes: the unsupervised segmenter and the trained one."""
+"""Segmenters: where a text's topic changes."""
 
-from chunkcore.segmenters.base import Segmenter, segment_starts
-from chunkcore.segmenters.loading import get_segmenter
+from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts, segmenters
 from chunkcore.segmenters.tagger import Tagger
 from chunkcore.segmenters.texttiling import TextTiling
 
-__all__ = ["Segmenter", "Tagger", "TextTiling", "get_segmenter", "segment_starts"]
+__all__ = ["Segmenter", "Tagger", "TextTiling", "check_segmenter", "get_segmenter", "segment_starts", "segmenters"]

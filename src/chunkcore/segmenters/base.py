@@ -1,17 +1,18 @@
-"""What finds the places where a text's topic changes, as a protocol, and the check of what it answers."""
+"""What finds the places where a text's topic changes: the protocol, the registry, and the check of an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from chunkcore.errors import ChunkcoreError, ModelError
+from chunkcore.errors import ChunkcoreError, ModelError, OptionError
 from chunkcore.models.base import Embedder
+from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 
-__all__ = ["Segmenter", "segment_starts"]
+__all__ = ["Segmenter", "check_segmenter", "get_segmenter", "segment_starts", "segmenters"]
 
 
 @runtime_checkable
@@ -19,7 +20,7 @@ class Segmenter(Protocol):
     """Parts a text's sentences into segments, each on one topic.
 
     Attributes:
-        name: what it was built from, so that a configuration can name it.
+        name: the string from which `get_segmenter` builds it.
         fingerprint: changes when its segments could change.
     """
 
@@ -31,16 +32,60 @@ class Segmenter(Protocol):
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """The sentences that begin a segment, but for the first: ascending, in ``1 .. len(sentences) - 1``.
 
-        `embedder` is the asking strategy's; using it, where its vectors will do, saves loading another.
+        `embedder` is the strategy's: a segmenter that can use it loads no other.
         """
         ...
 
 
-def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-    """A segmenter's answer, looked at. Fewer than two sentences are one segment without asking.
+# From what follows the name and a colon ("" for nothing) to a function that builds the segmenter; it reads no file.
+segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
+    "segmenter", "chunkcore.segmenters", modules=("chunkcore.segmenters.tagger", "chunkcore.segmenters.texttiling")
+)
+
+
+def get_segmenter(spec: str | Segmenter) -> Segmenter:
+    """The segmenter that a string names; a `Segmenter` is returned as it is.
+
+    "tagger" has the weights that ship, "tagger:" and a path those that ``chunkcore segments train`` wrote.
+    "texttiling" may be followed by its window and its deviations, as in "texttiling:10:1.5".
 
     Raises:
-        ModelError: it failed, or what it answered is no ascending list of sentences, twice.
+        OptionError: no such segmenter.
+        DataError: a tagger's file is missing, or holds no weights.
+        MissingExtraError: safetensors, which reads a tagger's file, is not installed.
+
+    >>> get_segmenter("texttiling:10:1.5")
+    TextTiling(window=10, deviations=1.5)
+    """
+    return _builder(spec)()
+
+
+def check_segmenter(spec: str | Segmenter) -> None:
+    """Raise `OptionError` unless this names a segmenter or is one; no file is read."""
+    _builder(spec)
+
+
+def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
+    if isinstance(spec, str):
+        kind, colon, options = spec.partition(":")
+        found = segmenters.find(kind)
+        if found is None or bool(colon) != bool(options):
+            raise OptionError(
+                f'unknown segmenter {spec!r}: expected "tagger", "tagger:<file of weights>", "texttiling", '
+                f'"texttiling:<window>:<deviations>"{"".join(f", {each!r}" for each in segmenters.offered)} '
+                "or a Segmenter"
+            )
+        return found(options)
+    if not isinstance(spec, Segmenter):
+        raise OptionError(f"a segmenter has a name, a fingerprint and a method starts; got {type(spec).__name__}")
+    return lambda: spec
+
+
+def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
+    """A segmenter's checked answer. Fewer than two sentences are one segment without asking.
+
+    Raises:
+        ModelError: it failed twice, or twice returned something else than ascending numbers of sentences.
     """
     if len(sentences) < 2:
         return np.empty(0, dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from chunkcore.errors import DataError, MissingExtraError, ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import get_embedder
-from chunkcore.segmenters.texttiling import Floats, block_similarities, depths
+from chunkcore.segmenters.base import segmenters
+from chunkcore.segmenters.texttiling import Floats, block_similarities, depths, row_lengths
 from chunkcore.spans import Numbers
 
 __all__ = ["SHIPPED", "Tagger", "TaggerSettings", "boundary_probabilities", "load_tagger", "peaks", "sentence_features"]
@@ -63,26 +64,18 @@ def _logistic(values: Vectors) -> Vectors:
 def sentence_features(vectors: Vectors, windows: tuple[int, ...]) -> Vectors:
     """One row a sentence: float32, shape (n, d + 2 · windows).
 
-    The first d columns are its unit vector. Then for each window the similarity of the blocks of sentences before the
-    gap that precedes the sentence and after it, and that similarity's depth, as TextTiling has them: standardised over
-    the text, because what is a low similarity differs from text to text, and 0 for the first sentence. O(n·d) time
-    and memory.
+    The first d columns are its unit vector. Then, for each window, the similarity of the blocks before and after the
+    gap that precedes the sentence, and its depth, as TextTiling computes them: standardised over the text, because a
+    low similarity differs from text to text; 0 for the first sentence. O(n·d) time and memory.
 
     >>> sentence_features(np.eye(2, dtype=np.float32)[[0, 0, 1, 1]], (1,)).astype(float).round(2).tolist()
     [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.71, -0.71], [0.0, 1.0, -1.41, 1.41], [0.0, 1.0, 0.71, -0.71]]
     """
-    columns = [_unit(vectors)]
+    columns = [(vectors / row_lengths(vectors)).astype(np.float32)]
     for window in windows:
         similarities = block_similarities(vectors, window)
         columns += [_standardised(similarities), _standardised(depths(similarities))]
     return np.hstack(columns)
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
-    lengths[lengths < 1e-12] = 1.0
-    unit: Vectors = (vectors / lengths[:, None]).astype(np.float32)
-    return unit
 
 
 def _standardised(values: Floats) -> NDArray[np.float32]:
@@ -105,8 +98,8 @@ class TaggerSettings:
     Attributes:
         embedder: the model whose sentence vectors it reads, as `get_embedder` knows it.
         windows: see `sentence_features`.
-        threshold: of the probability, over which a segment begins.
-        members: how many networks there are, whose probabilities are averaged.
+        threshold: the probability over which a segment begins.
+        members: the number of networks, whose probabilities are averaged.
     """
 
     embedder: str
@@ -117,17 +110,17 @@ class TaggerSettings:
 
 @dataclass(frozen=True, eq=False)
 class Tagger:
-    """A supervised segmenter: each sentence begins a segment or does not, by what stands before and after it.
+    """A supervised segmenter: whether each sentence begins a segment, from the sentences around it.
 
-    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as Nguyen et al. (2025, 3.2) use it,
-    with a sentence encoder in the place of their lower LSTM over words: a bidirectional LSTM over the sentences'
-    vectors. It also reads how alike the text is on both sides of each sentence (see `sentence_features`). A segment
-    begins at each local maximum of the probability over the threshold that was best on the training's development set.
+    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as Nguyen et al. (2025, 3.2) use it. A
+    bidirectional LSTM reads the sentences' vectors; a sentence encoder replaces their lower LSTM over words. It also
+    reads how alike the text is on both sides of each sentence (see `sentence_features`). A segment begins at each local
+    maximum of the probability over the threshold, which was the best on the development set.
 
     Attributes:
-        tensors: the weights, by name; those of the first network begin with "0.".
+        tensors: the weights, by name; the names of the first network's begin with "0.".
         settings: what they were trained for.
-        name: what `get_segmenter` builds it from.
+        name: the string from which `get_segmenter` builds it.
 
     Cost: one call of the model for the distinct sentences; O(n·d) time and memory, some 10,000 sentences a second.
 
@@ -149,10 +142,10 @@ class Tagger:
         return f"tagger-{digest.hexdigest()}"
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-        """See `Segmenter`. Another embedder than the one it was trained for is not used: its own is loaded.
+        """See `Segmenter`. It loads its own embedder unless `embedder` is the one that it was trained for.
 
         Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: the model failed twice.
         """
         trained_for = self.settings.embedder
         own = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
@@ -162,7 +155,7 @@ class Tagger:
         """The rows that begin a segment, but for the first.
 
         Raises:
-            ModelError: the vectors have not the dimensions that it was trained for.
+            ModelError: the vectors have other dimensions than those of its training.
         """
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)
@@ -172,7 +165,7 @@ class Tagger:
         """For each row the probability that a segment begins there: the mean of the networks'.
 
         Raises:
-            ModelError: the vectors have not the dimensions that it was trained for.
+            ModelError: the vectors have other dimensions than those of its training.
         """
         expected = _dimensions(self.tensors, self.settings)
         if vectors.shape[1] != expected:
@@ -209,10 +202,10 @@ def peaks(probabilities: Vectors, threshold: float) -> Numbers:
 
 @lru_cache(maxsize=8)
 def load_tagger(path: Path) -> Tagger:
-    """The tagger that a file of weights describes, as `chunkcore train-segmenter` writes it.
+    """The tagger of a file of weights that ``chunkcore segments train`` wrote.
 
     Raises:
-        DataError: no such file, or it is none of these.
+        DataError: no such file, or it holds no weights.
         MissingExtraError: safetensors is not installed.
     """
     try:
@@ -221,7 +214,7 @@ def load_tagger(path: Path) -> Tagger:
         raise MissingExtraError.of("safetensors", "models", "read the segmenter's weights") from error
     if not path.is_file():
         raise DataError(
-            f"{path} is no file: expected the weights of a segmenter, as chunkcore train-segmenter writes them"
+            f"{path} is no file: expected the weights of a segmenter, as chunkcore segments train writes them"
         )
     try:
         with safe_open(path, framework="numpy") as file:
@@ -233,13 +226,13 @@ def load_tagger(path: Path) -> Tagger:
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(
             f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
-            "chunkcore train-segmenter wrote"
+            "chunkcore segments train wrote"
         ) from error
     return tagger
 
 
 def metadata_of(settings: TaggerSettings) -> dict[str, str]:
-    """The settings as a safetensors file's header has them."""
+    """The settings as the header of a safetensors file."""
     fields: dict[str, Any] = {"format": _FORMAT, **settings.__dict__, "windows": list(settings.windows)}
     return {_KEY: json.dumps(fields, sort_keys=True)}  # one entry: the order of several would differ from run to run
 
@@ -258,3 +251,8 @@ def _settings(metadata: Mapping[str, str]) -> TaggerSettings:
 
 def _dimensions(tensors: Mapping[str, Vectors], settings: TaggerSettings) -> int:
     return int(tensors["0.lstm.weight_ih_l0"].shape[1]) - 2 * len(settings.windows)
+
+
+@segmenters.register("tagger")
+def _read(options: str) -> Callable[[], Tagger]:
+    return lambda: load_tagger(Path(options) if options else SHIPPED)

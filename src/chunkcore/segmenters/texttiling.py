@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.segmenters.base import segmenters
 from chunkcore.spans import Numbers
 
-__all__ = ["TextTiling", "block_similarities", "depths"]
+__all__ = ["TextTiling", "block_similarities", "depths", "row_lengths"]
 
 Floats = NDArray[np.float64]
 
@@ -21,11 +22,11 @@ Floats = NDArray[np.float64]
 class TextTiling:
     """An unsupervised segmenter, on sentence vectors in place of words.
 
-    Hearst, "TextTiling" (1997), section 4: at each gap between sentences the cosine similarity of the blocks on its
-    two sides; a gap's depth is how far its similarity lies below the nearest peaks on both sides; a segment begins at
-    each local maximum of depth that is over ``mean + deviations · σ`` of all depths. Hearst's blocks are counts of
-    words, and her threshold is ``mean - σ / 2``; a block here is the mean of its sentences' vectors, and both
-    defaults are those that gave the lowest Pk on Wikipedia articles (docs/segmenters.md), whose sections are long.
+    Hearst, "TextTiling" (1997), section 4. At each gap between sentences the cosine similarity of the blocks on both
+    sides is taken. A gap's depth is how far its similarity is below the nearest peaks on both sides. A segment begins
+    at each local maximum of depth over ``mean + deviations · σ`` of all depths. Hearst's blocks are word counts, and
+    her threshold is ``mean - σ / 2``; here a block is the mean of its sentences' vectors, and the defaults gave the
+    lowest Pk on Wikipedia articles (docs/guides/segments.md), whose sections are long.
 
     Attributes:
         window: sentences in a block; at least 1.
@@ -51,12 +52,12 @@ class TextTiling:
 
     @property
     def name(self) -> str:
-        """What `get_segmenter` builds it from."""
+        """The string from which `get_segmenter` builds it."""
         return f"texttiling:{self.window}:{self.deviations!r}"
 
     @property
     def fingerprint(self) -> str:
-        """Its name: there is nothing else to it."""
+        """Its name, which holds all options."""
         return self.name
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
@@ -74,6 +75,23 @@ class TextTiling:
         return np.flatnonzero(over & (found >= before) & (found > after)) + 1
 
 
+@segmenters.register("texttiling")
+def _read(options: str) -> Callable[[], TextTiling]:
+    window, _, deviations = options.partition(":")
+    try:
+        numbers = int(window or TextTiling.window), float(deviations or TextTiling.deviations)
+    except ValueError:
+        raise OptionError(
+            f"texttiling:{options}: expected texttiling:<window>:<deviations>, a whole number of sentences and "
+            "a number, as in texttiling:10:1.5"
+        ) from None
+    try:
+        found = TextTiling(window=numbers[0], deviations=numbers[1])
+    except OptionError as error:
+        raise OptionError(f"texttiling:{options}: {error}") from error
+    return lambda: found
+
+
 def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
     """At each gap between rows the cosine of the sums of up to `window` unit rows before and after it: n - 1.
 
@@ -81,18 +99,18 @@ def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
     [0.7071067811865475, 0.0, 0.7071067811865475]
     """
     count = len(vectors)
-    unit = vectors / _lengths(vectors)
+    unit = vectors / row_lengths(vectors)
     sums = np.zeros((count + 1, unit.shape[1]))
     np.cumsum(unit, axis=0, out=sums[1:])
     gaps = np.arange(1, count)
     left = sums[gaps] - sums[np.maximum(0, gaps - window)]
     right = sums[np.minimum(count, gaps + window)] - sums[gaps]
-    products: Floats = np.einsum("ij,ij->i", left, right) / (_lengths(left) * _lengths(right))[:, 0]
+    products: Floats = np.einsum("ij,ij->i", left, right) / (row_lengths(left) * row_lengths(right))[:, 0]
     return products
 
 
 def depths(similarities: Floats) -> Floats:
-    """How far each value lies below the peaks that are climbed to on its left and on its right, added.
+    """How far each value is below the peak to its left, and below the peak to its right, added.
 
     >>> depths(np.array([0.9, 0.5, 0.6, 0.4, 0.8])).round(6).tolist()
     [0.0, 0.5, 0.0, 0.6, 0.0]
@@ -101,7 +119,7 @@ def depths(similarities: Floats) -> Floats:
 
 
 def _peaks(values: Floats) -> Floats:
-    """From each value the highest that is reached by stepping left while values do not fall."""
+    """For each value the peak that is reached by stepping left while values do not fall."""
     peaks = values.copy()
     for place in range(1, len(values)):
         if values[place - 1] >= values[place]:
@@ -109,8 +127,8 @@ def _peaks(values: Floats) -> Floats:
     return peaks
 
 
-def _lengths(rows: Vectors | Floats) -> Floats:
-    """Of each row, as a column; 1 for rows of zeros."""
+def row_lengths(rows: Vectors | Floats) -> Floats:
+    """The length of each row, as a column; 1 for rows of zeros."""
     wide = rows.astype(np.float64)
     lengths: Floats = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
     lengths[lengths < 1e-12] = 1.0
