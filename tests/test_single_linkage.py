@@ -210,7 +210,7 @@ def test_the_stopping_distance_is_the_papers():
         ({"position_weight": 1.5}, "position_weight is at least 0 and at most 1, got 1.5"),
         ({"stop": -0.1}, "stop is at least 0, got -0.1"),
         ({"max_size": 0}, "max_size is at least 1, or null for none, got 0"),
-        ({"chunks": 0}, "chunks is at least 1, or null for no such limit, got 0"),
+        ({"chunks": 0}, "chunks is at least 1, or null for none, got 0"),
         ({"embedder": ""}, "embedder is the name of a model"),
         ({"splitter": "regex:("}, "no regular expression"),
     ],

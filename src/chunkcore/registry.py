@@ -31,7 +31,7 @@ __all__ = [
     "check_option",
     "check_option_names",
     "check_options",
-    "check_sizes",
+    "check_ranges",
     "default_of",
     "describe",
     "described",
@@ -394,18 +394,35 @@ def check_option(cls: type, name: str, value: Any) -> Any:
         raise OptionError(f"{_called(cls)}: {name} is {described(hint)}; got {value!r}") from None
 
 
-def check_sizes(size: int, minimum: int, maximum: int | None) -> None:
-    """Check that ``0 <= minimum <= size <= maximum``: a soft minimum, a target, a hard maximum (None: the target).
+def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | str]) -> None:
+    """Check options against a least value, or against a least and a most. None passes, NaN does not.
+
+    Args:
+        thing: has the options as attributes.
+        ranges: by option the bounds: numbers, or the names of options that hold them.
 
     Raises:
-        OptionError: they are not in that order, or the size is under 1.
+        OptionError: an option is out of its range.
+
+    >>> from types import SimpleNamespace
+    >>> check_ranges(SimpleNamespace(size=5, minimum=6), size=1, minimum=(0, "size"))
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
     """
-    if size < 1:
-        raise OptionError(f"size is at least 1, got {size}")
-    if not 0 <= minimum <= size:
-        raise OptionError(f"minimum is at least 0 and at most size ({size}), got {minimum}")
-    if maximum is not None and maximum < size:
-        raise OptionError(f"maximum is at least size ({size}), got {maximum}")
+    for name, bounds in ranges.items():
+        value = getattr(thing, name)
+        limits = bounds if isinstance(bounds, tuple) else (bounds,)
+        numbers = [getattr(thing, each) if isinstance(each, str) else each for each in limits]
+        if value is None or numbers[0] <= value <= [*numbers, float("inf")][1]:
+            continue
+        told = [
+            f"{each} ({n})" if isinstance(each, str) else f"{each:g}" for each, n in zip(limits, numbers, strict=True)
+        ]
+        if len(told) > 1:
+            told[0] += f" and at most {told[1]}"
+        elif type(None) in get_args(_hints(type(thing)).get(name)):
+            told[0] += ", or null for none"
+        raise OptionError(f"{name} is at least {told[0]}, got {value}")
 
 
 def _called(cls: type) -> str:

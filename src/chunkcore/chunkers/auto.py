@@ -23,21 +23,12 @@ __all__ = ["Auto"]
 class Auto(BlockChunker):
     r"""Picks a strategy for each document by its length and its format (the chunking survey: match the structure).
 
-    A document of at most `size` is one chunk. Others are cut as `Markdown`, `Html`, `Code` or, prose, `Sentence`
-    does, with these sizes. The format is what the document's metadata says, else its file name, else a guess from
-    its first 20,000 code points: see `chunkcore.boundaries.formats.format_of`.
+    A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`,
+    with these sizes. The format is what the document's metadata says, else its file name, else a guess from its first
+    20,000 code points: see `chunkcore.boundaries.formats.format_of`.
 
-    Metadata: ``strategy``, which was picked ("whole", "markdown", "html", "code" or "sentence"), and what that
-    strategy tells: ``headings``, or ``language`` and ``scope``.
-
-    Costs what the strategy that is picked costs. HTML and code need the extra ``structure``.
-
-    Attributes:
-        size: the target, in the counter's unit; at least 1.
-        minimum: what a chunk should not be under; ``0 <= minimum <= size``.
-        maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        splitter: what cuts prose: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a
-            `name`: see `sentence_ranges`.
+    Metadata: ``strategy``, the one that was picked ("whole", "markdown", "html", "code" or "sentence"), and that
+    strategy's: ``headings``, or ``language`` and ``scope``. HTML and code need the extra ``structure``.
 
     Raises:
         OptionError: an option is out of range.
@@ -61,19 +52,11 @@ class Auto(BlockChunker):
             return [Draft((Span(start, end),), {"strategy": "whole"})]
         kind, language = format_of(text, document)
         if kind == "prose":
-            return [Draft(spans, {"strategy": "sentence"}) for spans in self._sentences(source)]
+            sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
+            sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
+            return [Draft(spans, {"strategy": "sentence"}) for spans in sentence.split(source)]
         if kind == "code":
             return draft_code(source, language, self, strategy="code")
         blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
         packed = pack_blocks(source, blocks, self, opening=6)
         return [Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed]
-
-    def _sentences(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        chunker = Sentence(
-            size=self.size,
-            minimum=self.minimum,
-            maximum=self.maximum,
-            splitter=self.splitter,
-            counter=self.counter,
-        )
-        return chunker.split(source)

@@ -31,21 +31,21 @@ __all__ = [
     "strategies",
 ]
 
-# Small documents are split together: enough of them that array operations cost little each, and no more.
+# Small documents are split together, so that an array operation costs little for each.
 _BATCH_CHARACTERS = 100_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Draft(NamedTuple):
-    """What a strategy says of a chunk: where it is, and what else it knows.
+    """A chunk as a strategy describes it.
 
     Attributes:
-        spans: what the chunk stands for, in the order in which it reads.
-        metadata: for the chunk's own.
-        context: what a model or a heading path says about the chunk.
-        derived: the chunk's text where a model wrote it; None where it is the source's, as nearly always.
-        segments: the parts that are searched on their own, each as its spans.
+        spans: its spans, in reading order.
+        metadata: becomes the chunk's.
+        context: a model's words, or a heading path, about the chunk.
+        derived: the chunk's text if a model wrote it; None for the source's.
+        segments: parts that are searched on their own, each as its spans.
     """
 
     spans: tuple[Span, ...]
@@ -98,12 +98,16 @@ class Chunker:
 
     @property
     def hard_maximum(self) -> int | None:
-        """What no chunk's own text ever counts more than, in the counter's unit; None where it is not promised."""
+        """The most that a chunk's own text counts, in the counter's unit; None where none is promised."""
         return None
+
+    def models(self) -> Mapping[str, Any]:
+        """By option the model that its value names: the `fingerprint` changes with it. They are loaded now."""
+        return _NOTHING
 
     @property
     def token_counter(self) -> TokenCounter:
-        """`counter`, as the object that it names."""
+        """`counter` as an object."""
         return get_counter(self.counter)
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
@@ -132,18 +136,17 @@ class Chunker:
         return self._build([document], self._tokenize([document]))[0]
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
-        """The chunks of many documents, lazily, in the documents' order: `chunk_each` without the lists."""
+        """The chunks of many documents, lazily, in the documents' order; see `chunk_each`."""
         for chunks in self.chunk_each(documents, workers=workers):
             yield from chunks
 
     def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
         """For each of many documents the list of its chunks, lazily, in the documents' order.
 
-        A strategy of `tokens_only` splits small documents together, up to 100,000 characters at a time. With
-        `workers` over 1 as many threads help it to tokenize, while this one splits: tokenizers release the
-        interpreter's lock, and threads that also split would mostly hand it to each other. Other strategies,
-        which wait for models, run in the threads, a document each. Memory holds a few documents, or
-        hundreds of thousands of characters, a worker, never the whole stream.
+        A `tokens_only` strategy splits small documents together, up to 100,000 characters at a time. With `workers`
+        over 1 so many threads tokenize while this one splits: tokenizers release the interpreter's lock, splitting
+        holds it. Other strategies, which wait for models, run in the threads, one document each. Memory holds a few
+        documents, or a few hundred thousand characters, for each worker.
 
         Raises:
             DataError: not a `Document`.
@@ -173,7 +176,7 @@ class Chunker:
         return self.token_counter.tokenize(text)
 
     def _tokenize(self, documents: list[Document]) -> TokenizedText:
-        """The documents' text with its tokens."""
+        """The documents' texts with their tokens."""
         for document in documents:
             if not isinstance(document, Document):
                 raise DataError(
@@ -185,7 +188,7 @@ class Chunker:
         return source
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
-        """For each document, whose texts are the source's parts, its chunks."""
+        """For each document its chunks; the documents' texts are the source's parts."""
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
         found = [_merge(draft.spans) for draft in drafts]
         texts = [
@@ -195,27 +198,16 @@ class Chunker:
         counts = self._counts(source, found, drafts, texts)
         fingerprint = self.fingerprint
         if len(documents) == 1:
-            name = documents[0].id
+            name, rows = documents[0].id, zip(found, texts, counts, drafts, strict=True)
             return [
                 [
                     Chunk(
-                        name,
-                        index,
-                        spans,
-                        text,
-                        count,
-                        context,
-                        dict(metadata),
-                        fingerprint,
-                        segments,
-                        derived is not None,
+                        name, index, spans, text, count, context, dict(told), fingerprint, segments, derived is not None
                     )
-                    for index, (spans, text, count, (_, metadata, context, derived, segments)) in enumerate(
-                        zip(found, texts, counts, drafts, strict=True)
-                    )
+                    for index, (spans, text, count, (_, told, context, derived, segments)) in enumerate(rows)
                 ]
             ]
-        # Only strategies of `tokens_only` come by here, which know no more than spans.
+        # Only `tokens_only` strategies get here: their drafts hold nothing but spans.
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
         offsets = source.parts[:, 0].tolist()
@@ -287,8 +279,9 @@ class Chunker:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change when anything changes that changes the chunks."""
-        options = {name: _identity(getattr(self, name)) for name in self.option_names()}
+        """16 hexadecimal digits that change when the chunks could change, by an option or by a model."""
+        models = self.models()
+        options = {name: _identity(models.get(name, getattr(self, name))) for name in self.option_names()}
         data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
         return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
 
@@ -334,13 +327,13 @@ def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 def _identity(value: Any) -> Any:
-    """What tells an option's value apart from others, as JSON knows it."""
+    """An option's value for a fingerprint, as JSON."""
     mark = getattr(value, "fingerprint", None)
     return mark if isinstance(mark, str) else plain_option("", value)
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Neighbouring documents, as many as are not over a number of characters in all, or one."""
+    """Neighbouring documents, as many as are within a number of characters together, at least one."""
     batch: list[Document] = []
     size = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""What strategies over blocks share: whole blocks are packed to a size, and cut where they must be."""
+"""What strategies over blocks share: options, and the packer of whole blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from chunkcore.boundaries.blocks import Block, lines
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
+from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_small
-from chunkcore.registry import check_sizes
+from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["BlockChunker", "Packed", "pack_blocks"]
+__all__ = ["BlockChunker", "HeadingChunker", "Packed", "pack_blocks"]
 
 _DEPTH = 100  # blocks inside blocks; what is nested deeper is cut as text
 
@@ -29,9 +30,10 @@ class BlockChunker(Chunker, ABC):
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
-        minimum: a chunk of less joins a neighbour; ``0 <= minimum <= size``.
-        maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        splitter: what cuts prose: see `sentence_ranges`.
+        minimum: a smaller chunk takes parts of the next block or joins a neighbour; ``0 <= minimum <= size``.
+        maximum: no chunk's own text is over it; at least `size`. None: `size`.
+        splitter: what cuts prose: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a
+            `name`: see `sentence_ranges`.
     """
 
     size: int = 200
@@ -41,11 +43,27 @@ class BlockChunker(Chunker, ABC):
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        check_sizes(self.size, self.minimum, self.maximum)
+        check_ranges(self, size=1, minimum=(0, "size"), maximum="size")
 
     @property
     def hard_maximum(self) -> int:
         return self.size if self.maximum is None else self.maximum
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadingChunker(BlockChunker, ABC):
+    """A strategy over the blocks of a format that has headings.
+
+    Attributes:
+        heading_level: headings of level 1 to this begin a chunk, 0 to 6. With 0, none does.
+    """
+
+    heading_level: int = 6
+
+    def validate(self) -> None:
+        super().validate()
+        if not 0 <= self.heading_level <= 6:
+            raise OptionError(f"heading_level is 0 to 6, got {self.heading_level}")
 
 
 class Packed(NamedTuple):
@@ -55,9 +73,9 @@ class Packed(NamedTuple):
         start: its first code point.
         end: the code point after its last.
         header: the range of the table header that it repeats.
-        path: what all of it stands under.
-        cut: how strong the cut before it is, to be compared: a section's is stronger than a list item's.
-        size: what it counts.
+        path: the headings or definitions that all of it is under.
+        cut: how strong the cut before it is: a section's is stronger than a list item's.
+        size: its tokens.
     """
 
     start: int
@@ -69,20 +87,20 @@ class Packed(NamedTuple):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """In the order in which they read: the header first."""
+        """In reading order: the header first."""
         own = Span(self.start, self.end)
         return (Span(*self.header), own) if self.header else (own,)
 
 
 class _Unit(NamedTuple):
-    """A block that waits to be packed.
+    """A block to be packed.
 
     Attributes:
         block: the block.
-        after: where the one before it ends.
-        alone: what it counts.
-        joined: what it counts with the white space before it.
-        depth: how many blocks it is inside of.
+        after: where the block before it ends.
+        alone: its tokens.
+        joined: its tokens with the white space before it.
+        depth: how many blocks it is inside.
     """
 
     block: Block
@@ -93,26 +111,25 @@ class _Unit(NamedTuple):
 
     @property
     def is_last_resort(self) -> bool:
-        """Whether only a maximum is a reason to cut it, as it is for a sentence, which is cut at words."""
+        """Whether it is cut only for the maximum, as a sentence is."""
         return self.block.whole or (self.block.parts is None and self.block.text == "words")
 
 
 def pack_blocks(
     source: TokenizedText, blocks: Sequence[Block], chunker: BlockChunker, *, opening: int = 0, apart: bool = False
 ) -> list[Packed]:
-    """Blocks in order, as many a chunk as the target allows.
+    """Blocks in order, as many in a chunk as the target allows.
 
-    A block that is over the target is cut into the blocks that it is made of, and one that is `whole` only where
-    it is over the maximum; what has no smaller blocks into sentences or lines, then at words, then at graphemes.
-    What leads stays with what follows it while a piece of that fits beside it. A chunk that begins inside a table
-    repeats the table's header where that fits.
+    A block over the target is cut into its inner blocks, a `whole` block only over the maximum; a block without inner
+    blocks into sentences or lines, then at words, then at graphemes. A block that leads (a heading) stays with the next
+    one while a piece of that fits. A chunk that begins inside a table repeats the table's header where that fits.
 
     Args:
-        source: the text that the blocks are of.
-        blocks: they cover it, but for white space.
-        chunker: whose sizes, splitter and separator are meant.
+        source: the text.
+        blocks: they cover the text, but for white space.
+        chunker: has the sizes, the splitter and the separator.
         opening: blocks with a level of 1 to this one begin a chunk.
-        apart: what comes after a block that was cut begins a chunk.
+        apart: the block after a block that was cut begins a chunk.
 
     Raises:
         SizeError: one grapheme is over the maximum.
@@ -122,7 +139,7 @@ def pack_blocks(
 
 
 class _Packer:
-    """The chunk that grows (`units`, `size`, `header`), and what comes after it, the next one last (`waiting`)."""
+    """The chunk that grows (`units`, `size`, `header`), and the units after it, the next one last (`waiting`)."""
 
     def __init__(self, source: TokenizedText, chunker: BlockChunker, opening: int, *, apart: bool) -> None:
         self.source = source
@@ -155,7 +172,7 @@ class _Packer:
         return self.found
 
     def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
-        """Measure blocks, and put them before all that waits."""
+        """Measure blocks, and put them before all waiting units."""
         starts = np.array([block.start for block in blocks], dtype=np.int64)
         ends = np.array([block.end for block in blocks], dtype=np.int64)
         before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
@@ -166,20 +183,20 @@ class _Packer:
 
     @property
     def _is_bare(self) -> bool:
-        """Whether nothing is there, or only what leads."""
+        """Whether the chunk is empty, or has only blocks that lead."""
         return all(unit.block.leads for unit in self.units)
 
     def _opens(self, unit: _Unit) -> bool:
         return 0 < unit.block.level <= self.opening
 
     def _begins(self, unit: _Unit) -> bool:
-        """Whether the unit must not join the chunk that grows, whatever there is room for."""
+        """Whether the unit must begin a chunk."""
         if self._opens(unit):
             return not self._is_bare
         return self.apart and bool(self.units) and unit.depth < self.units[0].depth
 
     def _with(self, unit: _Unit) -> tuple[int, tuple[int, int] | None]:
-        """About what the chunk would count with the unit, and the header that it would repeat."""
+        """About the chunk's size with the unit, and the header that it would repeat."""
         if self.units:
             return self.size + unit.joined, self.header
         header = unit.block.header
@@ -198,7 +215,7 @@ class _Packer:
         return keeps and size <= self.maximum and self._is_bare
 
     def _is_open_to_parts(self, unit: _Unit) -> bool:
-        """Whether the unit is cut for the chunk that grows: where that is empty, bare or under the minimum."""
+        """Whether the unit is cut for the chunk that grows: one that is bare, or under the minimum."""
         if self._begins(unit):
             return False
         if unit.is_last_resort and unit.alone <= self.maximum:
@@ -220,7 +237,7 @@ class _Packer:
         return [replace(block, start=start, end=end, whole=False, parts=None, text="words") for start, end in ranges]
 
     def _close(self) -> None:
-        """Make a chunk of the units; those that must not end it, or are too many, wait again."""
+        """Make a chunk of the units; units that must not end it, or are too many, wait again."""
         keep = self._without_leads(len(self.units)) if self.waiting else len(self.units)
         step = 1
         while keep > 1 and self._size(keep) > self.maximum:
@@ -235,19 +252,19 @@ class _Packer:
         self.units, self.size, self.header = [], 0, None
 
     def _without_leads(self, keep: int) -> int:
-        """How many of the first units remain without those at their end that lead; all, where all lead."""
+        """How many of the first units are left without the leading ones at their end; all, where all lead."""
         left = keep
         while left and self.units[left - 1].block.leads:
             left -= 1
         return left or keep
 
     def _size(self, keep: int) -> int:
-        """What the first units count together, exactly."""
+        """The exact size of the first units together."""
         return _count(self.source, self.chunker, self.units[0].block.start, self.units[keep - 1].block.end, self.header)
 
 
 def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) -> list[Packed]:
-    """The chunks, those under the minimum joined with the neighbour across the weaker cut, where the maximum allows."""
+    """The chunks; one under the minimum joins the neighbour across the weaker cut, where the maximum allows."""
 
     def together(first: int, last: int) -> int:
         return _count(source, chunker, packed[first].start, packed[last - 1].end, packed[first].header)
@@ -261,7 +278,7 @@ def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) 
 
 
 def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, header: tuple[int, int] | None) -> int:
-    """What a chunk's own text counts."""
+    """The size of a chunk's own text."""
     if header is None:
         return source.count(start, end)
     text = source.text
@@ -269,5 +286,5 @@ def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, h
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """What all paths begin with."""
+    """The beginning that all paths share."""
     return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False)))

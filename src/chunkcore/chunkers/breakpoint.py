@@ -16,6 +16,7 @@ from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_dista
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_ranges, pack, running_sizes
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -33,7 +34,7 @@ _AMOUNTS: dict[Threshold, float] = {
 }
 _RANGES: dict[str, tuple[float, float]] = {"percentile": (0, 100), "gradient": (0, 100), "distance": (0, 2)}
 _LARGEST = 1e6  # standard deviations, of what lies between 0 and 2: anything finite would do
-# What is over a threshold by less is over it by the rounding of a mean.
+# A value over a threshold by less is over it by rounding.
 _TIE = 1e-12
 
 
@@ -42,10 +43,10 @@ _TIE = 1e-12
 class Breakpoint(SentenceChunker):
     r"""Cuts where the cosine distance of neighbouring sentence windows is over a threshold.
 
-    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2.2 and appendix B:
-    Kamradt's chunker as LangChain has it, with two absolute thresholds more. Each sentence stands for itself
-    and `buffer` sentences on each side, joined by spaces; the distance of two neighbours is 1 less their
-    windows' cosine similarity; a chunk ends after each sentence whose value is over the threshold.
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2.2 and appendix B: Kamradt's
+    chunker as in LangChain, with two absolute thresholds more. A window is a sentence with `buffer` sentences on each
+    side, joined by spaces. The distance of two neighbours is 1 less their windows' cosine similarity. A chunk ends
+    after each sentence whose value is over the threshold.
 
     | threshold | value | over | default amount |
     |---|---|---|---|
@@ -56,16 +57,14 @@ class Breakpoint(SentenceChunker):
     | distance | distance | amount | 0.3 |
     | absolute_gradient | gradient of the distances | amount | 0.1 |
 
-    The gradient is the central difference ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends;
-    fewer than two distances have none, and are not cut. Defaults of the last two are the middle of the
-    values that the paper tried.
+    The gradient is the central difference ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends; fewer
+    than two distances are not cut by it. The defaults of the last two are the middle of the values that the paper
+    tried.
 
-    White space between sentences stays in the chunk when both sides do, and is dropped between chunks.
-
-    The originals have no bounds. Here a chunk that is over `max_size` is packed again from its sentences, and
-    a sentence that is over it is cut at words, else at graphemes. After that a chunk under `min_size` joins
-    the neighbour that is nearer by distance, or the other one, where `max_size` allows: the minimum is a wish,
-    the maximum holds.
+    White space between sentences stays inside a chunk, and is dropped between chunks. The originals have no bounds;
+    here a chunk over `max_size` is packed again from its sentences, and a sentence over it is cut at words, else at
+    graphemes. Then a chunk under `min_size` joins the neighbour that is nearer by distance, or the other one, where
+    `max_size` allows: the minimum is soft, the maximum hard.
 
     Attributes:
         buffer: sentences on each side of a window; 0 compares the sentences alone.
@@ -73,19 +72,16 @@ class Breakpoint(SentenceChunker):
         amount: None for the table's default. 0 to 100 for percentiles, 0 to 2 for a distance.
         min_size: in the counter's unit, of a chunk's own text.
         max_size: likewise; None for no maximum.
-        empty_end: count a last sentence of no characters where a match of the splitter's pattern ends the text, as
-            the original does, whose ``re.split`` leaves one there. It has a window and so a distance, which moves
-            percentiles and means a little.
-        splitter: see `SentenceChunker`.
-        embedder: see `SentenceChunker`.
+        empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
+            ``re.split`` does. Its window has a distance, which moves percentiles and means a little.
 
-    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times;
-    then O(n·d) time, O(n log n) for percentiles, and O(n·d) memory for n sentences and d dimensions.
+    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times; then O(n·d)
+    time, O(n log n) for percentiles, and O(n·d) memory for n sentences and d dimensions.
 
     Raises:
         OptionError: an option is out of range.
         SizeError: one grapheme is over `max_size`.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice.
     """
 
     buffer: int = 1
@@ -97,16 +93,13 @@ class Breakpoint(SentenceChunker):
 
     def validate(self) -> None:
         super().validate()
-        if self.buffer < 0:
-            raise OptionError(f"buffer is at least 0, got {self.buffer}")
+        check_ranges(self, buffer=0, min_size=0)
         if self.amount is not None:
             least, most = _RANGES.get(self.threshold, (-_LARGEST, _LARGEST))
             if not least <= self.amount <= most:
                 raise OptionError(
                     f"amount of the threshold {self.threshold} is {least:g} to {most:g}, got {self.amount}"
                 )
-        if self.min_size < 0:
-            raise OptionError(f"min_size is at least 0, got {self.min_size}")
         if self.max_size is not None and self.max_size < max(1, self.min_size):
             raise OptionError(f"max_size is at least 1 and min_size ({self.min_size}), got {self.max_size}")
 
@@ -154,7 +147,7 @@ def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArr
 
 
 def _level(values: Floats, threshold: Threshold, amount: float) -> float:
-    """Papers/001's list in appendix B: what a value must be over."""
+    """The value of a threshold: Qu et al. (2024), appendix B."""
     if threshold in ("percentile", "gradient"):
         return float(np.percentile(values, amount))
     if threshold == "standard_deviation":
@@ -190,8 +183,8 @@ def group_pieces(
         pieces: shape (n, 2), in order.
         distances: of each piece to the next, n - 1.
         cuts: whether a chunk ends after each piece but the last, n - 1.
-        minimum: what is smaller joins its nearer neighbour.
-        maximum: what is larger is packed from its pieces; a piece that is larger is cut.
+        minimum: a smaller chunk joins its nearer neighbour.
+        maximum: a larger chunk is packed from its pieces; a larger piece is cut.
 
     Raises:
         SizeError: one grapheme is over the maximum.
@@ -227,6 +220,6 @@ def _parts(
             continue
         for begin, end in pack(sums, maximum, first=first, last=after):
             bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
-            gaps = [float(before[begin])] + [0.0] * len(bounds)  # of white space alone there are no bounds
+            gaps = [float(before[begin])] + [0.0] * len(bounds)  # white space alone has no bounds
             bounded += [_Part(*each, gap, source.count(*each)) for each, gap in zip(bounds, gaps, strict=False)]
     return bounded

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, Draft, strategies
-from chunkcore.chunkers.llm import LLMChunker, Outcome
+from chunkcore.chunkers.base import Chunker, Draft, get_chunker, strategies
+from chunkcore.chunkers.llm import LLMChunker, Outcome, answer_schema
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.concurrency import ordered
 from chunkcore.document import Document
-from chunkcore.errors import OptionError
 from chunkcore.models.llm import LLM, BadAnswerError, Question
 from chunkcore.models.llm.asking import found_json, member, text_of
+from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Contextual"]
@@ -32,33 +32,26 @@ and its figures refer to. At most {most} tokens. Answer with a JSON object and n
 class Contextual(LLMChunker):
     """The chunks of another strategy, each with a model's sentence that situates it in its document.
 
-    The sentence stands in `Chunk.context`, after the context that the other strategy wrote, if any: what is
-    embedded is context and text, what is returned and scored is the source alone. Spans, texts and everything
-    else are the other strategy's.
+    The sentence becomes `Chunk.context`, after the other strategy's context, if any. Context and text are embedded; the
+    source alone is returned and scored. Spans, texts and the rest are the other strategy's.
 
-    The document comes first in each question and is the same, character for character, for all its chunks, and the
-    first chunk's question is asked alone: an endpoint that caches prompts reads the document once. A document
-    longer than `document_size` is shown in parts of that size, each chunk with the part in which it begins.
-
-    Where no answer can be used, the chunk has no sentence, and its metadata have `fallback`.
+    The document comes first in each question, the same for all its chunks, and the first chunk's question is asked
+    alone: an endpoint that caches prompts reads the document once. A document longer than `document_size` is shown in
+    parts of that size, each chunk with the part in which it begins. Without a valid answer the chunk has no sentence,
+    and its metadata have `fallback`.
 
     Attributes:
         chunker: the other strategy, as an object or as a string: ``contextual:chunker="recursive:size=100",...``.
-        context_size: what no sentence is over, in the counter's unit.
+        context_size: the most tokens of a sentence, in the counter's unit.
         document_size: how much of the document the model is shown, in the counter's unit.
-        counter: of `context_size`, `document_size` and `Chunk.token_count`; that of the other strategy's sizes
-            is its own.
-        llm: see `LLMChunker`.
-        retries: see `LLMChunker`.
-        strict: see `LLMChunker`.
+        counter: of `context_size`, `document_size` and `Chunk.token_count`; the other strategy's sizes have its own.
 
-    Cost: one call a chunk, as many at once as the model takes. Each reads at most `document_size` tokens, most of
-    them from the endpoint's cache where it has one: a document of n tokens in m chunks is m · min(n, document_size)
-    tokens of input. An answer is a sentence. Beside the model: the other strategy's time and memory, and
-    `document_size` for each question under way. `estimate` assumes sentences of 25 words, and no cached prompts.
+    Cost: one call for each chunk, as many at once as the model takes. A document of n tokens in m chunks is
+    m · min(n, document_size) tokens of input, most of them from the endpoint's cache where it has one. An answer is a
+    sentence. Besides: the other strategy's cost. `estimate` assumes sentences of 25 words, and no cached prompts.
 
     Raises:
-        OptionError: an option is out of range, or `llm` is not given.
+        OptionError: an option is out of range, or `llm` is missing.
         NoAnswerError: with `strict`, a chunk has no valid answer.
         ModelError: the model cannot be asked at all.
 
@@ -75,13 +68,8 @@ class Contextual(LLMChunker):
     document_size: int = 16_000
 
     def validate(self) -> None:
-        from chunkcore.chunkers.base import get_chunker
-
         super().validate()
-        if self.context_size < 1:
-            raise OptionError(f"context_size is at least 1, got {self.context_size}")
-        if self.document_size < 1:
-            raise OptionError(f"document_size is at least 1, got {self.document_size}")
+        check_ranges(self, context_size=1, document_size=1)
         if isinstance(self.chunker, str):
             object.__setattr__(self, "chunker", get_chunker(self.chunker))
         object.__setattr__(self, "separator", self.inner.separator)
@@ -107,7 +95,7 @@ class Contextual(LLMChunker):
         if not drafts:
             return []
         questions = self._questions(source, drafts)
-        # Alone, so that an endpoint has read the document when it is asked about the other chunks.
+        # Alone: the endpoint has then read the document when it is asked about the other chunks.
         answers = [self._ask(next(questions))]
         with ThreadPoolExecutor(self._at_once) as pool:
             answers += ordered(pool, self._ask, questions, 2 * self._at_once)
@@ -128,15 +116,9 @@ class Contextual(LLMChunker):
             f"<document>\n{document}\n</document>\n\n<chunk>\n{chunk}\n</chunk>\n\n"
             f"{_INSTRUCTIONS.format(most=self.context_size)}"
         )
-        schema = {
-            "type": "object",
-            "properties": {"context": {"type": "string"}},
-            "required": ["context"],
-            "additionalProperties": False,
-        }
         return Question(
             messages=[{"role": "user", "content": content}],
-            schema=schema,
+            schema=answer_schema(context={"type": "string"}),
             read=self._read,
             assumed={"context": " ".join(["word"] * min(25, self.context_size))},
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.registry import check_ranges
 
 __all__ = ["Dbscan"]
 
@@ -23,33 +24,23 @@ class Dbscan(SentenceClusters):
     """Clusters of sentences that need not be neighbours, found where sentences are dense.
 
     Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based
-    Semantic Chunker") and appendix A: DBSCAN (Ester et al., 1996), as scikit-learn has it, over the joint distance of
-    `SingleLinkage`. A sentence with at least `min_samples` sentences within `eps`, itself included, is a core; cores
-    within `eps` of each other are one cluster, together with what is within `eps` of one of them. A sentence of no
-    cluster (DBSCAN's noise) is a chunk by itself.
-
-    A chunk can have several spans, and chunks can interleave; they are ordered by where they begin. White space
-    between neighbouring sentences stays in the chunk when both sides do.
-
-    The paper bounds no size. Here the sentences of a cluster over `max_size` are packed in order into chunks that are
-    not, and a sentence over it is cut at words, else at graphemes, into parts that are clustered as sentences are.
+    Semantic Chunker") and appendix A: DBSCAN (Ester et al., 1996), as in scikit-learn, over the joint distance of
+    `SingleLinkage`. A sentence with at least `min_samples` sentences within `eps`, itself included, is a core. Cores
+    within `eps` of each other are one cluster, with the sentences within `eps` of one of them. A sentence of no cluster
+    (DBSCAN's noise) is a chunk. The paper has no maximum; here a cluster over `max_size` is packed in order.
 
     Attributes:
-        splitter: see `SentenceChunker`; the paper uses spaCy.
-        embedder: see `SentenceChunker`.
-        position_weight: λ of the paper, 0 (meaning alone) to 1 (place alone).
-        max_size: of a chunk's own text, in the counter's unit; None for no maximum, as in the paper.
-        eps: how near sentences are neighbours; over 0. The paper tried 0.1 to 0.5.
-        min_samples: how many make a core; at least 1. The paper tried 1 to 5.
+        eps: the distance within which sentences are neighbours; over 0. The paper tried 0.1 to 0.5.
+        min_samples: how many sentences make a core; at least 1. The paper tried 1 to 5.
 
     Cost: one call of the model for a text's distinct sentences; then O(n²·d) time and O(n·d + p) memory for n
-    sentences of d dimensions, p pairs of which are within `eps`, at most 20 million (about 0.7 GB).
+    sentences of d dimensions and p pairs within `eps`, at most 20 million (about 0.7 GB).
 
     Raises:
         OptionError: an option is out of range.
         DataError: a text has more than 20 million pairs of sentences within `eps`.
         SizeError: one grapheme is over `max_size`.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice.
         MissingExtraError: scikit-learn is not installed.
     """
 
@@ -60,10 +51,9 @@ class Dbscan(SentenceClusters):
         super().validate()
         if self.eps <= 0:
             raise OptionError(f"eps is over 0, got {self.eps}")
-        if self.min_samples < 1:
-            raise OptionError(f"min_samples is at least 1, got {self.min_samples}")
+        check_ranges(self, min_samples=1)
 
-    def _clusters(self, sentences: Sentences) -> NDArray[np.int64]:
+    def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
         try:
             from sklearn.cluster import DBSCAN  # type: ignore[import-untyped,unused-ignore]
         except ImportError as error:
@@ -89,7 +79,7 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
     ends = np.zeros(count + 1, dtype=np.int64)
     for rows in row_blocks(count):
         block = joint_distances(unit, position_weight, rows)
-        # Its own distance is 0 but for rounding, and a sentence is always near itself.
+        # A sentence's distance to itself is 0 but for rounding.
         block[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
         row, column = np.nonzero(block <= eps)
         pairs += len(row)

@@ -14,6 +14,7 @@ from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit_ranges, join_ranges
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -26,43 +27,39 @@ class DualSemantic(SentenceChunker):
     """Chunks whose sentences are all similar to each other, by a threshold from the text itself.
 
     The Dual Semantic Chunker of Toresan et al., section 3. Each sentence is a block. The threshold is
-    θ = mean + k · σ of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are
-    taken in order (section 3.3, figure 3):
+    θ = mean + k · σ of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are taken in
+    order (section 3.3, figure 3):
 
-    1. one that would take the chunk over `max_size` begins the next chunk;
-    2. one that finds the chunk under `min_size` joins it;
+    1. a block that would take the chunk over `max_size` begins the next chunk;
+    2. a block that finds the chunk under `min_size` joins it;
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next.
 
-    So a chunk is under `min_size` only where the next block does not fit, or the text ends; with
-    ``maximum="text"`` it then joins the chunk before or after it that is more similar to it where they meet, or the
-    other one, if `max_size` allows.
+    So a chunk is under `min_size` only where the next block does not fit, or the text ends; with ``maximum="text"`` it
+    then joins the neighbour that is more similar where they meet, or the other one, if `max_size` allows.
 
-    Equation 1 prints ``i < j < min(i + d, N - 1)``, which leaves out the last block, and those exactly d
-    apart, though the text says within d; here ``i < j <= min(i + d, N - 1)``. Equation 2 prints the standard
-    deviation as √σ, and the paper's code uses σ itself: see `spread`.
-
-    White space between blocks stays in the chunk when both sides do, and is dropped between chunks.
+    Equation 1 prints ``i < j < min(i + d, N - 1)``, which leaves out the last block and blocks exactly d apart, though
+    the text says within d; here ``i < j <= min(i + d, N - 1)``. Equation 2 prints the standard deviation as √σ, and the
+    paper's code uses σ itself: see `spread`. White space between blocks stays inside a chunk, and is dropped between
+    chunks.
 
     Attributes:
-        k: standard deviations over the mean; the paper's 3 asks for much, and leaves most sentences alone.
-        d: how far apart, in blocks, pairs are that make the threshold.
+        k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
+        d: how far apart, in blocks, the pairs are that make the threshold.
         min_size: in the counter's unit.
         max_size: in the counter's unit.
         spread: "deviation" (σ), or "root" for the printed formula taken literally (√σ).
-        maximum: "text": sizes are of a chunk's own text, and a sentence over `max_size` is cut into blocks at
-            words, else at graphemes. "pieces": sizes are sums over the blocks, as in the paper's code: a
-            chunk's own text can be over `max_size` by the white space between blocks, and a sentence that is
-            over it is a chunk.
+        maximum: "text": sizes are of a chunk's own text, and a sentence over `max_size` is cut into blocks at words,
+            else at graphemes. "pieces": sizes are sums over the blocks, as in the paper's code; a chunk's own text can
+            be over `max_size` by the white space between blocks, and a sentence over it is a chunk.
         splitter: see `SentenceChunker`; the paper uses spaCy.
-        embedder: see `SentenceChunker`.
 
-    Cost: one call of the model for a text's distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n
-    blocks of D dimensions and w blocks a chunk, at most `max_size`. There is no n × n matrix.
+    Cost: one call of the model for a text's distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n blocks of
+    D dimensions and w blocks in a chunk, at most `max_size`. There is no n × n matrix.
 
     Raises:
         OptionError: an option is out of range.
         SizeError: with ``maximum="text"``, one grapheme is over `max_size`.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice.
     """
 
     k: float = 3.0
@@ -76,10 +73,7 @@ class DualSemantic(SentenceChunker):
         super().validate()
         if abs(self.k) == float("inf"):
             raise OptionError(f"k is a finite number, got {self.k}")
-        if self.d < 1:
-            raise OptionError(f"d is at least 1, got {self.d}")
-        if self.min_size < 0:
-            raise OptionError(f"min_size is at least 0, got {self.min_size}")
+        check_ranges(self, d=1, min_size=0)
         if self.max_size < max(1, self.min_size):
             raise OptionError(f"max_size is at least 1 and min_size ({self.min_size}), got {self.max_size}")
 
@@ -131,8 +125,8 @@ class DualSemantic(SentenceChunker):
 def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:
     """Mean and standard deviation of the dot products of rows at most `reach` apart; O(n·reach·D) time.
 
-    It holds the products of one distance at a time; their moments are added as those of samples are (Chan,
-    Golub and LeVeque, 1979), which loses no digits. No pairs: 0 and 0.
+    It holds the products of one distance at a time and adds their moments as Chan, Golub and LeVeque (1979) do, which
+    loses no digits. No pairs: 0 and 0.
 
     >>> band_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 1)
     (0.5, 0.5)

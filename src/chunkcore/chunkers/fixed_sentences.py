@@ -13,6 +13,7 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, join_ranges, read_overlap
+from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["FixedSentences"]
@@ -21,18 +22,18 @@ __all__ = ["FixedSentences"]
 @strategies.register("fixed_sentences")
 @dataclass(frozen=True, kw_only=True)
 class FixedSentences(Chunker):
-    """The Fixed-size Chunker of Qu et al. (2024): consecutive chunks of one number of sentences.
+    """The Fixed-size Chunker of Qu et al. (2024): consecutive chunks of N sentences.
 
-    Every chunk but the last has `sentences` new sentences; each after the first begins with the last
-    `overlap` sentences before them. Sizes in tokens are not looked at, but for a `minimum`: a smaller chunk joins
-    the neighbour that fewer characters part it from. Time is linear, but for the overlap.
+    Every chunk but the last has `sentences` new sentences; each after the first begins with the last `overlap`
+    sentences before them. Sizes in tokens matter only for `minimum`: a smaller chunk joins the neighbour across less
+    white space. Linear time, but for the overlap.
 
     Attributes:
-        sentences: new sentences a chunk, at least 1.
-        chunks: how many chunks a document has, at least 1, instead of `sentences`: as near to one number of
-            sentences as can be, the first ones one longer. A document of fewer sentences has a chunk each.
+        sentences: new sentences in a chunk, at least 1.
+        chunks: chunks in a document, at least 1, instead of `sentences`: of equal numbers of sentences, or the first
+            ones one longer. A document of fewer sentences has a chunk for each.
         overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`; or "semantic":
-            at most half of a chunk, back to where the topic changes (see `SemanticOverlap`), which asks a model.
+            at most half of a chunk, back to where the topic changes (see `SemanticOverlap`), which needs a model.
         minimum: a chunk that counts less, in the counter's unit, joins a neighbour; 0 for none.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
@@ -52,16 +53,11 @@ class FixedSentences(Chunker):
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        if self.sentences < 1:
-            raise OptionError(f"sentences is at least 1, got {self.sentences}")
-        if self.chunks is not None and self.chunks < 1:
-            raise OptionError(f"chunks is at least 1, or null for a number of sentences; got {self.chunks}")
+        check_ranges(self, sentences=1, chunks=1, minimum=0)
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
         most = self.sentences if self.chunks is None else inf
         if isinstance(self.overlap, int) and not 0 <= self.overlap <= most:
             raise OptionError(f"overlap is 0 to sentences ({self.sentences}) sentences, got {self.overlap}")
-        if self.minimum < 0:
-            raise OptionError(f"minimum is at least 0, got {self.minimum}")
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()

@@ -11,6 +11,7 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, join_small, pack, read_overlap, shareable
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
@@ -22,18 +23,17 @@ __all__ = ["FixedToken"]
 class FixedToken(Chunker):
     """Windows of `size` tokens, one every ``size - overlap`` tokens, of the document's own tokenization.
 
-    The texts are those of LangChain's TokenTextSplitter wherever those are source text: it decodes tokens, so
-    that it writes U+FFFD where a window begins or ends inside a character. Here a character is never cut: one
-    of several tokens goes, whole, to the windows that hold its last token. What stands between two tokens
-    belongs to the earlier one, so no character is lost.
+    The texts are those of LangChain's TokenTextSplitter wherever those are source text. The original decodes tokens and
+    writes U+FFFD where a window begins or ends inside a character; here a character of several tokens goes, whole, to
+    the windows that hold its last token. Text between two tokens belongs to the earlier one, so nothing is lost.
 
-    Sizes are measured as the original does, in tokens of the document. Encoded on its own a chunk may count a
-    few more or fewer, because a window may begin inside a word.
+    Sizes are in tokens of the document, as in the original. A chunk that begins inside a word may count a few more or
+    fewer tokens on its own.
 
     Attributes:
-        size: tokens a window, at least 1.
+        size: tokens in a window, at least 1.
         overlap: tokens that neighbouring windows share, ``0 <= overlap < size``; or "semantic": at most half of
-            `size`, back to where the topic changes (see `SemanticOverlap`), which asks a model.
+            `size`, back to where the topic changes (see `SemanticOverlap`), which needs a model.
         minimum: a last window of fewer tokens joins the one before it; ``0 <= minimum <= size``.
         counter: whose tokens.
 
@@ -59,8 +59,7 @@ class FixedToken(Chunker):
                 f"overlap is at least 0 and less than size ({self.size}), else windows would not advance; "
                 f"got {self.overlap}"
             )
-        if not 0 <= self.minimum <= self.size:
-            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
+        check_ranges(self, minimum=(0, "size"))
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         rows: list[list[int]] = []
@@ -71,7 +70,7 @@ class FixedToken(Chunker):
                 begins, ends = self._tokens(high - low, overlap(source.boundaries[low:high]))
                 rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
             elif source.text[start:end].strip():
-                # Nothing that this counter knows; what is not white space must not be lost all the same.
+                # The counter finds no token; the text must not be lost all the same.
                 rows.append([start, end])
         return [(Span(start, end),) for start, end in rows]
 
@@ -86,7 +85,7 @@ class FixedToken(Chunker):
         return self._joined(begins, ends) if self.minimum and len(begins) > 1 else (begins, ends)
 
     def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[list[int]]:
-        """Start and end of each window of a text whose tokens begin at these places."""
+        """Start and end of each window of a text whose tokens begin at `places`."""
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))
@@ -97,13 +96,8 @@ class FixedToken(Chunker):
 
     def _joined(self, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
         """The windows, in tokens, after the last one has joined its neighbour if it is too small."""
+        sizes, gaps = (ends - begins).tolist(), [0] * len(begins)
         groups = np.array(
-            join_small(
-                (ends - begins).tolist(),
-                [0] * len(begins),
-                self.minimum,
-                None,
-                lambda first, last: int(ends[last - 1] - begins[first]),
-            )
+            join_small(sizes, gaps, self.minimum, None, lambda first, last: int(ends[last - 1] - begins[first]))
         )
         return begins[groups[:, 0]], ends[groups[:, 1] - 1]

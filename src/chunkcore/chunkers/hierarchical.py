@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 from typing import Any
@@ -18,16 +17,17 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.loading import get_embedder
 from chunkcore.packing import fit_ranges
+from chunkcore.registry import check_ranges
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Hierarchical", "initial_clusters", "merged_clusters", "pair_statistics"]
 
-# What similarities are over their mean by less is rounding.
+# A similarity over the threshold by less is over it by rounding.
 _TIE = 1e-9
 
-# Its first segment, and the one after its last.
+# The first segment of a cluster, and the one after its last.
 Cluster = tuple[int, int]
 Joins = Callable[[Cluster, Cluster], bool]
 
@@ -38,45 +38,43 @@ class Hierarchical(SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.
 
     Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
-    (2025), section 3.2. A segmenter parts the sentences into segments. Two segments are related if the cosine of
-    their vectors is over τ = mean + k · σ of those of all pairs (equation 3). Then
+    (2025), section 3.2. A segmenter parts the sentences into segments. Two segments are related if the cosine of their
+    vectors is over τ = mean + k · σ of those of all pairs (equation 3). Then
 
     1. neighbours that are both in a maximal clique of the graph of related segments make the initial clusters;
     2. neighbouring clusters are merged if a clique has a segment of each (Table 1);
     3. a cluster that is a single sentence is merged with the neighbour whose vector is nearer by cosine.
 
-    A cluster is a chunk, and its `segments` are the segments. A cluster's vector is the mean of theirs:
-    the retriever `dense` scores a chunk by the best of them all (equation 2).
+    A cluster is a chunk, and its `segments` are the segments. A cluster's vector is the mean of theirs; the
+    retriever `dense` scores a chunk by the best of them all (equation 2).
 
     Two segments are in one maximal clique exactly if they are related: an edge is a clique, and some maximal clique
-    holds it. So cliques, which can be exponentially many, need not be listed, and only pairs in clusters that are
-    neighbours are ever compared.
-
-    Table 1 merges {1, 2} with {3, 4, 5} by the clique {2, 4, 7}, and not {3, 4, 5} with {6, 7}, which have it in
-    common too. So clusters are merged in one pass from the left, each with one neighbour at most.
-
-    White space between segments stays in the chunk when both sides do, and is dropped between chunks.
+    holds it. So cliques, of which there can be exponentially many, are not listed, and only pairs in neighbouring
+    clusters are compared. Table 1 merges {1, 2} with {3, 4, 5} by the clique {2, 4, 7}, and not {3, 4, 5} with {6, 7},
+    which share it too. So clusters are merged in one pass from the left, each with one neighbour at most. White space
+    between segments stays inside a chunk, and is dropped between chunks.
 
     Attributes:
-        k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512,
-            1024 and 2048 tokens on average.
+        k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512, 1024 and
+            2048 tokens on average.
         segmenter: "tagger", the trained one (see `Tagger`), "tagger:" and a file of weights, "texttiling", the
             unsupervised one (see `TextTiling`), or a `Segmenter`: see `get_segmenter`.
-        max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at
-            words, else at graphemes. None, as in the paper, for no maximum but `max_size`. Set is what a model with
-            a limit of 256 tokens can read.
-        max_size: no chunk's own text is over this: what would be is not merged. None, as in the paper, for no maximum.
+        max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at words,
+            else at graphemes. None, as in the paper, for no maximum but `max_size`. The default is what a model with a
+            limit of 256 tokens can read.
+        max_size: no chunk's own text is over this: clusters that would be are not merged. None, as in the paper, for no
+            maximum.
         splitter: see `SentenceChunker`.
-        embedder: see `SentenceChunker`; of sentences, if the segmenter wants it, and of segments.
+        embedder: see `SentenceChunker`; of sentences, if the segmenter uses it, and of segments.
 
-    Cost: one call of the model for the distinct segments, and the segmenter's for the sentences; then O(n·d²) time
-    and O(n·d) memory for n segments of d dimensions, with what the segmenter takes. There is no n × n matrix.
+    Cost: one call of the model for the distinct segments, and the segmenter's for the sentences; then O(n·d²) time and
+    O(n·d) memory for n segments of d dimensions, and the segmenter's. There is no n × n matrix.
 
     Raises:
         OptionError: an option is out of range, or there is no such segmenter.
-        DataError: the segmenter's file of weights is missing, or holds none.
+        DataError: the segmenter's file of weights is missing, or holds no weights.
         SizeError: one grapheme is over `max_segment` or `max_size`.
-        ModelError: the model or the segmenter failed, or answered with something that is no answer, twice.
+        ModelError: the model or the segmenter failed twice.
     """
 
     splitter: str | Callable[[str], Any] = "default"
@@ -90,26 +88,23 @@ class Hierarchical(SentenceChunker):
         check_segmenter(self.segmenter)
         if abs(self.k) == float("inf"):
             raise OptionError(f"k is a finite number, got {self.k}")
-        for name in ("max_segment", "max_size"):
-            most = getattr(self, name)
-            if most is not None and most < 1:
-                raise OptionError(f"{name} is at least 1, or null for none, got {most}")
+        check_ranges(self, max_segment=1, max_size=1)
 
     @property
     def hard_maximum(self) -> int | None:
         return self.max_size
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits that change when anything changes that changes the chunks, both models included."""
-        if isinstance(self.segmenter, str):
-            return replace(self, segmenter=get_segmenter(self.segmenter)).fingerprint
-        return super().fingerprint
+    def models(self) -> Mapping[str, Any]:
+        return {**super().models(), "segmenter": get_segmenter(self.segmenter)}
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         segments, sentences = self._segments(source)
         clusters = self._clusters(source, segments, sentences)
-        return [_draft(segments[first:end].tolist()) for first, end in clusters]
+        found = []
+        for first, end in clusters:
+            parts = [(Span(start, stop),) for start, stop in segments[first:end].tolist()]
+            found.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=tuple(parts)))
+        return found
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
         """The segments, and how many sentences each has."""
@@ -124,11 +119,11 @@ class Hierarchical(SentenceChunker):
 
     @property
     def _most(self) -> int | None:
-        """What no segment is over."""
+        """The most that a segment counts."""
         return min((most for most in (self.max_segment, self.max_size) if most is not None), default=None)
 
     def _bounded(self, source: TokenizedText, ranges: Ranges, first: int, end: int) -> list[tuple[int, int]]:
-        """A segment's sentences in halves of halves until each fits: parts of like size."""
+        """A segment's sentences, halved until each part fits."""
         waiting, found = [(first, end)], []
         while waiting:
             low, high = waiting.pop()
@@ -164,8 +159,9 @@ class Hierarchical(SentenceChunker):
 def pair_statistics(unit: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the dot products of all pairs of rows, without making them: O(n·d²) time.
 
-    The products' sum is that of the rows with itself, and the sum of their squares the squared Frobenius norm of
-    ``unit @ unit.T``, which is that of the d × d matrix ``unit.T @ unit``; what rows make with themselves is taken off.
+    The products' sum is the product of the rows' sum with itself. The sum of their squares is the squared Frobenius
+    norm of ``unit @ unit.T``, which equals that of the d × d matrix ``unit.T @ unit``. The rows' products with
+    themselves are subtracted.
 
     >>> pair_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     (0.3333333333333333, 0.4714045207910317)
@@ -208,7 +204,7 @@ def merged_clusters(clusters: Sequence[Cluster], related: Joins, fit_together: J
 def _without_single(
     clusters: Sequence[Cluster], alone: Sequence[bool], vectors: Floats, fit_together: Joins
 ) -> list[Cluster]:
-    """Each cluster that stands alone joined with the neighbour that is nearer by their mean vectors: step 3."""
+    """Each single-sentence cluster joined with the neighbour whose mean vector is nearer: step 3."""
     sums = np.concatenate((np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0)))
 
     def cosine(left: Cluster, right: Cluster) -> float:
@@ -230,10 +226,3 @@ def _without_single(
         else:
             found.append(cluster)
     return found
-
-
-def _draft(segments: list[list[int]]) -> Draft:
-    """The chunk of some neighbouring segments."""
-    return Draft(
-        (Span(segments[0][0], segments[-1][1]),), segments=tuple((Span(start, end),) for start, end in segments)
-    )

@@ -7,9 +7,8 @@ from typing import ClassVar, Literal
 
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.chunkers.base import Draft, strategies
-from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
+from chunkcore.chunkers.blocks import HeadingChunker, pack_blocks
 from chunkcore.document import Document, Span
-from chunkcore.errors import OptionError
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Html"]
@@ -17,36 +16,26 @@ __all__ = ["Html"]
 
 @strategies.register("html")
 @dataclass(frozen=True, kw_only=True)
-class Html(BlockChunker):
-    """As many whole blocks of HTML a chunk as `size` allows, each section beginning a chunk of its own.
+class Html(HeadingChunker):
+    """As many whole blocks of HTML in a chunk as `size` allows; each section begins a chunk.
 
-    Structure-based (the chunking survey). A parser of the HTML standard (justhtml) reads the page as browsers do,
-    and tells where in the source each element begins. A heading (h1 to h6), wherever it stands, begins a chunk,
-    alone only where nothing of what follows it fits beside it. An element over `size` is cut into those inside
-    it: lists between items, tables between rows, rows between cells, what holds text at line breaks (br), then
-    between sentences. Tables, their rows, `pre`, scripts and styles stay whole up to `maximum`. A chunk that
-    begins inside a table has the rows of its header (`thead`, or first rows of nothing but `th`) as an extra
-    span, where they fit beside its first row. What is still over the maximum is cut at lines or words, else at
-    graphemes; only there can a tag be cut.
+    Structure-based (the chunking survey). A parser of the HTML standard (justhtml) reads the page as browsers do, and
+    tells where in the source each element begins. A heading (h1 to h6) begins a chunk and stays with what follows it if
+    a piece of that fits. An element over `size` is cut into the elements inside it: lists between items, tables between
+    rows, rows between cells, text at line breaks (br), then between sentences. Tables, their rows, `pre`, scripts and
+    styles stay whole up to `maximum`. A chunk that begins inside a table has the rows of its header (`thead`, or first
+    rows of `th` alone) as an extra span, where they fit. What is still over the maximum is cut at lines or words, else
+    at graphemes; only there can a tag be cut.
 
-    The minimum is soft, as in `Markdown`: what is under it takes parts of the next block, or joins a neighbour.
+    The minimum is soft, as in `Markdown`. Metadata: ``headings``, the titles that all of the chunk is under, outermost
+    first.
 
-    Metadata: ``headings``, the titles of the headings that all of the chunk stands under, outermost first.
-
-    One pass of the parser and one of the tokenizer; time and memory grow linearly with the text. Needs the extra
-    ``structure``.
+    Linear time and memory: one pass of the parser and one of the tokenizer. Needs the extra ``structure``.
 
     Attributes:
-        size: the target, in the counter's unit; at least 1.
-        minimum: what a chunk should not be under; ``0 <= minimum <= size``.
-        maximum: what no chunk's own text is over; at least `size`. None: `size`.
-        splitter: what cuts text: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a
-            `name`: see `sentence_ranges`.
-        heading_level: headings of level 1 to this begin a chunk, 0 to 6. With 0, none does.
-        content: "source", where chunks are of the page with its markup, and nothing is lost; or "text", where they
-            are of what a reader sees: a span for each piece between tags, which the chunk's text joins by
-            spaces. Markup, comments, scripts, styles and templates are then in no chunk and in no size, on
-            purpose. Entities are as the source has them.
+        content: "source": chunks are of the page with its markup, and nothing is lost. "text": of what a reader sees, a
+            span for each piece between tags, joined by spaces; markup, comments, scripts, styles and templates are then
+            in no chunk and in no size. Entities are as in the source.
 
     Raises:
         OptionError: an option is out of range.
@@ -62,13 +51,7 @@ class Html(BlockChunker):
 
     separator: ClassVar[str] = " "
 
-    heading_level: int = 6
     content: Literal["source", "text"] = "source"
-
-    def validate(self) -> None:
-        super().validate()
-        if not 0 <= self.heading_level <= 6:
-            raise OptionError(f"heading_level is 0 to 6, got {self.heading_level}")
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         blocks, seen = html_blocks(source.text, only_text=self.content == "text")

@@ -1,10 +1,9 @@
-"""`Kamradt`, and `KamradtModified`, which searches the threshold that gives a stated size."""
+"""`Kamradt`, and `KamradtModified`, which searches the threshold for a stated size."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.breakpoint import Breakpoint, group_pieces
-from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.semantic import (
     Floats,
     SentenceChunker,
@@ -21,26 +20,25 @@ from chunkcore.chunkers.semantic import (
     window_texts,
 )
 from chunkcore.document import Span
-from chunkcore.errors import OptionError
 from chunkcore.models.base import Vectors
-from chunkcore.spans import Ranges, as_ranges
+from chunkcore.registry import check_ranges
+from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Kamradt", "KamradtModified"]
 
-_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _BLOCK_ROWS = 16
 
 
 @strategies.register("kamradt")
 @dataclass(frozen=True, kw_only=True)
 class Kamradt(Breakpoint):
-    """Kamradt's semantic chunker: `Breakpoint` with its author's defaults.
+    """`Breakpoint` with Kamradt's defaults.
 
     Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "KamradtSemanticChunker": cuts where the distance is over the 95th percentile of the text's, so that about
-    one sentence in twenty ends a chunk, however long the chunks then are. Sentences end at white space after
-    ".", "?" or "!", and windows have one sentence on each side, as in the author's code.
+    "KamradtSemanticChunker": cuts where the distance is over the 95th percentile of the text's, so that about one
+    sentence in twenty ends a chunk, however long the chunks are. Sentences end at white space after ".", "?" or "!",
+    and windows have one sentence on each side, as in the author's code.
 
     Options, cost and errors are those of `Breakpoint`.
     """
@@ -49,39 +47,34 @@ class Kamradt(Breakpoint):
 @strategies.register("kamradt_modified")
 @dataclass(frozen=True, kw_only=True)
 class KamradtModified(SentenceChunker):
-    """Kamradt's chunker with the threshold that gives chunks of a stated size, found by bisection.
+    """Kamradt's chunker with the threshold that gives chunks of a stated size.
 
     Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "KamradtModifiedChunker": "a binary search over discontinuity thresholds such that the largest chunk is
-    shorter than the specified length". The greatest threshold with no chunk of several sentences over `size`
-    is taken, one threshold for the whole text: its most even passage decides, and chunks can be far smaller
-    elsewhere. (`Breakpoint` with `max_size` cuts only the chunks that are too large.) A single sentence over
-    `size` is cut at words, else at graphemes.
+    "KamradtModifiedChunker": "a binary search over discontinuity thresholds such that the largest chunk is shorter than
+    the specified length". One threshold for the whole text: the greatest with no chunk of several sentences over
+    `size`. The text's most even passage decides it, so chunks can be far smaller elsewhere. (`Breakpoint` with
+    `max_size` cuts only the chunks that are too large.) A single sentence over `size` is cut at words, else at
+    graphemes. White space between sentences stays inside a chunk, and is dropped between chunks.
 
-    The report's code differs from its text: it searches, to 1e-6 between 0 and 1, the threshold that makes as
-    many cuts as give a *mean* size, cuts pieces of 50 tokens and not sentences, and takes three on each side:
-    ``goal="mean", piece_size=50, buffer=3``. Chunks then have no maximum. As there, the last threshold tried
-    is taken, which makes one cut more than wanted about as often as not; so that it is the same one, distances
-    are then of float32, multiplied as there.
-
-    White space between sentences stays in the chunk when both sides do, and is dropped between chunks.
+    The report's code differs from its text: ``goal="mean", piece_size=50, buffer=3``. It searches, to 1e-6 between 0
+    and 1, the threshold whose number of cuts gives a *mean* size, and cuts pieces of 50 tokens, with three on each
+    side. Chunks then have no maximum. The last threshold tried is taken, which often makes one cut too many; distances
+    are float32, multiplied as there, so that it is the same threshold.
 
     Attributes:
         size: in the counter's unit: of the largest chunk's own text, or the mean.
-        goal: "maximum" or "mean", as told above.
-        minimum: a chunk of less joins its nearer neighbour, where `size` allows; with ``goal="mean"`` it always does.
-        piece_size: None for sentences; else pieces of at most so much by the recursive splitter.
+        goal: "maximum" or "mean", as above.
+        minimum: a smaller chunk joins its nearer neighbour, where `size` allows; with ``goal="mean"`` always.
+        piece_size: None for sentences; else the most tokens in a piece of the recursive splitter.
         buffer: sentences, or pieces, on each side of a window.
-        splitter: see `SentenceChunker`.
-        embedder: see `SentenceChunker`.
 
-    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times;
-    then O(n·d) time and memory for n sentences and d dimensions, and O(n log n) for the search.
+    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times; then O(n·d)
+    time and memory for n sentences and d dimensions, and O(n log n) for the search.
 
     Raises:
         OptionError: an option is out of range.
         SizeError: with ``goal="maximum"``, one grapheme is over `size`.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice.
     """
 
     size: int = 300
@@ -92,27 +85,16 @@ class KamradtModified(SentenceChunker):
 
     def validate(self) -> None:
         super().validate()
-        if self.size < 1:
-            raise OptionError(f"size is at least 1, got {self.size}")
-        if not 0 <= self.minimum <= self.size:
-            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
-        if self.piece_size is not None and not 1 <= self.piece_size <= self.size:
-            raise OptionError(f"piece_size is at least 1 and at most size ({self.size}), got {self.piece_size}")
-        if self.buffer < 0:
-            raise OptionError(f"buffer is at least 0, got {self.buffer}")
+        check_ranges(self, size=1, minimum=(0, "size"), piece_size=(1, "size"), buffer=0)
 
     @property
     def hard_maximum(self) -> int | None:
         return self.size if self.goal == "maximum" else None
 
-    @cached_property
-    def _splitter(self) -> Recursive:
-        return Recursive(size=self.piece_size or 1, separators=_SEPARATORS, keep="start", counter=self.counter)
-
     def _pieces(self, source: TokenizedText) -> Ranges:
         if self.piece_size is None:
             return sentence_ranges(source.text, self.splitter)
-        return as_ranges(spans[0] for spans in self._splitter.split(source))
+        return small_pieces(source, self.piece_size, maximum="pieces")
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         pieces = self._pieces(source)
@@ -126,7 +108,7 @@ class KamradtModified(SentenceChunker):
         return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.hard_maximum)
 
     def _largest_within(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
-        """The fewest cuts of a threshold that leave no chunk of several pieces over `size`."""
+        """The fewest cuts by one threshold that leave no chunk of several pieces over `size`."""
 
         def too_large(threshold: float) -> bool:
             cuts = np.flatnonzero(distances > threshold)
@@ -136,13 +118,13 @@ class KamradtModified(SentenceChunker):
             counts = source.counts(pieces[firsts[several], 0], pieces[lasts[several], 1])
             return bool((counts > self.size).any())
 
-        # Only the distances themselves can change the cuts; below all of them each piece is a chunk.
+        # Only the distances themselves change the cuts; below all of them each piece is a chunk.
         thresholds = [-np.inf, *np.unique(distances).tolist()]
         best = float(thresholds[max(0, bisect_left(thresholds, True, key=too_large) - 1)])
         return np.asarray(distances > best)
 
     def _mean_about(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
-        """The cuts of the report's code, whose threshold is the last one that it tried."""
+        """The cuts of the report's code, which takes the last threshold that it tried."""
         cuts = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // self.size
         lower, upper, threshold = 0.0, 1.0, 0.5
         while upper - lower > 1e-6:
@@ -155,10 +137,10 @@ class KamradtModified(SentenceChunker):
 
 
 def _float32_distances(vectors: Vectors) -> Floats:
-    """What `neighbour_distances` tells, to the last digit as the report's code has it.
+    """`neighbour_distances` with the digits of the report's code.
 
-    It takes the diagonal of one float32 matrix product of all rows. BLAS gives the same digits for a product of
-    a few rows, which needs no n × n matrix; a sum by NumPy itself gives others.
+    The report takes the diagonal of one float32 matrix product of all rows. BLAS gives the same digits for a product of
+    a few rows, without an n × n matrix; a sum by NumPy gives others.
     """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(norms == 0, np.float32(1), norms)

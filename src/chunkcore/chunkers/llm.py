@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -14,14 +13,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, Draft
+from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
 from chunkcore.packing import fit, join_ranges, pack, running_sizes
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["LLMChunker", "Outcome", "Section", "WindowChunker"]
+__all__ = ["LLMChunker", "Outcome", "PieceChunker", "Section", "WindowChunker", "answer_schema"]
 
 C = TypeVar("C", bound="LLMChunker")
 T = TypeVar("T")
@@ -31,7 +32,7 @@ _FALLBACK = ("fallback", "fallback_reason")
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
-    """A question's valid answer, or why there is none."""
+    """A question's valid answer, or the reason why there is none."""
 
     value: T | None
     problem: str = ""
@@ -41,13 +42,13 @@ class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
 class LLMChunker(Chunker, ABC):
     """A strategy that asks a language model.
 
-    What a model says is checked, and never becomes the text of a chunk unless the strategy is made for that. An
-    answer that cannot be used is told to the model, `retries` times at most; where none is valid, the chunk is made
-    without the model, and its metadata tell so: `fallback` is what was done, `fallback_reason` why.
+    Answers are checked; an answer becomes a chunk's text only in strategies made for that. After an invalid answer the
+    model is told why and asked again, at most `retries` times. Without a valid answer the chunk is made without the
+    model, and its metadata say so: `fallback` is what was done, `fallback_reason` why.
 
     Attributes:
-        llm: what `get_llm` knows, such as ``openai:qwen3:8b@http://localhost:11434/v1``, or an `LLM`. To be given.
-        retries: how often a question is repeated whose answer cannot be used.
+        llm: a name that `get_llm` knows, such as ``openai:qwen3:8b@http://localhost:11434/v1``, or an `LLM`. Required.
+        retries: how often a question with an invalid answer is repeated.
         strict: raise `NoAnswerError` instead of falling back.
     """
 
@@ -62,21 +63,15 @@ class LLMChunker(Chunker, ABC):
                 "openai:qwen3:8b@http://localhost:11434/v1; there is no default"
             )
         check_llm(self.llm)
-        if self.retries < 0:
-            raise OptionError(f"retries is at least 0, got {self.retries}")
+        check_ranges(self, retries=0)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits that change when anything changes that changes the chunks, the model included."""
-        if isinstance(self.llm, str):
-            return replace(self, llm=get_llm(self.llm)).fingerprint
-        return super().fingerprint
+    def models(self) -> Mapping[str, Any]:
+        return {"llm": get_llm(self.llm)}
 
     def estimate(self, documents: Iterable[Document]) -> Usage:
-        """What cutting the documents would take: calls, and tokens as `cl100k_base`. Nothing is asked.
+        """The calls and tokens (of `cl100k_base`) that the documents would take. Nothing is asked.
 
-        Each answer is assumed as the strategy's docstring says; neither repeated questions nor answers that a
-        cache holds are foreseen.
+        Answers are assumed as the strategy's docstring says; repeated questions and cached answers are not counted.
         """
         estimator = Estimator()
         dry = self._with_llm(estimator)
@@ -102,11 +97,11 @@ class LLMChunker(Chunker, ABC):
 
 
 class Section(NamedTuple):
-    """Pieces that belong together, up to where the next section begins.
+    """Pieces that belong together, up to the next section.
 
     Attributes:
-        first: the first of them, as a place among the document's pieces.
-        metadata: what is known of it.
+        first: the number of its first piece.
+        metadata: of its chunks.
     """
 
     first: int
@@ -115,21 +110,17 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowChunker(LLMChunker, ABC):
-    """A strategy that shows a model a window of numbered pieces, and is told where sections begin.
+    """A strategy that shows a model a window of numbered pieces and asks where sections begin.
 
-    The window moves on to the last section that the model saw the beginning of but maybe not the end, so that no
-    section ends only because a window does.
+    The next window begins at the window's last section, whose end the model may not have seen: no section ends only
+    because a window does. Without a valid answer the window is cut by size, and the chunks' metadata have `fallback`.
 
     Attributes:
-        window: how much the model is shown at once, in the counter's unit; a piece that is over it is shown alone.
-        max_size: what no chunk's own text is over, in the counter's unit. A section that is larger is cut between
-            pieces.
+        window: how much the model is shown at once, in the counter's unit; a larger piece is shown alone.
+        max_size: no chunk's own text is over it, in the counter's unit. A larger section is cut between pieces.
         min_size: a chunk whose own text counts less joins the nearer neighbour, or the other one, where the two are
-            within `max_size` together; else it stays. What is told of a joined chunk is what its largest part told,
-            and that the model was not followed in any part.
-        llm: see `LLMChunker`.
-        retries: see `LLMChunker`.
-        strict: see `LLMChunker`.
+            within `max_size` together; else it stays. A joined chunk has the metadata of its largest part, and any
+            part's `fallback`.
     """
 
     window: int = 800
@@ -138,12 +129,7 @@ class WindowChunker(LLMChunker, ABC):
 
     def validate(self) -> None:
         super().validate()
-        if self.window < 1:
-            raise OptionError(f"window is at least 1, got {self.window}")
-        if self.max_size < 1:
-            raise OptionError(f"max_size is at least 1, got {self.max_size}")
-        if not 0 <= self.min_size <= self.max_size:
-            raise OptionError(f"min_size is at least 0 and at most max_size ({self.max_size}), got {self.min_size}")
+        check_ranges(self, window=1, max_size=1, min_size=(0, "max_size"))
 
     @property
     def hard_maximum(self) -> int:
@@ -151,11 +137,11 @@ class WindowChunker(LLMChunker, ABC):
 
     @abstractmethod
     def _pieces(self, source: TokenizedText) -> Ranges:
-        """What is numbered: ranges in order, none over `max_size`, with nothing but white space between them."""
+        """The pieces: ranges in order, none over `max_size`, with nothing but white space between them."""
 
     @abstractmethod
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        """Where sections begin among these pieces, the first of which begins one; `final`: the text ends with them."""
+        """The question for the sections of some pieces, the first of which begins one; `final`: the text ends there."""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
@@ -173,11 +159,11 @@ class WindowChunker(LLMChunker, ABC):
         return list(self._joined(source, drafts)) if self.min_size else drafts
 
     def _window_end(self, sums: Numbers, first: int) -> int:
-        """The piece after the window's last: as many as fit, one at least."""
+        """The piece after the window's last: as many as fit, at least one."""
         return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
 
     def _sections(self, source: TokenizedText, pieces: Ranges, first: int, end: int) -> list[Section]:
-        """The sections of a window, by their places in the document."""
+        """The sections of a window, numbered in the document."""
         if end == first + 1:
             return [Section(first)]
         texts = [source.text[start:stop] for start, stop in pieces[first:end].tolist()]
@@ -187,11 +173,11 @@ class WindowChunker(LLMChunker, ABC):
         return [Section(first + each.first, each.metadata) for each in answer.value]
 
     def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
-        """Where the next window begins: at the window's end, or at its last section, which may go on after it."""
+        """Where the next window begins: at the window's last section, or at the text's end."""
         return end if end == last or len(sections) == 1 else sections[-1].first
 
     def _chunks(self, source: TokenizedText, pieces: Ranges, metadata: Mapping[str, Any]) -> list[Draft]:
-        """A section as one chunk, or cut between its pieces where it is over the maximum."""
+        """A section as one chunk, or cut between its pieces if it is over the maximum."""
         rows = pack(running_sizes(_sizes(source, pieces)), self.max_size)
         found: list[Draft] = []
         for begin, end in rows:
@@ -200,7 +186,7 @@ class WindowChunker(LLMChunker, ABC):
         return found
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
-        """The chunks after those under the soft minimum joined a neighbour."""
+        """The chunks, after small ones have joined a neighbour."""
         spans = [draft.spans[0] for draft in drafts]
         rows = join_ranges(source, [(span.start, span.end) for span in spans], self.min_size, self.max_size)
         ends = [end for _, end in rows]
@@ -212,7 +198,39 @@ class WindowChunker(LLMChunker, ABC):
             yield Draft((Span(*rows[place]),), metadata)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PieceChunker(WindowChunker, ABC):
+    """A `WindowChunker` over the small pieces of the recursive splitter.
+
+    Attributes:
+        piece_size: of a piece, in the counter's unit; at most `max_size`.
+    """
+
+    piece_size: int = 50
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, piece_size=(1, "max_size"))
+
+    def _pieces(self, source: TokenizedText) -> Ranges:
+        return small_pieces(source, self.piece_size)
+
+
 def _sizes(source: TokenizedText, pieces: Ranges) -> Numbers:
-    """What each piece counts with the white space before it, but for the first."""
+    """The size of each piece with the white space before it, but for the first."""
     before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
     return source.counts(before, pieces[:, 1])
+
+
+def answer_schema(**properties: Any) -> dict[str, Any]:
+    """The JSON schema of an object with these properties, all of them required, and no others.
+
+    >>> answer_schema(first={"type": "integer"})["required"]
+    ['first']
+    """
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,29 +1,21 @@
-"""`LLMSemantic`: a language model says after which of the numbered pieces to split."""
+"""`LLMSemantic` and `Agentic`: a language model groups numbered pieces of a text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from chunkcore.chunkers.base import strategies
-from chunkcore.chunkers.llm import Section, WindowChunker
-from chunkcore.chunkers.recursive import Recursive
-from chunkcore.errors import OptionError
+from chunkcore.chunkers.llm import PieceChunker, Section, answer_schema
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
-from chunkcore.spans import Ranges
-from chunkcore.tokens import TokenizedText
 
 __all__ = ["Agentic", "LLMSemantic", "tagged"]
 
-_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
-# The report's own form of an answer, which some models keep to whatever they are told.
+# The report's own form of an answer, which some models use whatever the question says.
 _PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
-_DIGITS = 10  # a number of more is that of no piece; `int` refuses very many
+_DIGITS = 10  # no piece has a longer number; `int` refuses very long ones
 
 _INSTRUCTIONS = """You divide a text into parts that are each about one thing. The text is given in small pieces, \
 each between <start_chunk_N> and <end_chunk_N>, where N is its number. Decide after which pieces the text is to be \
@@ -35,35 +27,24 @@ numbers are those of pieces in the text, ascending, each once."""
 
 @strategies.register("llm_semantic")
 @dataclass(frozen=True, kw_only=True)
-class LLMSemantic(WindowChunker):
-    r"""A language model is shown small numbered pieces, and names those after which to split.
+class LLMSemantic(PieceChunker):
+    r"""A language model is shown small numbered pieces, and names the pieces after which to split.
 
-    The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The text is cut as `Recursive`
-    does, into pieces of at most `piece_size`; a window of them is shown between tags with their numbers, and the
-    model answers with `split_after`. The next window begins at the last part, whose end the model has not
-    seen. As in the report's code at least one split is asked for in every window but the text's last.
-
-    The report's code asks for a line "split_after: 3, 5"; here it is a JSON object, which endpoints can be
-    held to, and such a line is read as well. The report states no maximum; here it is `max_size`.
-
-    Where no answer can be used, the window is cut by size alone, and the chunks' metadata have `fallback`.
+    The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The text is cut as by `Recursive` into
+    pieces of at most `piece_size`. The model sees a window of them between tags with their numbers, and answers with
+    `split_after`. As in the report's code at least one split is required in every window but the text's last. The
+    report's code asks for a line "split_after: 3, 5"; here it is a JSON object, which endpoints can enforce, and such a
+    line is read as well. The report states no maximum; here it is `max_size`.
 
     Attributes:
-        piece_size: of a piece, in the counter's unit; at most `max_size`.
         window: see `WindowChunker`; the report's code has 800 tokens.
-        max_size: see `WindowChunker`.
-        min_size: see `WindowChunker`.
-        llm: see `LLMChunker`.
-        retries: see `LLMChunker`.
-        strict: see `LLMChunker`.
 
-    Cost: one call a window, one after another within a document, and each window ends at least one piece after
-    the one before: about n / (window - a chunk's size) calls for n tokens, n / `piece_size` at most. Each call
-    reads the window and about 20 tokens of tags a piece, and answers with a few numbers. Time and memory beside the
-    model are linear. `estimate` assumes one split in the middle of each window.
+    Cost: one call for each window, one after another within a document: about n / (window - a chunk's size) calls for n
+    tokens, n / `piece_size` at most. A call reads the window and about 20 tokens of tags for each piece, and answers
+    with a few numbers. `estimate` assumes one split in the middle of each window.
 
     Raises:
-        OptionError: an option is out of range, or `llm` is not given.
+        OptionError: an option is out of range, or `llm` is missing.
         SizeError: one grapheme is over `piece_size`.
         NoAnswerError: with `strict`, a window has no valid answer.
         ModelError: the model cannot be asked at all.
@@ -74,31 +55,11 @@ class LLMSemantic(WindowChunker):
     ['Foxes nap.\nDogs nap.', 'The sea foams.']
     """
 
-    piece_size: int = 50
-
-    def validate(self) -> None:
-        super().validate()
-        if not 1 <= self.piece_size <= self.max_size:
-            raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
-
-    def _pieces(self, source: TokenizedText) -> Ranges:
-        return small_pieces(source, self.piece_size)
-
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
         last = len(pieces) - 1
         few = "Split at least once." if not final else "The list may be empty."
-        schema = {
-            "type": "object",
-            "properties": {
-                "split_after": {
-                    "type": "array",
-                    "items": {"type": "integer", "minimum": 0, "maximum": last},
-                    "minItems": 0 if final else 1,
-                }
-            },
-            "required": ["split_after"],
-            "additionalProperties": False,
-        }
+        numbers = {"type": "integer", "minimum": 0, "maximum": last}
+        schema = answer_schema(split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1})
 
         def read(text: str) -> list[Section]:
             numbers = ascending(_split_after(text), "split_after", 0, last)
@@ -115,12 +76,6 @@ class LLMSemantic(WindowChunker):
             read=read,
             assumed={"split_after": [last // 2]},
         )
-
-
-def small_pieces(source: TokenizedText, size: int) -> Ranges:
-    """The text as `Recursive` cuts it, in ranges whose own texts count at most `size`: shape (n, 2)."""
-    splitter = Recursive(size=size, separators=_SEPARATORS, maximum="text", counter=source.counter)
-    return np.array(splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
 
 
 def tagged(pieces: Sequence[str]) -> str:
@@ -143,7 +98,7 @@ def _split_after(text: str) -> object:
         return [int(number) if len(number) < _DIGITS else number for number in numbers]
 
 
-_LONGEST = 500  # characters that are kept of a title or a reason
+_LONGEST = 500  # characters of a title or a reason
 
 _INSTRUCTIONS_AGENTIC = """You analyse a text and find its natural sections, which should stay together. Consider:
 - that a section is about one topic,
@@ -158,35 +113,24 @@ on until the next one begins, so that the first section begins with piece 1 and 
 
 @strategies.register("agentic")
 @dataclass(frozen=True, kw_only=True)
-class Agentic(WindowChunker):
+class Agentic(PieceChunker):
     r"""A language model is shown the text in numbered pieces, and names its sections, each with a reason.
 
-    Agentic chunking as the chunking survey, section "Agentic Chunking", proposes it: topic coherence, self-contained
-    information and reference dependencies are what the model is told to consider. The paper has the model answer
-    with offsets, which models cannot count; here it answers with the number of each section's first piece,
-    so that the sections cover the text whatever it says. The chunks' metadata have `section_title` and
-    `section_reason`, the model's words, at most 500 characters of each.
-
-    Of a text longer than the window, the last section is asked about again at the beginning of the next window.
-
-    Where no answer can be used, the window is cut by size alone, and the chunks' metadata have `fallback`.
+    Agentic chunking of the chunking survey, section "Agentic Chunking": the model considers topic coherence,
+    self-contained information and reference dependencies. The paper has the model answer with offsets, which models
+    cannot count; here it answers with the number of each section's first piece, so that the sections always cover the
+    text. The chunks' metadata have `section_title` and `section_reason`, at most 500 characters of each.
 
     Attributes:
-        piece_size: of a piece, in the counter's unit; at most `max_size`.
-        window: see `WindowChunker`.
         max_size: see `WindowChunker`; the model is told how many pieces that is.
-        min_size: see `WindowChunker`.
-        llm: see `LLMChunker`.
-        retries: see `LLMChunker`.
-        strict: see `LLMChunker`.
 
-    Cost: one call a window, one after another within a document: about n / (window - a section's size) calls for n
-    tokens, n / `piece_size` at most. Each call reads the window and about 5 tokens a piece beside, and answers
-    with about 40 tokens a section. Time and memory beside the model are linear. `estimate` assumes sections of
-    half of `max_size`, and titles and reasons of 5 and 15 words.
+    Cost: one call for each window, one after another within a document: about n / (window - a section's size) calls for
+    n tokens, n / `piece_size` at most. A call reads the window and about 5 more tokens for each piece, and answers with
+    about 40 tokens for each section. `estimate` assumes sections of half of `max_size`, and titles and reasons of 5 and
+    15 words.
 
     Raises:
-        OptionError: an option is out of range, or `llm` is not given.
+        OptionError: an option is out of range, or `llm` is missing.
         SizeError: one grapheme is over `piece_size`.
         NoAnswerError: with `strict`, a window has no valid answer.
         ModelError: the model cannot be asked at all.
@@ -206,25 +150,18 @@ class Agentic(WindowChunker):
     """
 
     window: int = 4000
-    piece_size: int = 50
-
-    def validate(self) -> None:
-        super().validate()
-        if not 1 <= self.piece_size <= self.max_size:
-            raise OptionError(f"piece_size is at least 1 and at most max_size ({self.max_size}), got {self.piece_size}")
-
-    def _pieces(self, source: TokenizedText) -> Ranges:
-        return small_pieces(source, self.piece_size)
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
         most = max(1, self.max_size // self.piece_size)
         numbered = "\n".join(f"[{number}] {text}" for number, text in enumerate(pieces, start=1))
+        first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
+        section = answer_schema(first=first, title={"type": "string"}, reason={"type": "string"})
         return Question(
             messages=[
                 {"role": "system", "content": f"{_INSTRUCTIONS_AGENTIC} No section has more than {most} pieces."},
                 {"role": "user", "content": numbered},
             ],
-            schema=_schema(len(pieces)),
+            schema=answer_schema(sections={"type": "array", "items": section, "minItems": 1}),
             read=lambda text: _sections(text, len(pieces)),
             assumed={
                 "sections": [
@@ -233,25 +170,6 @@ class Agentic(WindowChunker):
                 ]
             },
         )
-
-
-def _schema(pieces: int) -> dict[str, Any]:
-    section = {
-        "type": "object",
-        "properties": {
-            "first": {"type": "integer", "minimum": 1, "maximum": pieces},
-            "title": {"type": "string"},
-            "reason": {"type": "string"},
-        },
-        "required": ["first", "title", "reason"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"sections": {"type": "array", "items": section, "minItems": 1}},
-        "required": ["sections"],
-        "additionalProperties": False,
-    }
 
 
 def _sections(text: str, pieces: int) -> list[Section]:

@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers.base import strategies
-from chunkcore.chunkers.llm import Section, WindowChunker
+from chunkcore.chunkers.llm import Section, WindowChunker, answer_schema
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import Question
 from chunkcore.models.llm.asking import found_json, member, whole_number
@@ -35,33 +35,24 @@ Where it does not change anywhere, answer {"first_changed": null}."""
 class Lumber(WindowChunker):
     r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.
 
-    LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describes and compares it. From where
-    the last chunk ended, paragraphs are shown until they reach about `window` tokens; those before the one
-    that the model names are a chunk, and the next question begins at it. Beyond the paper, the model may say that
-    nothing changes: then all that it was shown is a chunk.
-
-    A paragraph over `max_size` is shown in parts, cut between sentences, else words, else graphemes.
-
-    Where no answer can be used, what was shown is cut by size alone, and the chunks' metadata have `fallback`.
+    LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describe and compare it. From the end of the last
+    chunk, paragraphs are shown until they reach about `window` tokens. The paragraphs before the one that the model
+    names are a chunk, and the next question begins at it. Beyond the paper, the model may answer that nothing changes:
+    then all paragraphs shown are a chunk. A paragraph over `max_size` is shown in parts, cut between sentences, else
+    words, else graphemes.
 
     Attributes:
-        window: how much the model is shown, in the counter's unit: paragraphs until they count that much
-            together, the last of them included; the paper's 550 tokens. At least two are shown.
-        paragraph_end: what parts paragraphs: a regular expression, of which a match is blank or is of the
-            paragraph before it. Set are blank lines; ``\n`` is for texts with a paragraph a line.
-        max_size: see `WindowChunker`; the paper has no maximum, and its chunks are of 658 tokens on average.
-        min_size: see `WindowChunker`.
-        llm: see `LLMChunker`.
-        retries: see `LLMChunker`.
-        strict: see `LLMChunker`.
+        window: how much the model is shown, in the counter's unit: paragraphs until they count that much together, the
+            last of them included, at least two; the paper's 550 tokens.
+        paragraph_end: a regular expression between paragraphs; a match is blank or belongs to the paragraph before it.
+            The default is blank lines; ``\n`` is for texts with one paragraph on each line.
+        max_size: see `WindowChunker`; the paper has no maximum, and its chunks have 658 tokens on average.
 
-    Cost: one call a chunk, one after another within a document, and at most one a paragraph. Each reads about
-    `window` tokens, so that all read a text of n tokens n · window / (size of a chunk) times; an answer is a
-    number. Time and memory beside the model are linear. `estimate` assumes that the content changes
-    halfway through what is shown.
+    Cost: one call for each chunk, one after another within a document, and at most one for each paragraph. Each reads
+    about `window` tokens and answers with a number. `estimate` assumes that the content changes halfway.
 
     Raises:
-        OptionError: an option is out of range, or `llm` is not given.
+        OptionError: an option is out of range, or `llm` is missing.
         SizeError: one grapheme is over `max_size`.
         NoAnswerError: with `strict`, a question has no valid answer.
         ModelError: the model cannot be asked at all.
@@ -98,16 +89,11 @@ class Lumber(WindowChunker):
         return min(max(first + 2, reached), len(sums) - 1)
 
     def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
-        # Also where the text ends with the window: what changes after the first change is not known yet.
+        # Also in the text's last window: later changes are not known yet.
         return sections[1].first if len(sections) > 1 else end
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        schema = {
-            "type": "object",
-            "properties": {"first_changed": {"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)}},
-            "required": ["first_changed"],
-            "additionalProperties": False,
-        }
+        schema = answer_schema(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)})
 
         def read(text: str) -> list[Section]:
             place = member(found_json(text), "first_changed")
@@ -125,7 +111,7 @@ class Lumber(WindowChunker):
 
 
 def _by_sentences(source: TokenizedText, start: int, end: int, maximum: int) -> list[tuple[int, int]]:
-    """A range in parts that count at most `maximum`: whole sentences where one fits, else as `fit` cuts."""
+    """A range in parts of at most `maximum`: whole sentences where they fit, else as `fit` cuts."""
     sentences = sentence_ranges(source.text[start:end]) + start
     before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
     found: list[tuple[int, int]] = []

@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from chunkcore.chunkers.base import Draft, strategies
-from chunkcore.chunkers.llm import LLMChunker, Outcome
+from chunkcore.chunkers.llm import LLMChunker, Outcome, answer_schema
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.concurrency import ordered
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.asking import found_json, member, text_of
+from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Propositions"]
@@ -32,31 +33,27 @@ Answer with a JSON object and nothing else, such as {"propositions": ["The fox n
 class Propositions(LLMChunker):
     """Atomic facts that a language model writes from each passage; their spans are the passage.
 
-    Dense X Retrieval's propositions (Chen et al., 2024), as Toresan et al., section 2, describes them: minimal,
-    self-contained statements, searched in place of the passage. Toresan et al. could not score them, because
-    rewritten text has no place in the source; here each chunk's text is derived (`Chunk.derived`), and its spans
-    are the passage that it was written from, which is what retrieval then returns and evaluation scores. The
-    paper's own fine-tuned model is replaced by instructions in the same sense.
+    Dense X Retrieval's propositions (Chen et al., 2024), as Toresan et al., section 2, describe them: minimal,
+    self-contained statements, searched in place of the passage. Toresan et al. could not score them, because rewritten
+    text has no place in the source. Here each chunk's text is derived (`Chunk.derived`), and its spans are the passage
+    that it was written from: retrieval returns the passage, and evaluation scores it. Instructions replace the paper's
+    own fine-tuned model.
 
-    Passages are whole sentences, packed as `Sentence` does; every passage has at least one chunk. Where no
-    answer can be used (none, an empty one, a proposition over `max_size`), the passage itself is the chunk, not
-    derived, and its metadata have `fallback`.
+    Passages are whole sentences, packed as by `Sentence`; every passage has at least one chunk. Without a valid answer
+    (none, an empty one, a proposition over `max_size`) the passage itself is the chunk, not derived, and its metadata
+    have `fallback`.
 
     Attributes:
-        passage_size: of a passage, in the counter's unit; where it is over `max_size`, that. The paper has 100 words.
-        passage_minimum: a passage whose text counts less joins the nearer neighbour, where the two are within
-            `passage_size` together; at most `passage_size`.
-        max_size: what no passage's and no proposition's text is over, in the counter's unit.
-        llm: see `LLMChunker`.
-        retries: see `LLMChunker`.
-        strict: see `LLMChunker`.
+        passage_size: of a passage, in the counter's unit, at most `max_size`. The paper has 100 words.
+        passage_minimum: a smaller passage joins the nearer neighbour, where the two are within `passage_size` together;
+            at most `passage_size`.
+        max_size: no passage's and no proposition's text is over it, in the counter's unit.
 
-    Cost: one call a passage, as many at once as the model takes; each reads the passage and about 140 tokens of
-    instructions, and writes about as much as the passage. Time and memory beside the model are linear.
-    `estimate` assumes that the answer repeats the passage.
+    Cost: one call for each passage, as many at once as the model takes; each reads the passage and about 140 tokens of
+    instructions, and writes about as much as the passage. `estimate` assumes that the answer repeats the passage.
 
     Raises:
-        OptionError: an option is out of range, or `llm` is not given.
+        OptionError: an option is out of range, or `llm` is missing.
         SizeError: one grapheme is over `passage_size` or `max_size`.
         NoAnswerError: with `strict`, a passage has no valid answer.
         ModelError: the model cannot be asked at all.
@@ -75,10 +72,7 @@ class Propositions(LLMChunker):
 
     def validate(self) -> None:
         super().validate()
-        if self.passage_size < 1:
-            raise OptionError(f"passage_size is at least 1, got {self.passage_size}")
-        if self.max_size < 1:
-            raise OptionError(f"max_size is at least 1, got {self.max_size}")
+        check_ranges(self, passage_size=1, max_size=1)
         if not 0 <= self.passage_minimum <= self._size:
             raise OptionError(
                 f"passage_minimum is at least 0 and at most a passage's size ({self._size}), got {self.passage_minimum}"
@@ -108,15 +102,9 @@ class Propositions(LLMChunker):
         return [Draft(spans, derived=each) for each in answer.value]
 
     def _question(self, passage: str) -> Question[list[str]]:
-        schema = {
-            "type": "object",
-            "properties": {"propositions": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
-            "required": ["propositions"],
-            "additionalProperties": False,
-        }
         return Question(
             messages=[{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": passage}],
-            schema=schema,
+            schema=answer_schema(propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}),
             read=self._read,
             assumed={"propositions": [passage]},
         )

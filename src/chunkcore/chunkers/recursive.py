@@ -15,11 +15,14 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Recursive"]
+__all__ = ["PROSE_SEPARATORS", "Recursive", "small_pieces"]
 
+# Pieces of prose, for strategies that group small pieces of a text (the Chroma report's).
+PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _BLOCK = 100_000  # characters
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
@@ -29,32 +32,32 @@ _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 class Recursive(Chunker):
     r"""LangChain's RecursiveCharacterTextSplitter on offsets: the same chunks, with exact spans.
 
-    A text is split at the first of `separators` that occurs in it; pieces of `size` or more are split at the
-    separators that are left, and neighbouring smaller ones merged up to `size`. With the same options the
-    texts are the original's, wherever those are source text. Where it drops separators it glues pieces that
-    did not touch; here such a chunk is the one span from its first piece to its last.
+    A text is split at the first of `separators` that occurs in it. Pieces of `size` or more are split at the remaining
+    separators; smaller neighbours are merged up to `size`. With the same options the texts are the original's, wherever
+    those are source text. Where the original drops separators and glues the pieces, the chunk here is the one span from
+    its first piece to its last.
 
-    It measures as the original does: a chunk is the sum of its pieces' own sizes and of the dropped
-    separators' between them (a regular expression's is the size of its pattern). So a chunk's own text can be
-    a few tokens over `size` or under it, and a piece that no separator splits is kept whole, white space and
-    all. ``maximum="text"`` then cuts each chunk whose own text is over `size`, at words, else at graphemes.
+    Sizes are the original's: the sum of the pieces' own sizes and of the dropped separators' between them (of a regular
+    expression its pattern's). So a chunk's own text can be a few tokens over or under `size`, and a piece
+    without a separator is kept whole. ``maximum="text"`` cuts each chunk whose own text is over `size` at words, else
+    at graphemes.
 
-    One pass of the tokenizer, and time that grows linearly with the text and with `separators`.
+    One pass of the tokenizer; time grows linearly with the text and with `separators`.
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
         overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only. Or "semantic": at
-            most half of `size`, back to where the topic changes (see `SemanticOverlap`), which asks a model.
+            most half of `size`, back to where the topic changes (see `SemanticOverlap`), which needs a model.
         separators: tried in this order; "" splits into characters.
-        keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it,
-            or "drop". What is dropped between two chunks is in no chunk. A dropped regular expression's
-            groups are kept, as pieces.
-        regex: separators are regular expressions of Python's `re`, each with a limit to its time.
-        strip: chunks lose the white space at their ends, and those of white space alone are left out.
-        maximum: "pieces", as told above, or "text": no chunk's own text is over `size`.
-        minimum: a chunk whose own text counts less joins the neighbour that fewer characters part it from;
-            ``0 <= minimum <= size``. The two are then over `size` by less than this; with ``maximum="text"`` they are
-            not, and a fragment with no room beside it stays.
+        keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it, or "drop".
+            A separator dropped between two chunks is in no chunk. A dropped regular expression's groups are kept, as
+            pieces.
+        regex: separators are regular expressions of Python's `re`, each with a time limit.
+        strip: chunks lose the white space at their ends, and chunks of white space alone are left out.
+        maximum: "pieces": sizes as above. "text": no chunk's own text is over `size`.
+        minimum: a chunk whose own text counts less joins the neighbour that is fewer characters away;
+            ``0 <= minimum <= size``. The two may be over `size` by less than `minimum`, or with ``maximum="text"`` not
+            at all: a fragment with no room beside it stays.
 
     Raises:
         OptionError: an option is out of range, or a separator is no regular expression.
@@ -78,13 +81,10 @@ class Recursive(Chunker):
     minimum: int = 0
 
     def validate(self) -> None:
-        if self.size < 1:
-            raise OptionError(f"size is at least 1, got {self.size}")
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
-        if isinstance(self.overlap, int) and not 0 <= self.overlap <= self.size:
-            raise OptionError(f"overlap is at least 0 and at most size ({self.size}), got {self.overlap}")
-        if not 0 <= self.minimum <= self.size:
-            raise OptionError(f"minimum is at least 0 and at most size ({self.size}), got {self.minimum}")
+        check_ranges(self, size=1, minimum=(0, "size"))
+        if isinstance(self.overlap, int):
+            check_ranges(self, overlap=(0, "size"))
         if not self.separators:
             raise OptionError('separators holds at least one string ("" splits into characters), got none')
         for separator in self.separators:
@@ -107,7 +107,7 @@ class Recursive(Chunker):
         return [(Span(start, end),) for start, end in self.ranges(source)]
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
-        """The chunks' starts and ends, in order: for a strategy that begins with these pieces."""
+        """The chunks' starts and ends, in order: for strategies that group these pieces."""
         rows = self._chunks(source)
         if self.maximum == "text":
             return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
@@ -116,8 +116,8 @@ class Recursive(Chunker):
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
         """The chunks in order, stripped where the original strips.
 
-        The original calls itself on each large piece; here each separator is looked for once, in all the
-        texts that wait for it, so that the work is a few array operations a separator.
+        The original calls itself on each large piece. Here each separator is sought once, in all texts that are still
+        to be split: a few array operations for each separator.
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
         overlap = shareable(self.overlap, source, self.size)
@@ -138,7 +138,7 @@ class Recursive(Chunker):
         return self._in_order(source.text, np.concatenate(merged), np.concatenate(unsplit))
 
     def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
-        """All chunks by where they begin. The original does not strip what it could not split."""
+        """All chunks by their start. The original does not strip pieces that it could not split."""
         strips = np.repeat([self.strip, False], [len(merged), len(unsplit)])
         rows = np.column_stack((np.concatenate((merged, unsplit)), strips))
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
@@ -146,9 +146,9 @@ class Recursive(Chunker):
         return [(start, end) for start, end in stripped if start < end]
 
     def _pieces(self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool) -> tuple[Places, Ranges]:
-        """The pieces of the texts in which the separator occurs, and the other texts, which wait for the next.
+        """The pieces of the texts in which the separator occurs; and the other texts, for the next separator.
 
-        There is no next after the last separator: a text in which it does not occur is one piece.
+        After the last separator a text in which it does not occur is one piece.
         """
         if separator == "":
             return characters(texts), _NONE
@@ -186,7 +186,7 @@ class Recursive(Chunker):
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The chunks, those cut whose own text is over `size`; parts that lie in a chunk before them are left out."""
+        """The chunks, cut where their own text is over `size`, without parts that are inside an earlier chunk."""
         ranges = np.array(rows, dtype=np.int64).reshape(-1, 2)
         over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
         parts: list[tuple[int, int]] = []
@@ -197,8 +197,14 @@ class Recursive(Chunker):
         return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
 
 
+def small_pieces(source: TokenizedText, size: int, maximum: Literal["pieces", "text"] = "text") -> Ranges:
+    """The pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
+    splitter = Recursive(size=size, separators=PROSE_SEPARATORS, maximum=maximum, counter=source.counter)
+    return np.array(splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
+
+
 def _blocks(texts: Ranges) -> list[Ranges]:
-    """Neighbouring texts, so many at a time that the arrays of their pieces stay in the processor's cache."""
+    """Neighbouring texts in blocks, so that the arrays of their pieces stay in the processor's cache."""
     lengths = np.cumsum(texts[:, 1] - texts[:, 0])
     if not len(texts) or lengths[-1] <= _BLOCK:
         return [texts] if len(texts) else []

@@ -1,12 +1,11 @@
-"""What strategies over sentence vectors share: where sentences and their vectors come from, and cosines."""
+"""What strategies over sentence vectors share: sentences, their vectors, cosines, and clusters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.packing import fit_ranges, pack, running_sizes
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -28,6 +28,7 @@ __all__ = [
     "SentenceChunker",
     "SentenceClusters",
     "Sentences",
+    "check_embedder",
     "joint_distances",
     "neighbour_distances",
     "row_blocks",
@@ -43,11 +44,11 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceChunker(Chunker, ABC):
-    """A strategy that cuts between sentences, by what a model makes of them.
+    """A strategy that embeds sentences and cuts between them.
 
     Attributes:
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
-            `sentence_ranges`. Set is what Kamradt's code has: white space after ".", "?" or "!".
+            `sentence_ranges`. The default is that of Kamradt's code: white space after ".", "?" or "!".
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
     """
 
@@ -55,20 +56,21 @@ class SentenceChunker(Chunker, ABC):
     embedder: Embedder | str = DEFAULT_MODEL
 
     def validate(self) -> None:
-        if isinstance(self.embedder, str) and not self.embedder.strip():
-            raise OptionError("embedder is the name of a model, got an empty one")
+        check_embedder(self.embedder)
         check_splitter(self.splitter, named=True)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits that change when anything changes that changes the chunks, the model included."""
-        if isinstance(self.embedder, str):
-            return replace(self, embedder=get_embedder(self.embedder)).fingerprint
-        return super().fingerprint
+    def models(self) -> Mapping[str, Any]:
+        return {"embedder": get_embedder(self.embedder)}
 
     def _embed(self, texts: list[str]) -> Vectors:
-        """One row a text: the model is asked once, for the distinct texts."""
+        """One row a text: the model is called once, with the distinct texts."""
         return embed(get_embedder(self.embedder), texts)
+
+
+def check_embedder(embedder: Embedder | str) -> None:
+    """Raise `OptionError` for an empty name."""
+    if isinstance(embedder, str) and not embedder.strip():
+        raise OptionError("embedder is the name of a model, got an empty one")
 
 
 def window_texts(sentences: list[str], buffer: int) -> list[str]:
@@ -81,7 +83,7 @@ def window_texts(sentences: list[str], buffer: int) -> list[str]:
 
 
 def unit_rows(vectors: Vectors) -> Floats:
-    """The rows at length 1, float64. A row of zeros stays one, and is similar to none.
+    """The rows at length 1, float64. A row of zeros stays zeros, and is similar to none.
 
     >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
@@ -94,7 +96,7 @@ def unit_rows(vectors: Vectors) -> Floats:
 
 
 def neighbour_distances(vectors: Vectors) -> Floats:
-    """1 less the cosine similarity of each row to the next: float64, one less than rows. O(n·d) time.
+    """1 less the cosine similarity of each row and the next: float64, shape (n - 1,). O(n·d) time.
 
     >>> neighbour_distances(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)).tolist()
     [0.0, 1.0]
@@ -110,11 +112,11 @@ _BLOCK_BYTES = 2 * 2**20
 
 
 class Sentences(NamedTuple):
-    """What is clustered.
+    """Sentences to cluster.
 
     Attributes:
-        ranges: where each is, shape (n, 2).
-        sizes: of each, in the counter's unit.
+        ranges: their places, shape (n, 2).
+        sizes: in the counter's unit.
         unit: their vectors at length 1, shape (n, d).
     """
 
@@ -127,7 +129,14 @@ class Sentences(NamedTuple):
 class SentenceClusters(SentenceChunker, ABC):
     """A strategy whose chunks are clusters of sentences, which need not be neighbours.
 
-    A subclass implements `_clusters`. Neighbours in a cluster become one span, with the white space between them.
+    A subclass implements `clusters`. Neighbours in a cluster become one span, with the white space between them. A
+    chunk can have several spans, and chunks can interleave; they are ordered by their start. A sentence over `max_size`
+    is cut at words, else at graphemes, into parts that are clustered as sentences are.
+
+    Attributes:
+        splitter: see `SentenceChunker`; the paper uses spaCy.
+        position_weight: λ of the paper, 0 (meaning alone) to 1 (position alone).
+        max_size: of a chunk's own text, in the counter's unit; None for no maximum.
     """
 
     splitter: str | Callable[[str], Any] = "default"
@@ -136,18 +145,15 @@ class SentenceClusters(SentenceChunker, ABC):
 
     def validate(self) -> None:
         super().validate()
-        if not 0 <= self.position_weight <= 1:
-            raise OptionError(f"position_weight is at least 0 and at most 1, got {self.position_weight}")
-        if self.max_size is not None and self.max_size < 1:
-            raise OptionError(f"max_size is at least 1, or null for none, got {self.max_size}")
+        check_ranges(self, position_weight=(0, 1), max_size=1)
 
     @property
     def hard_maximum(self) -> int | None:
         return self.max_size
 
     @abstractmethod
-    def _clusters(self, sentences: Sentences) -> NDArray[np.int64]:
-        """A number a sentence, the same for those that belong together; there are at least two sentences."""
+    def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
+        """For each sentence the number of its cluster; there are at least two sentences."""
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self.max_size)
@@ -156,7 +162,7 @@ class SentenceClusters(SentenceChunker, ABC):
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
         unit = unit_rows(self._embed([source.text[start:end] for start, end in ranges.tolist()]))
         clusters = defaultdict(list)
-        for sentence, cluster in enumerate(self._clusters(Sentences(ranges, sizes, unit)).tolist()):
+        for sentence, cluster in enumerate(self.clusters(Sentences(ranges, sizes, unit)).tolist()):
             clusters[cluster].append(sentence)
         members = self._bounded(source, ranges, sizes, list(clusters.values()))
         return [_spans(ranges, each) for each in sorted(members)]
@@ -164,7 +170,7 @@ class SentenceClusters(SentenceChunker, ABC):
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
     ) -> list[list[int]]:
-        """The clusters, those over `max_size` in parts: their sentences packed in order."""
+        """The clusters; one over `max_size` in parts, its sentences packed in order."""
         if self.max_size is None:
             return clusters
         gap = self._gap
@@ -175,7 +181,7 @@ class SentenceClusters(SentenceChunker, ABC):
         ]
         found: list[list[int]] = []
         while waiting:
-            # Sums over sentences foresee a chunk's own text, but for rare white space and tokens.
+            # A sum over sentences nearly always is the size of the chunk's own text.
             counts = self.token_counter.count_many([self._text(source.text, _spans(ranges, each)) for each in waiting])
             fits = (counts <= self.max_size).tolist()
             found += [each for each, fitting in zip(waiting, fits, strict=True) if fitting]
@@ -185,12 +191,12 @@ class SentenceClusters(SentenceChunker, ABC):
 
     @property
     def _gap(self) -> int:
-        """What stands between two sentences of a chunk counts this much."""
+        """The size of the separator between two sentences of a chunk."""
         return self.token_counter.count(self.separator)
 
 
 def joint_distances(unit: Floats, weight: float, rows: slice, first: int = 0) -> Floats:
-    """Distances of some sentences to those from `first` on: equations 1 to 3, float64.
+    """Distances of some sentences to the sentences from `first` on: equations 1 to 3 of Qu et al. (2024), float64.
 
     ``weight · |a - b| / n + (1 - weight) · (1 - max(cos(a, b), 0))`` for n sentences; between 0 and 1.
 
@@ -209,14 +215,14 @@ def joint_distances(unit: Floats, weight: float, rows: slice, first: int = 0) ->
 
 
 def row_blocks(count: int) -> Iterator[slice]:
-    """Slices of rows of a square matrix of float64 that take about 2 MiB each."""
+    """Slices of the rows of a square float64 matrix, of about 2 MiB each."""
     step = max(1, _BLOCK_BYTES // (8 * count))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
 
 def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
-    """The spans of sentences in order: one for each run of neighbours."""
+    """The spans of sentences: one for each run of neighbours."""
     runs: list[list[int]] = []
     for sentence in members:
         if runs and runs[-1][1] == sentence - 1:

@@ -14,39 +14,37 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, fit, join_ranges, read_overlap, running_sizes
-from chunkcore.registry import check_sizes
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Sentence"]
 
-# A chunk's sentences: the first, the first that the chunk before it lacks, and the one after the last.
+# A chunk's sentences: the first, the first new one, and the one after the last.
 _Row = tuple[int, int, int]
 
 
 @strategies.register("sentence")
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Chunker):
-    """As many whole sentences a chunk as `size` allows (the chunking survey, sentence-based chunking).
+    """As many whole sentences in a chunk as `size` allows (the chunking survey, sentence-based chunking).
 
-    A chunk's size is what its sentences count, each with the white space before it. A sentence over `size`
-    stands alone; no chunk's own text is over `maximum`: what would be is cut between sentences, a sentence
-    that is alone too large at words, a word at graphemes. The minimum is soft: a smaller chunk joins the
-    neighbour that fewer characters of white space part it from (of two alike the one before), unless the two
-    are over the maximum together; it is never dropped.
+    A sentence counts with the white space before it. A sentence over `size` is a chunk of its own. A chunk whose own
+    text is over `maximum` is cut between sentences, a sentence over it at words, a word at graphemes. The minimum is
+    soft: a smaller chunk joins the neighbour across less white space (of equal ones the one before), unless the two are
+    over the maximum together.
 
-    Chunks share whole sentences: the last `overlap_sentences`, and with an `overlap` also all the last that
-    count at most that together, at least one. Fewer are shared where the next sentence would not fit the
-    target beside them.
+    Chunks share whole sentences: the last `overlap_sentences`, and with an `overlap` also as many as count at most that
+    together, at least one. Fewer are shared where the next sentence would not fit beside them.
 
-    One pass of the tokenizer; time and memory grow linearly with the text.
+    Linear time and memory; one pass of the tokenizer.
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
-        minimum: a chunk of less joins a neighbour; ``0 <= minimum <= size``.
-        maximum: what no chunk's own text is over; at least `size`. None: `size`.
+        minimum: a smaller chunk joins a neighbour; ``0 <= minimum <= size``.
+        maximum: no chunk's own text is over it; at least `size`. None: `size`.
         overlap: how much neighbouring chunks may share, ``0 <= overlap < size``; or "semantic": at most half of `size`,
-            back to where the topic changes (see `SemanticOverlap`), which asks a model.
+            back to where the topic changes (see `SemanticOverlap`), which needs a model.
         overlap_sentences: how many sentences they share; at least 0.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
@@ -69,12 +67,10 @@ class Sentence(Chunker):
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        check_sizes(self.size, self.minimum, self.maximum)
+        check_ranges(self, size=1, minimum=(0, "size"), maximum="size", overlap_sentences=0)
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
         if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
             raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
-        if self.overlap_sentences < 0:
-            raise OptionError(f"overlap_sentences is at least 0, got {self.overlap_sentences}")
 
     @property
     def hard_maximum(self) -> int:
@@ -91,7 +87,7 @@ class Sentence(Chunker):
         return [(Span(start, end),) for start, end in join_ranges(source, rows, self.minimum, self.hard_maximum)]
 
     def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
-        """For each sentence the first that a chunk may share whose new sentences begin with it."""
+        """For each sentence the first one that a chunk may share if its new sentences begin there."""
         numbers = range(len(sentences))
         if isinstance(self.overlap, Overlap):
             topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
@@ -104,7 +100,7 @@ class Sentence(Chunker):
         return [min(each - self.overlap_sentences, first) for each, first in zip(numbers, shared, strict=True)]
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
-        """Sentences in order, as many as fit, each chunk after the sentences that it shares."""
+        """Sentences in order, as many as fit, each chunk with the sentences that it shares before its new ones."""
         rows: list[_Row] = []
         begin = end = 0
         while end < len(sums) - 1:
@@ -117,7 +113,7 @@ class Sentence(Chunker):
         return rows
 
     def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
-        """The chunks' ranges; one whose own text is over the maximum shares nothing, and is halved until all fit."""
+        """The chunks' ranges. A chunk whose own text is over the maximum shares nothing and is halved until it fits."""
         table = np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
         over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > self.hard_maximum).tolist()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
-from chunkcore.errors import OptionError
+from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 
 __all__ = ["SingleLinkage", "link"]
@@ -29,33 +29,23 @@ class SingleLinkage(SentenceClusters):
 
         position_weight · |a - b| / n + (1 - position_weight) · (1 - max(cosine of their vectors, 0))
 
-    Pairs are taken by their distance, of equal ones those that come first. Each joins the clusters of its two
-    sentences, unless the cluster would be over a limit; over `stop` no more are joined. So a sentence that is far from
-    all others is a chunk. With a `position_weight` of 1 and `chunks` the result is that of fixed_sentences.
-
-    A chunk can have several spans, and chunks can interleave; they are ordered by where they begin. White space
-    between neighbouring sentences stays in the chunk when both sides do.
-
-    The paper limits a cluster to as many sentences as the number of chunks asks for: see `chunks`. Here it is also
-    limited in tokens. A sentence over `max_size` is cut at words, else at graphemes, into parts that are
-    clustered as sentences are.
+    Pairs are taken by distance, of equal ones the first in the text. Each joins the clusters of its two sentences,
+    unless the cluster would be over a limit; over `stop` none are joined. So a sentence far from all others is a chunk.
+    With a `position_weight` of 1 and `chunks` the result is that of fixed_sentences. The paper limits a cluster to as
+    many sentences as the number of chunks asks for (`chunks`); here tokens are limited as well.
 
     Attributes:
-        splitter: see `SentenceChunker`; the paper uses spaCy.
-        embedder: see `SentenceChunker`.
-        position_weight: λ of the paper, 0 (meaning alone) to 1 (place alone).
-        max_size: of a chunk's own text, in the counter's unit; None for no maximum.
         stop: the distance over which no sentences are joined; at least 0.
         chunks: no chunk has more than n / `chunks` of the n sentences (rounded up); None for no such limit.
 
-    Cost: one call of the model for a text's distinct sentences; then O(n²·d) time, once for each million of pairs that
-    are nearer than `stop` and might still be joined, and O(n·d) memory and about 100 MB for n sentences of d
-    dimensions. There is no n × n matrix.
+    Cost: one call of the model for a text's distinct sentences; then O(n²·d) time, once for each million of pairs
+    nearer than `stop` that may still be joined, and O(n·d) memory and about 100 MB for n sentences of d dimensions.
+    There is no n × n matrix.
 
     Raises:
         OptionError: an option is out of range.
         SizeError: one grapheme is over `max_size`.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice.
     """
 
     stop: float = 0.5
@@ -63,12 +53,9 @@ class SingleLinkage(SentenceClusters):
 
     def validate(self) -> None:
         super().validate()
-        if self.stop < 0:
-            raise OptionError(f"stop is at least 0, got {self.stop}")
-        if self.chunks is not None and self.chunks < 1:
-            raise OptionError(f"chunks is at least 1, or null for no such limit, got {self.chunks}")
+        check_ranges(self, stop=0, chunks=1)
 
-    def _clusters(self, sentences: Sentences) -> Numbers:
+    def clusters(self, sentences: Sentences) -> Numbers:
         count = len(sentences.ranges)
         limits = [count if self.chunks is None else -(-count // self.chunks)]
         weights = [np.ones(count, dtype=np.int64)]
@@ -91,11 +78,11 @@ def link(
 
     Args:
         unit: vectors at length 1, shape (n, d).
-        weights: what each row weighs, by one measure or several: shape (n, m).
-        limits: what the weights of a cluster may sum to, shape (m,).
+        weights: of each row, by one measure or several: shape (n, m).
+        limits: the most that the weights of a cluster sum to, shape (m,).
         position_weight: see `joint_distances`.
-        stop: the distance over which nothing is joined.
-        pairs_at_once: how many pairs are held; the answer does not depend on it.
+        stop: the distance over which rows are not joined.
+        pairs_at_once: how many pairs are held; it does not change the answer.
 
     >>> unit = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> link(unit, np.ones((4, 1), dtype=np.int64), np.array([2]), 0.0, 0.5).tolist()
@@ -108,7 +95,7 @@ def link(
 
 
 class _Clusters:
-    """Which rows are together so far."""
+    """The clusters so far."""
 
     def __init__(self, weights: Numbers, limits: Numbers) -> None:
         self.labels = np.arange(len(weights))
@@ -117,14 +104,14 @@ class _Clusters:
         self._limits = limits
 
     def joinable(self, left: Numbers, right: Numbers) -> NDArray[np.bool_]:
-        """Which pairs are not together and may be. What is not joinable now never will be: weights only grow."""
+        """Which pairs are apart and may be joined. Pairs that are not will never be: weights only grow."""
         first, second = self.labels[left], self.labels[right]
         apart: NDArray[np.bool_] = first != second
         apart[apart] = (self._weights[first[apart]] + self._weights[second[apart]] <= self._limits).all(axis=1)
         return apart
 
     def join(self, left: Numbers, right: Numbers) -> None:
-        """Join the clusters of each pair in turn, where they may be."""
+        """Join the clusters of each pair in turn, where the limits allow."""
         for start in range(0, len(left), _SOME):
             some = slice(start, start + _SOME)
             open_ = self.joinable(left[some], right[some])
@@ -145,8 +132,8 @@ class _Clusters:
 def _nearest_first(
     unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int
 ) -> Iterator[tuple[Numbers, Numbers]]:
-    """Pairs of rows by distance, of equal ones by row and column, some at a time: those that are still joinable."""
-    after = -1.0, -1  # the last pair that was handed out: its distance, and its place row by row
+    """Joinable pairs of rows by distance, of equal ones by row and column, in blocks."""
+    after = -1.0, -1  # the last pair of the block before: its distance, and its place row by row
     while True:
         distances, places, complete = _nearest(unit, position_weight, stop, clusters, most, after)
         yield places // len(unit), places % len(unit)
@@ -158,7 +145,7 @@ def _nearest_first(
 def _nearest(
     unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int, after: tuple[float, int]
 ) -> tuple[Floats, Numbers, bool]:
-    """The `most` nearest joinable pairs after one, sorted, and whether these are all."""
+    """The `most` nearest joinable pairs after a pair, sorted, and whether these are all."""
     count, complete = len(unit), True
     distances, places = np.empty(0), np.empty(0, dtype=np.int64)
     for rows in row_blocks(count):
