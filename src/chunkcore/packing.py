@@ -1,8 +1,8 @@
-"""The one packer: pieces into chunks of a target size with overlap, and a hard maximum that holds.
+"""The one packer: pieces into chunks of a target size with overlap, a hard maximum and a soft minimum.
 
-`pack` knows only sizes. `fit` knows only spans and their own text's size: it cuts what is over a maximum
-at words, and inside a word at graphemes. `join_small` lets fragments join their neighbours, and `join_ranges`
-does so with ranges of a text.
+`pack` groups pieces by their sizes. `fit` cuts a range of a text that is over a maximum: at words, and inside a word at
+graphemes. `join_small` joins fragments with their neighbours; `join_ranges` does so with ranges of a text. `Overlap` is
+an `overlap` option that is found from the text.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def pack(
 
 
 class _Group(NamedTuple):
-    """Neighbouring chunks that are one now; of a size that is not wanted exactly, at least what it is at least."""
+    """Merged neighbours; `size` is a lower bound."""
 
     first: int
     last: int
@@ -165,20 +165,20 @@ def join_small(
     maximum: int | None,
     together: Callable[[int, int], int],
 ) -> list[tuple[int, int]]:
-    """Ranges of neighbouring chunks to be one each, so that fragments are part of something: the soft minimum.
+    """The soft minimum: ranges of neighbouring chunks to merge, so that small ones join a neighbour.
 
-    In order, each chunk under the minimum joins the neighbour across the smaller gap (of equal ones the one before
-    it), else the other one, where the two are not over the maximum together; else it stays. Nothing is dropped.
+    In order, each chunk under the minimum joins the neighbour across the smaller gap (of equal gaps the one before), or
+    the other one, if the two are not over the maximum together; else it stays. Nothing is dropped.
 
     Args:
         sizes: of the chunks.
-        gaps: what parts each chunk from the one before it, in anything that compares: characters, a distance. None
-            where the two must not be one. The first is not looked at.
-        minimum: what is smaller joins a neighbour.
-        maximum: what two may not be over together; None for no limit.
-        together: the size of the chunks from one up to before another as one.
+        gaps: between each chunk and the one before it, anything that compares: characters, a distance. None where the
+            two must not be merged. The first is ignored.
+        minimum: a smaller chunk joins a neighbour.
+        maximum: two merged chunks are not over it; None for no limit.
+        together: the size of the merged chunks `first` to `last - 1`.
 
-    O(n) time, and `together` is asked at most twice for each chunk under the minimum.
+    O(n) time, and at most two calls of `together` for each chunk under the minimum.
 
     >>> words = [5, 1, 4, 5, 2]
     >>> join_small(words, [0, 2, 1, 1, 1], 3, 7, lambda first, last: sum(words[first:last]))
@@ -220,14 +220,14 @@ def join_ranges(
     maximum: int | None = None,
     gaps: Sequence[Any] | None = None,
 ) -> list[tuple[int, int]]:
-    """`join_small` of chunks that are ranges of a text, in order, measured by their own text.
+    """`join_small` for chunks that are ranges of a text, in order, measured by their own text.
 
     Args:
-        source: the text; chunks of different parts of it stay apart.
+        source: the text; chunks of different parts of it are not merged.
         rows: starts and ends; they may overlap.
         minimum: see `join_small`.
         maximum: see `join_small`.
-        gaps: see `join_small`; by default how many characters part a chunk from the one before it.
+        gaps: see `join_small`; by default the number of characters between two chunks.
 
     >>> from chunkcore.tokens import WordCounter
     >>> source = WordCounter().tokenize("one two. three.  four five.")
@@ -251,12 +251,12 @@ def join_ranges(
         maximum,
         lambda first, last: source.count(rows[first][0], reach[last - 1]),
     )
-    # What was not joined keeps its end, though a chunk before it may reach farther.
+    # A chunk that was not merged keeps its end, though an earlier chunk may reach farther.
     return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without the white space at its ends; empty at `end` where nothing else is there.
+    """The range without the white space at its ends; empty, at `end`, if it is all white space.
 
     >>> trim("  a b ", 0, 6)
     (2, 5)
@@ -269,9 +269,8 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
     """Cut ``text[start:end]`` so that every part's own text counts at most `maximum`.
 
-    Each part ends at the end of a word, and where one word is over the maximum at a grapheme's, about as
-    late as fits. With `strip` parts lose the white space at their ends, and parts of white space are left
-    out. Time grows with the length of the range.
+    Each part ends after a word, or inside a word over the maximum after a grapheme, about as late as fits. With `strip`
+    parts lose the white space at their ends, and parts of white space are left out. Time grows with the range's length.
 
     Raises:
         SizeError: one grapheme alone is over the maximum.
@@ -298,7 +297,7 @@ def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: boo
 
 
 def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
-    """The ranges in order, those over a maximum in the parts that `fit` makes of them; None for no maximum.
+    """The ranges in order; a range over the maximum in the parts that `fit` makes of it. None for no maximum.
 
     Raises:
         SizeError: one grapheme alone is over the maximum.
@@ -319,18 +318,18 @@ def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ra
 
 
 def _fits(source: TokenizedText, start: int, end: int, maximum: int) -> bool:
-    # What is many times too long is not counted for each part that is cut off it.
+    # A range many times too long is not counted again for each part that is cut off.
     return end <= _reach(source, start, 8 * maximum + 64) and source.count(start, end) <= maximum
 
 
 def _reach(source: TokenizedText, start: int, tokens: int) -> int:
-    """Where the text's own tokenization is, this many tokens after `start`."""
+    """The place that many tokens after `start` in the text's own tokenization."""
     place = int(np.searchsorted(source.boundaries, start)) + tokens
     return int(source.boundaries[place]) if place < len(source.boundaries) else len(source.text)
 
 
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
-    """Where a part that begins at `start` can end and still fit: at a word, else inside the first word."""
+    """The last place where a part that begins at `start` can end: after a word, else inside the first word."""
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
     gaps = (gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit))
     cut = _last_that_fits(source, start, np.fromiter(gaps, dtype=np.int64), maximum, strip=strip)
@@ -357,7 +356,7 @@ def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]
 def _last_that_fits(
     source: TokenizedText, start: int, cuts: NDArray[np.int64], maximum: int, *, strip: bool
 ) -> int | None:
-    """The last of the cuts whose part fits, looking back from the end in steps that double."""
+    """The last cut whose part fits, sought from the end in doubling steps."""
     if not len(cuts):
         return None
     back = np.array([0, 1, 2, *(2**k + 2 for k in range(len(cuts).bit_length()))], dtype=np.int64)

@@ -409,6 +409,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | 
     Traceback (most recent call last):
     chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
     """
+    cls: Any = type(thing)
     for name, bounds in ranges.items():
         value = getattr(thing, name)
         limits = bounds if isinstance(bounds, tuple) else (bounds,)
@@ -420,7 +421,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | 
         ]
         if len(told) > 1:
             told[0] += f" and at most {told[1]}"
-        elif type(None) in get_args(_hints(type(thing)).get(name)):
+        elif type(None) in get_args(_hints(cls).get(name)):
             told[0] += ", or null for none"
         raise OptionError(f"{name} is at least {told[0]}, got {value}")
 

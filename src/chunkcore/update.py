@@ -1,4 +1,4 @@
-"""`plan_update`: what of an index stays, goes and comes when a document has changed."""
+"""`plan_update`: which chunks of an index stay, go and come when a document has changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Content = tuple[str, tuple[tuple[tuple[int, int, int], ...], ...]]
 
 
 class KeptChunk(NamedTuple):
-    """A chunk of the new document whose content an old one has: the old one's vectors are its own.
+    """A new chunk with the content of an old one, whose vectors it keeps.
 
     Attributes:
         old: as it is indexed.
@@ -31,12 +31,12 @@ class KeptChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """What to do with an index so that it holds the new document's chunks and nothing else of the document.
+    """The changes after which an index holds the new document's chunks, and no others of the document.
 
     Attributes:
         stay: pairs of an old and a new chunk of the same content, in the new document's order.
-        go: old chunks whose content is no longer there, or not so many times, in the old document's order.
-        come: new chunks that no old one stands for, in the new document's order.
+        go: old chunks to delete, in the old document's order.
+        come: new chunks to add, in the new document's order.
     """
 
     stay: tuple[KeptChunk, ...]
@@ -45,7 +45,7 @@ class UpdatePlan:
 
     @property
     def moved(self) -> tuple[KeptChunk, ...]:
-        """Those that stay but not as they were: write what `new` says over what `old` said, and keep the vectors."""
+        """Chunks that stay and have changed: overwrite `old` with `new`, and keep the vectors."""
         return tuple(kept for kept in self.stay if kept.old != kept.new)
 
     @property
@@ -61,22 +61,20 @@ class UpdatePlan:
 
 
 def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker) -> UpdatePlan:
-    """Tell what of a document's chunks can be kept now that its text has changed.
+    """Which chunks of a document can be kept after its text has changed.
 
-    Chunks are matched by content, `Chunk.content_hash`: as many equal ones stay as the old and the new document both
-    have, those first that stand where they stood, then in order. The vectors of a chunk with `segments` are its
-    segments' too, so these must be alike as well. It is right for every strategy, whatever the strategy makes of the
-    change; how much stays depends on how far a change reaches: to the next separator or sentence
-    (`recursive`, `sentence`), to the end of the text (`fixed_token`), or everywhere where a threshold is taken from
-    the whole text. A strategy that embeds sentences asks its model for all of the new text's: give it a
-    `CachedEmbedder`, and the model sees the new ones only.
+    Chunks are matched by content (`Chunk.content_hash`, and the segments of a chunk that has them): first chunks at
+    their old place, then in order. This is right for every strategy. How much stays depends on how far a change
+    reaches: to the next separator or sentence (`recursive`, `sentence`), to the end of the text (`fixed_token`), or
+    everywhere, where a threshold is taken from the whole text. A strategy that embeds sentences embeds all of the new
+    text's; with a `CachedEmbedder` the model sees the new sentences only.
 
-    Not for vectors that depend on what stands around a chunk (late chunking): those of chunks that stay change, too.
+    Not for vectors that depend on the text around a chunk (late chunking): the vectors of kept chunks change too.
 
     Args:
-        old_chunks: all of the document that are indexed, in any order.
-        new_document: the text as it is now, under the same id.
-        chunker: mostly the one that made the old ones; another is compared with just as well.
+        old_chunks: all indexed chunks of the document, in any order.
+        new_document: the new text, under the same id.
+        chunker: usually the one that made the old chunks.
 
     Cost: one run of the chunker, then time and memory linear in the number of chunks.
 
@@ -115,7 +113,7 @@ def _checked(chunks: Iterable[Chunk], document_id: str) -> Iterable[Chunk]:
 
 
 def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
-    """For the place of each new chunk that an old one stands for, the old one's place."""
+    """By the place of each new chunk with an old partner, the old chunk's place."""
     contents = [_content(chunk) for chunk in new]
     waiting: defaultdict[_Content, deque[int]] = defaultdict(deque)
     unmoved: defaultdict[tuple[_Content, tuple[Span, ...]], deque[int]] = defaultdict(deque)
@@ -140,12 +138,12 @@ def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
 
 
 def _content(chunk: Chunk) -> _Content:
-    """What a chunk's vectors depend on: its content, and what of that its segments are, wherever the chunk stands."""
+    """What a chunk's vectors depend on: its content, and its segments' places inside it."""
     return chunk.content_hash, tuple(_inside(chunk, segment) for segment in chunk.segments)
 
 
 def _inside(chunk: Chunk, segment: tuple[Span, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Each of the segment's spans as the number of the chunk's span that it begins in, and its ends in that one."""
+    """Each span of a segment: the number of the chunk's span that holds its start, and its ends relative to that."""
     spans = sorted(chunk.spans)
     starts = [span.start for span in spans]
     numbers = [max(0, bisect_right(starts, part.start) - 1) for part in segment]
