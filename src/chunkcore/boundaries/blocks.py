@@ -1,4 +1,4 @@
-"""What a structured text is made of: `Block`s, which touch each other, and into which every format is read."""
+"""`Block`: a part of a structured text. Every format is read into blocks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NOT_BLANK = re.compile(r"[ \t]*\S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a text that its format knows, and the smaller ones that it can be cut into.
+    """A part of a text, such as a paragraph, a table or a function.
 
     Attributes:
         start: its first code point.
         end: the code point after its last.
-        path: titles of the headings that it stands under, or of the definitions that it stands in, itself included.
-        whole: worth keeping in one piece up to the maximum, and not only up to the target.
-        leads: belongs with what follows it, as a heading does.
-        level: of a heading that sections begin with, 1 the highest; 0 for all else.
+        path: titles of the headings above it, or names of the definitions around it, itself included.
+        whole: kept in one piece up to the maximum size, not only up to the target.
+        leads: belongs to the block after it, as a heading does.
+        level: of a section's heading, 1 the highest; 0 for other blocks.
         header: for a row of a table, the range of the table's header.
-        parts: tells the blocks that it is made of; None where its format knows none.
-        text: what cuts it where `parts` does not: its sentences, its lines, or only words.
+        parts: returns the blocks inside it; None where there are none.
+        text: how it is cut without `parts`: at sentences, lines or words.
     """
 
     start: int
@@ -42,9 +42,9 @@ class Block:
 
 
 def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[tuple[int, int] | None]:
-    r"""The ranges from `start` to each of the cuts, in order, and to `end`; None where only white space is there.
+    r"""The ranges between `start`, the cuts in order, and `end`; None for a range of white space.
 
-    They have no white space at their ends, and at their beginnings only what indents their first line.
+    White space is stripped, except the indent of a range's first line.
 
     >>> between("one\n\n  two ", 0, 11, [4])
     [(0, 3), (5, 10)]
@@ -53,7 +53,7 @@ def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[tuple[
 
 
 def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    r"""The lines of a range that are not blank, as CommonMark knows them: "\n", "\r\n" and "\r" end one.
+    r"""The lines of a range that are not blank; "\n", "\r\n" and "\r" end a line, as in CommonMark.
 
     >>> lines("a\r\n\n  b", 0, 7)
     [(0, 1), (4, 7)]

@@ -4,46 +4,40 @@ from __future__ import annotations
 
 import re
 import time
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from chunkcore.boundaries.blocks import Block, between, lines
 from chunkcore.errors import MissingExtraError
 from chunkcore.spans import Numbers
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Tree
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
-
-from chunkcore.boundaries.blocks import Block, between, lines
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Language, Node, Tree
 
 __all__ = ["LANGUAGES", "Parsed", "code_blocks", "language_of", "load_grammar", "nests_deeper"]
 
 _QUOTED = rb'"(?:\\.|[^"\\\n])*"?'
 _QUOTED_ONCE = rb"'(?:\\.|[^'\\\n])*'?"
-_CHARACTER = rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # elsewhere the mark is of a lifetime, or parts digits
+_CHARACTER = rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # any other quote marks a lifetime or separates digits
 _COMMENTS = rb"/\*.*?\*/|//[^\n]*"
 _C = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER]), re.DOTALL)
 _GO = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER, rb"`[^`]*`"]), re.DOTALL)
 _SCRIPT = re.compile(rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^`\\])*`"]), re.DOTALL)
 _PYTHON = re.compile(rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL)
-_TEXTS = {"python": _PYTHON, "go": _GO, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
+_HIDING = {"python": _PYTHON, "go": _GO, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
 _PAIRS = (b"()", b"[]", b"{}")
-_RAW = 3  # times as many, strings and all, are too many: what hides brackets from us need not hide them from a parser
+_RAW = 3  # with brackets in strings: three times as many are too many, however a parser reads them
 
 
 def nests_deeper(data: bytes, language: str, most: int) -> bool:
-    """Whether, somewhere, more brackets of one kind than `most` are open. O(n).
+    """Whether more than `most` brackets of one kind are open somewhere. O(n).
 
-    What is a comment or a string is told as from a distance: a language's rarer strings are read as code.
+    Comments and strings are recognised roughly: a language's rarer strings are read as code.
 
     >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ( */", "c", 1)
     (True, False, False)
@@ -52,78 +46,73 @@ def nests_deeper(data: bytes, language: str, most: int) -> bool:
         return False
     if any(_depth(np.frombuffer(data, dtype=np.uint8), *pair) > _RAW * most for pair in _PAIRS):
         return True
-    codes = np.frombuffer(_code(data, _TEXTS.get(language, _C)), dtype=np.uint8)
+    codes = np.frombuffer(_code(data, _HIDING.get(language, _C)), dtype=np.uint8)
     return any(_depth(codes, *pair) > most for pair in _PAIRS)
 
 
 def _code(data: bytes, texts: re.Pattern[bytes]) -> bytes:
-    """What is left without comments and strings."""
+    """The code without comments and strings."""
     if texts is _PYTHON:
         return texts.sub(b"", data)
-    # A comment without an end is none, to a parser; and would be sought from each of its beginnings.
+    # A comment without an end is code to a parser; searching for its end from each beginning would be quadratic.
     last = data.rfind(b"*/") + 2 if b"*/" in data else 0
     return texts.sub(b"", data[:last]) + texts.sub(b"", data[last:].replace(b"/*", b""))
 
 
 def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
-    """How many are open at once, at most; one that closes nothing is passed over."""
+    """The most brackets open at once; a closing bracket without its opening one is ignored."""
     steps = (codes == opening).astype(np.int32) - (codes == closing)
     reached = np.cumsum(steps, dtype=np.int32)
     return int((reached - np.minimum(np.minimum.accumulate(reached), 0)).max(initial=0))
 
 
-# The parser reports every 100 steps, and reads a text bit by bit. Code takes it under a hundredth of a report a byte,
-# code of another language about as much, and one reading. But where it finds little that its grammar knows, its
-# search grows with the square of the text, and so does what it reads in search of the ends of comments without one.
-# And to give up an expression that goes on and on ("f<f<f<") takes it time and memory that grow with the square of its
-# length, in one step: five gigabytes for 12 kB. Brackets that nest without end are as bad: to free what it tried, it
-# calls itself once a level, until the stack ends, and the process with it (at 10,000 levels where a thread has half a
-# megabyte, as on macOS). So such texts are not given to it. There is a limit to its time, too: some forty times what
-# code takes, and four times what the slowest grammar takes for code of another language.
+# Limits for the parser, which tries hard on texts that are not of its language:
+# - Reports (one every 100 steps) and readings. Code takes under a hundredth of a report a byte, and one reading. Where
+#   little fits the grammar, or comments have no end, both grow with the square of the text.
+# - Operators. Giving up an expression such as "f<f<f<" takes time and memory quadratic in its length in one step: five
+#   gigabytes for 12 kB.
+# - Nested brackets. Freeing them recurses once a level until the stack overflows and kills the process (at 10,000
+#   levels in a thread with half a megabyte, as on macOS).
+# - Time: some forty times what code takes, and four times what the slowest grammar takes for another language's code.
 _LEAST = 1000
 _REPORTS_A_BYTE = 0.05
 _READ = 8192  # bytes at once
 _READINGS = 50
 _SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # of the processor
-_OPERATORS = 500  # of one statement, of those that go on to the right
-_LEVELS = 1000  # of brackets of one kind; of 53,000 files that we looked at one has over 300, and none so many
-_BY_LINES = ("go", "python")  # whose statements end with their lines: their grammars give up expressions sooner
+_OPERATORS = 500  # of one statement
+_LEVELS = 1000  # of brackets of one kind; one of 53,000 files has over 300
+_BY_LINES = ("go", "python")  # statements end with their lines, so long expressions are no problem
 _STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
 
 
 class Parsed:
-    """A text, as a parser knows it.
-
-    Args:
-        text: the source.
-        language: that it is of.
-        grammar: of the language.
+    """A parsed text.
 
     Attributes:
-        data: the text in UTF-8; an unpaired surrogate, which UTF-8 cannot say, is a question mark.
-        tree: the parser's tree, with places in `data`; None where the parser was stopped, having done so many times
-            the work that code takes that this is no code of its language, or was not asked for that reason.
+        data: the text in UTF-8; an unpaired surrogate is a question mark.
+        tree: the parser's tree, with offsets into `data`; None where the text goes beyond the limits above, and so is
+            no code of its language.
     """
 
     def __init__(self, text: str, language: str, grammar: Language) -> None:
         self.data = text.encode("utf-8", "replace")
         self.tree = _parse(self.data, grammar) if _is_bounded(self.data, language) else None
-        # As signed numbers the bytes that continue a character are the lowest.
+        # UTF-8 continuation bytes: the lowest as signed numbers.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
     def code_points(self, places: Numbers) -> Numbers:
-        """Places in `data` as places in the text: of each, how many characters begin before it."""
+        """Offsets into `data` as offsets into the text."""
         found: Numbers = places - self._continue.searchsorted(places)
         return found
 
 
 def _is_bounded(data: bytes, language: str) -> bool:
-    """Whether neither an expression nor brackets in brackets go on and on."""
+    """Whether expressions and nested brackets are within the limits."""
     return (language in _BY_LINES or not _goes_on(data)) and not nests_deeper(data, language, _LEVELS)
 
 
 def _goes_on(data: bytes) -> bool:
-    """Whether an expression has more operators than any that a person or a program writes."""
+    """Whether a statement has more operators than a person or a program writes."""
     statements = (each for each in _STATEMENT_END.split(data) if len(each) > _OPERATORS)
     return any(len(_OPERATOR.findall(each)) > _OPERATORS for each in statements)
 
@@ -134,13 +123,13 @@ def _parse(data: bytes, grammar: Language) -> Tree | None:
     work = _Work(data)
     try:
         tree = Parser(grammar).parse(work.read, encoding="utf8", progress_callback=work.is_too_much)
-    except ValueError:  # which is how it says that it was stopped
+    except ValueError:  # the parser was stopped
         return None
     return None if work.reads <= 0 else tree
 
 
 class _Work:
-    """What a parser is allowed to do: it reads from here, and reports to here."""
+    """The parser's input and its limits."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -153,7 +142,7 @@ class _Work:
         return self.data[offset : offset + _READ] if self.reads > 0 else b""
 
     def is_too_much(self, offset: int, _: object) -> bool:
-        """Whether it is more than code takes up to this byte."""
+        """Progress callback: whether to stop at this byte."""
         self.reports += 1
         spent = time.thread_time() - self.begun
         allowed = self.reports < _LEAST + _REPORTS_A_BYTE * offset and spent < _SECONDS + _SECONDS_A_BYTE * offset
@@ -177,73 +166,62 @@ def load_grammar(package: str, function: str = "language") -> Language:
     return Language(getattr(module, function)())
 
 
-_FUNCTIONS = {"function_declaration": "function", "generator_function_declaration": "function"}
-_SCRIPT_CODE = {**_FUNCTIONS, "class_declaration": "class", "class": "class", "method_definition": "method"}
-_TYPED = {
-    **_SCRIPT_CODE,
-    "abstract_class_declaration": "class",
-    "interface_declaration": "interface",
-    "enum_declaration": "enum",
-    "type_alias_declaration": "type",
-    "internal_module": "namespace",
-    "module": "module",
-}
-_C_CODE = {
-    "function_definition": "function",
-    "struct_specifier": "struct",
-    "union_specifier": "union",
-    "enum_specifier": "enum",
-}
-
-
 class _Grammar(NamedTuple):
-    """Where a language's grammar is, and what its definitions are called: by its nodes, and for a reader."""
+    """A language's grammar, and its definitions: the grammar's node types, each with the word that a reader knows."""
 
     package: str
     definitions: dict[str, str]
     function: str = "language"
 
 
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+def _pairs(listed: str) -> dict[str, str]:
+    words = listed.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+_SCRIPT_DEFINITIONS = _pairs(
+    """function_declaration function  generator_function_declaration function  class_declaration class  class class
+    method_definition method"""
+)
+_TYPED_DEFINITIONS = _SCRIPT_DEFINITIONS | _pairs(
+    """abstract_class_declaration class  interface_declaration interface  enum_declaration enum
+    type_alias_declaration type  internal_module namespace  module module"""
+)
+_C_DEFINITIONS = _pairs(
+    "function_definition function  struct_specifier struct  union_specifier union  enum_specifier enum"
+)
+_CPP_DEFINITIONS = _C_DEFINITIONS | _pairs(
+    "class_specifier class  namespace_definition namespace  concept_definition concept"
+)
 _GRAMMARS = {
-    "c": _Grammar("tree_sitter_c", _C_CODE),
-    "cpp": _Grammar(
-        "tree_sitter_cpp",
-        {**_C_CODE, "class_specifier": "class", "namespace_definition": "namespace", "concept_definition": "concept"},
-    ),
-    "go": _Grammar(
-        "tree_sitter_go", {"function_declaration": "func", "method_declaration": "func", "type_spec": "type"}
-    ),
+    "c": _Grammar("tree_sitter_c", _C_DEFINITIONS),
+    "cpp": _Grammar("tree_sitter_cpp", _CPP_DEFINITIONS),
+    "go": _Grammar("tree_sitter_go", _pairs("function_declaration func  method_declaration func  type_spec type")),
     "java": _Grammar(
         "tree_sitter_java",
-        {
-            "class_declaration": "class",
-            "interface_declaration": "interface",
-            "enum_declaration": "enum",
-            "record_declaration": "record",
-            "annotation_type_declaration": "@interface",
-            "method_declaration": "method",
-            "constructor_declaration": "constructor",
-        },
+        _pairs(
+            """class_declaration class  interface_declaration interface  enum_declaration enum
+            record_declaration record  annotation_type_declaration @interface  method_declaration method
+            constructor_declaration constructor"""
+        ),
     ),
-    "javascript": _Grammar("tree_sitter_javascript", _SCRIPT_CODE),
-    "python": _Grammar("tree_sitter_python", {"class_definition": "class", "function_definition": "def"}),
+    "javascript": _Grammar("tree_sitter_javascript", _SCRIPT_DEFINITIONS),
+    "python": _Grammar("tree_sitter_python", _pairs("class_definition class  function_definition def")),
     "rust": _Grammar(
         "tree_sitter_rust",
-        {
-            "function_item": "fn",
-            "struct_item": "struct",
-            "enum_item": "enum",
-            "union_item": "union",
-            "trait_item": "trait",
-            "impl_item": "impl",
-            "mod_item": "mod",
-            "macro_definition": "macro_rules!",
-        },
+        _pairs(
+            """function_item fn  struct_item struct  enum_item enum  union_item union  trait_item trait
+            impl_item impl  mod_item mod  macro_definition macro_rules!"""
+        ),
     ),
-    "tsx": _Grammar("tree_sitter_typescript", _TYPED, "language_tsx"),
-    "typescript": _Grammar("tree_sitter_typescript", _TYPED, "language_typescript"),
+    "tsx": _Grammar("tree_sitter_typescript", _TYPED_DEFINITIONS, "language_tsx"),
+    "typescript": _Grammar("tree_sitter_typescript", _TYPED_DEFINITIONS, "language_typescript"),
 }
-# How files of a language end. Those that have no grammar above are cut by blank lines and lines.
+# Each language with its files' endings. Without a grammar above, a language is cut at blank lines and lines.
 _ENDINGS = """
     bash bash sh zsh | c c | clojure clj cljs | cpp cc cpp cxx c++ h hh hpp hxx ipp | csharp cs | css css less scss
     dart dart | elixir ex exs | erlang erl | fsharp fs | go go | groovy gradle groovy | haskell hs | ini cfg ini
@@ -257,47 +235,20 @@ _BY_ENDING = {
 }
 LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
 
-# What belongs to the definition after it, where no blank line parts them.
-_COMMENTS_CODE = frozenset(("comment", "line_comment", "block_comment"))
-_ATTACHED = _COMMENTS_CODE | {"attribute_item", "decorator", "annotation"}
-# What is cut at its lines alone: strings and comments.
-_TEXTS_CODE = _COMMENTS_CODE | {
-    "string",
-    "string_literal",
-    "raw_string_literal",
-    "template_string",
-    "template_literal_type",
-}
-# What can stand around a definition.
-_WRAPPERS = frozenset(
-    [
-        "ambient_declaration",
-        "declaration",
-        "decorated_definition",
-        "export_statement",
-        "expression_statement",
-        "lexical_declaration",
-        "linkage_specification",
-        "template_declaration",
-        "type_declaration",
-        "type_definition",
-        "variable_declaration",
-    ]
+_COMMENT_NODES = _words("comment line_comment block_comment")
+# They belong to the definition after them, unless a blank line is between.
+_ATTACHED = _COMMENT_NODES | {"attribute_item", "decorator", "annotation"}
+# They are cut only between lines.
+_TEXT_NODES = _COMMENT_NODES | _words("string string_literal raw_string_literal template_string template_literal_type")
+# They can enclose a definition.
+_WRAPPERS = _words(
+    """ambient_declaration declaration decorated_definition export_statement expression_statement lexical_declaration
+    linkage_specification template_declaration type_declaration type_definition variable_declaration"""
 )
-# What holds a definition's members or statements.
-_BODIES = frozenset(
-    [
-        "block",
-        "class_body",
-        "compound_statement",
-        "constructor_body",
-        "declaration_list",
-        "enum_body",
-        "enum_body_declarations",
-        "field_declaration_list",
-        "interface_body",
-        "statement_block",
-    ]
+# They hold a definition's members or statements.
+_BODIES = _words(
+    """block class_body compound_statement constructor_body declaration_list enum_body enum_body_declarations
+    field_declaration_list interface_body statement_block"""
 )
 _OPENING = re.compile(r"\w{0,3}\W*(?:\w*\()?")  # as in /** or C++'s R"mark(
 _CLOSING = re.compile(r"\W*(?:\)\w*\")?")
@@ -307,7 +258,7 @@ _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 
 
 def language_of(name: str) -> str | None:
-    """The language that the end of a file's name tells, one of `LANGUAGES`.
+    """The language of a file's ending, one of `LANGUAGES`; None for other endings.
 
     >>> language_of("src/Main.java"), language_of("notes.txt")
     ('java', None)
@@ -316,14 +267,13 @@ def language_of(name: str) -> str | None:
 
 
 def code_blocks(text: str, language: str) -> list[Block] | None:
-    r"""The blocks of source code, which cover all that is not white space; their paths are of definitions.
+    r"""The blocks of source code, with definitions as paths; they cover all text that is not white space.
 
-    A comment, an attribute or a decorator is of the definition after it, where no blank line parts them. Strings and
-    comments are cut at their lines, and what opens or closes one stays with the line beside it. A language without a
-    grammar is cut at blank lines before lines that are not indented, then at blank lines, then at lines. Time grows
-    linearly with the text.
+    Comments, attributes and decorators join the definition after them, unless a blank line is between. Strings and
+    comments are cut between lines, but not after an opening or before a closing line. A language without a grammar is
+    cut at blank lines before unindented lines, then at blank lines, then at lines. Linear time.
 
-    None where the text is so unlike the language that its grammar was given up: it is then for "other" to cut.
+    None where the text is no code of the language, so that its parser was stopped: use "other" then.
 
     Raises:
         MissingExtraError: the language has a grammar, which is not installed.
@@ -342,7 +292,7 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
 
 
 class _Place(NamedTuple):
-    """A node of which a part may begin, the definitions around it, and whether a line begins with it."""
+    """A node where a part may begin, the path of definitions around it, and whether it begins a line."""
 
     node: Node
     path: tuple[str, ...]
@@ -351,19 +301,18 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns the nodes of a tree into blocks of the source."""
+    """Turns a tree's nodes into blocks of the source."""
 
     text: str
     parsed: Parsed
     definitions: dict[str, str]
 
     def parts(self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]) -> list[Block]:
-        """The blocks that a node's range is made of: what is before the first of them leads.
+        """The blocks inside a node's range. Text before the first one leads, as does text before a long string.
 
-        So does what is before a text of several lines that begins inside a line. `around` is the path around the
-        node, and `own` the one of the range.
+        `around` is the path around the node, `own` the path of the range.
         """
-        if node.type in _TEXTS_CODE:
+        if node.type in _TEXT_NODES:
             return self.lines(start, end, own)
         places = list(self.places(node, around + self.label(node)))
         groups = _grouped([place for place in places if place.begins_line])
@@ -388,7 +337,7 @@ class _Reader:
         return found
 
     def lines(self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False) -> list[Block]:
-        """The lines of a range; what only opens or closes a text is in one block with the text's line beside it."""
+        """The lines of a range; a line that only opens or closes a long string joins its neighbour."""
         found: list[tuple[int, int]] = []
         for first, last in lines(self.text, start, end):
             if found and _first_word(self.text, first) in self.joined:
@@ -398,7 +347,7 @@ class _Reader:
 
     @cached_property
     def joined(self) -> frozenset[int]:
-        """Where lines begin, after what indents them, that are not to be cut from the line before them."""
+        """Where lines begin, after their indent, that must not be cut from the line before."""
         texts = []
         waiting = [self.parsed.tree.root_node] if self.parsed.tree else []
         while waiting:
@@ -419,14 +368,14 @@ class _Reader:
         return frozenset(found)
 
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
-        """Children at which a range may be cut; of one that begins inside a line and goes on, its children instead."""
+        """Children where a range may be cut. A child across lines that begins inside a line is replaced by its own."""
         row = node.start_point.row if node.parent else -1
         waiting = [(child, path, 0) for child in reversed(node.children)]
         while waiting:
             child, path, depth = waiting.pop()
             begins = child.start_point.row > row
             goes_on = not begins and child.end_point.row > child.start_point.row
-            is_open = (goes_on and child.type not in _TEXTS_CODE) or child.type in _BODIES
+            is_open = (goes_on and child.type not in _TEXT_NODES) or child.type in _BODIES
             if is_open and child.children and depth < _SPLICES:
                 inner = path + self.label(child)
                 waiting.extend([(each, inner, depth + 1) for each in reversed(child.children)])
@@ -436,7 +385,7 @@ class _Reader:
             row = _last_row(child)
 
     def labels(self, node: Node) -> tuple[str, ...]:
-        """The definition that a node is, or that it only wraps."""
+        """The label of a node's definition, or of the only one that it wraps."""
         for _ in range(4):
             if label := self.label(node):
                 return label
@@ -453,7 +402,7 @@ class _Reader:
         return node.type in self.definitions or node.type == "variable_declarator"
 
     def label(self, node: Node) -> tuple[str, ...]:
-        """What a definition is called, as in ("class Tea",); nothing for other nodes."""
+        """A definition's kind and name, as in ("class Tea",); () for other nodes."""
         kind = self.definitions.get(node.type)
         if node.type == "variable_declarator":
             value = node.child_by_field_name("value")
@@ -487,7 +436,7 @@ def _declared(node: Node) -> Node | None:
 
 
 def _line_start(text: str, place: int) -> int:
-    """Where the line of a place begins, if only white space is between."""
+    """The beginning of the line, if only white space is before the place."""
     start = place
     while start and text[start - 1] in " \t\f":
         start -= 1
@@ -495,7 +444,7 @@ def _line_start(text: str, place: int) -> int:
 
 
 def _first_word(text: str, start: int) -> int:
-    """The first place from `start` on that is not white space."""
+    """The first place from `start` that is not white space."""
     while start < len(text) and text[start].isspace():
         start += 1
     return start
@@ -503,17 +452,17 @@ def _first_word(text: str, start: int) -> int:
 
 def _is_long_text(node: Node) -> bool:
     """Whether a node is a string or a comment of several lines."""
-    return node.type in _TEXTS_CODE and _last_row(node) > node.start_point.row
+    return node.type in _TEXT_NODES and _last_row(node) > node.start_point.row
 
 
 def _last_row(node: Node) -> int:
-    """The last row that has something of a node; some end with the line end after them."""
+    """A node's last row; some nodes include the line end after them."""
     row, column = node.end_point
     return row - 1 if column == 0 and node.end_byte > node.start_byte else row
 
 
 def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
-    """Each place with the first node of what is attached to it."""
+    """Each place with the first node attached to it."""
     found: list[tuple[Node, _Place]] = []
     first: Node | None = None
     before: Node | None = None
@@ -532,7 +481,7 @@ def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
 
 
 def _between_blank_lines(text: str) -> list[Block]:
-    """The blocks of code whose language is not known."""
+    """The blocks of code without a grammar."""
     cuts = [gap.end() for gap in _BLANK.finditer(text)]
     outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
     return [

@@ -1,4 +1,4 @@
-"""What a document is: Markdown, HTML, source code or prose, by what is said of it, else by how it looks."""
+"""A document's format (Markdown, HTML, source code, prose): by its metadata, its name, or its text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDINGS: dict[str, Literal["markdown", "html"]] = {
     **dict.fromkeys(("md", "markdown", "mdown", "mdx", "mkd", "qmd", "rmd"), "markdown"),
     **dict.fromkeys(("htm", "html", "xhtml"), "html"),
 }
-_LOOKED_AT = 20_000  # code points at the beginning of a text
+_LOOKED_AT = 20_000  # code points
 
 _PAGE = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _TAGS = re.compile(r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE)
@@ -50,18 +50,18 @@ _CODE_LINE = re.compile(r"[{}();:,\[\]=]\s*$|^\s*(?:#|//|/?\*|--)|^(?:\t| {2,})\
 
 
 class Format(NamedTuple):
-    """What a document is; a language of `LANGUAGES` where it is code."""
+    """A format; for code with a language of `LANGUAGES`."""
 
     kind: Literal["markdown", "html", "code", "prose"]
     language: str = "other"
 
 
 def format_of(text: str, document: Document | None = None) -> Format:
-    r"""The format of a text: what its metadata says, else what a file's name says, else what it looks like.
+    r"""The format of a text: from the metadata, else from a file's name, else from the text.
 
-    Metadata says it under ``mime_type``, ``mimetype``, ``content_type`` or ``format``, and the name of a file is
-    looked for under ``file_path``, ``file_name``, ``filename``, ``path``, ``source`` and ``url``, then in the id.
-    Looks are of the first 20,000 code points: a guess, which takes a text for prose unless it shows signs of more.
+    Metadata keys are ``mime_type``, ``mimetype``, ``content_type`` and ``format``. File names are under ``file_path``,
+    ``file_name``, ``filename``, ``path``, ``source`` and ``url``, or the id. Of the text the first 20,000 code points
+    are read; without signs of another format it is prose.
 
     >>> format_of("# Tea\n\nTwo kinds."), format_of("Tea", Document("tea.go", "Tea"))
     (Format(kind='markdown', language='other'), Format(kind='code', language='go'))
@@ -82,7 +82,7 @@ def format_of(text: str, document: Document | None = None) -> Format:
 
 
 def document_language(document: Document) -> str | None:
-    """The language that a document's metadata (``language``) or file name tells; None where neither does."""
+    """The language in a document's metadata (``language``) or of its file name's ending; None without either."""
     stated = document.metadata.get("language")
     if isinstance(stated, str) and stated.lower() in LANGUAGES:
         return stated.lower()
@@ -90,7 +90,7 @@ def document_language(document: Document) -> str | None:
 
 
 def _names(document: Document) -> Iterator[str]:
-    """What a document may have as the name of a file."""
+    """The document's possible file names."""
     for key in _NAME_KEYS:
         if isinstance(name := document.metadata.get(key), str):
             yield name
@@ -108,7 +108,7 @@ def _looks(text: str) -> Format:
 
 
 def _code_language(text: str) -> str | None:
-    """The language whose lines there are most of, where at least half of all lines look like code."""
+    """The language with the most matching lines, if at least half of all lines look like code."""
     counts = {language: len(pattern.findall(text)) for language, pattern in _CODE.items()}
     language = max(counts, key=lambda each: counts[each])
     lines = [line for line in text.splitlines() if line.strip()]

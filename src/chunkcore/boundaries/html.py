@@ -1,4 +1,4 @@
-"""Where the blocks of an HTML text begin and end, by a parser of the HTML standard, as exact ranges of the source."""
+"""The blocks of an HTML text, as exact ranges of the source, by a parser of the HTML standard."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _UNREAD = frozenset(("script", "style", "template"))
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
 _LINES = frozenset(("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template"))
 _RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))  # tags inside them are text
-# What can stand between a text and the next node that the parser knows: end tags, and what it ignores.
+# Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
-_TITLE = 50  # nodes of a heading that are looked at for its title
+_TITLE = 50  # nodes of a heading that are read for its title
 
 
 @dataclass(slots=True)
@@ -38,21 +38,21 @@ class _Element:
 
     tag: str
     start: int
-    last: int = 0  # where the last thing inside it begins
+    last: int = 0  # where the last node inside it begins
     title: str = ""
     children: list[_Element] = field(default_factory=list)
     has_heading: bool = False
     is_running: bool = False
 
     def begin_run(self, place: int) -> None:
-        """Say that text or an inline element is here, in a run with what is before it if that is one too."""
+        """Add text or an inline element: to the current run, or as a new one."""
         self.last = max(self.last, place)
         if not self.is_running:
             self.children.append(_Element("", place, place))
             self.is_running = True
 
     def in_order(self) -> list[_Element]:
-        """The children as the source has them. What the parser moved out of a table is in the table."""
+        """The children in source order. Nodes that the parser moved out of a table stay in the table."""
         found: list[_Element] = []
         for child in sorted(self.children, key=lambda child: child.start):
             if not found or child.start > max(found[-1].start, found[-1].last):
@@ -60,17 +60,16 @@ class _Element:
         return found
 
 
-# The element that owns the nodes, the nodes that are left, and the name of the element that they are in.
+# The element that owns the nodes, the remaining nodes, and the name of their parent.
 _Frame = tuple[_Element, Iterator[Any], str]
 
 
 class HtmlText:
-    """The text that a reader of an HTML page sees, with the places in the source that it comes from.
+    """The visible text of an HTML page, with offsets into the source.
 
     Attributes:
-        text: the pieces of text between tags, without white space at their ends, joined by spaces; entities are as
-            the source has them.
-        pieces: the range of each in the source, in order.
+        text: the stripped pieces of text between tags, joined by spaces; entities stay as in the source.
+        pieces: the range of each piece in the source, in order.
     """
 
     def __init__(self, source: str, pieces: list[tuple[int, int]]) -> None:
@@ -82,7 +81,7 @@ class HtmlText:
             self._places.append(self._places[-1] + end - start + 1)
 
     def place(self, offset: int) -> int:
-        """Where in `text` the first piece is that ends after an offset into the source."""
+        """The offset into `text` of an offset into the source; inside markup, of the next piece."""
         number = max(0, bisect_right(self._starts, offset) - 1)
         if number < len(self.pieces) and offset >= self.pieces[number][1]:
             number += 1
@@ -91,7 +90,7 @@ class HtmlText:
         return self._places[number] + max(0, offset - self.pieces[number][0])
 
     def spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The ranges of the source that ``text[start:end]`` is made of."""
+        """The source ranges of ``text[start:end]``."""
         first = bisect_right(self._places, start) - 1
         for number in range(first, bisect_left(self._places, end)):
             begin, stop = self.pieces[number]
@@ -102,14 +101,11 @@ class HtmlText:
 
 
 def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], HtmlText | None]:
-    """The blocks of an HTML text, which cover all that is not white space, tags included.
+    """The blocks of an HTML text; they cover all text that is not white space, tags included.
 
-    Headings give the blocks after them their path, wherever they stand. The elements that hold a heading are no
-    blocks themselves: what is in them is. With `only_text`, blocks are ranges of the text that a reader sees,
-    which comes with them.
-
-    The parser is that of the HTML standard, so that a page is read as browsers read it, however broken; time
-    and memory grow linearly with the text.
+    Headings set the path of the blocks after them. An element with a heading inside is no block: its children are.
+    With `only_text`, blocks are ranges of the visible text, which is returned with them. Broken pages are read as
+    browsers read them. Linear time and memory.
 
     Raises:
         MissingExtraError: justhtml is not installed.
@@ -126,15 +122,15 @@ def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], Htm
 
 
 class _Reader:
-    """Turns elements into blocks: of the source, or of another text in which `place` finds an offset."""
+    """Turns elements into blocks of a text; `place` maps offsets into the source to offsets into that text."""
 
     def __init__(self, text: str, place: Callable[[int], int]) -> None:
         self.text = text
         self.place = place
 
     def top(self, root: _Element) -> list[Block]:
-        """All blocks, with the path that the headings before them give."""
-        rows = list(_without_holders(root)) or [(root, 0)]  # of end tags alone the parser tells no place
+        """All blocks, with the path of the headings before them."""
+        rows = list(_without_holders(root)) or [(root, 0)]  # a text of end tags alone has no elements
         headings: list[_Element] = []
         found: list[Block] = []
         for element, kept in zip([element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False):
@@ -172,7 +168,7 @@ class _Reader:
         )
 
     def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
-        """The table's header with what is before it, and its rows, each of which can repeat the header."""
+        """The table's header with the text before it, and its rows, each with the header's range."""
         rows = list(_rows(table))
         heads = next((number for number, row in enumerate(rows) if not row.is_header), len(rows))
         if heads in (0, len(rows)):
@@ -192,7 +188,7 @@ class _Reader:
 
 
 def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
-    """The largest elements that hold no heading, and headings, in order, each with where its own range begins."""
+    """Headings, and the largest elements without one, in order, each with the beginning of its range."""
     waiting = [(root, root.start)]
     while waiting:
         element, start = waiting.pop()
@@ -205,7 +201,7 @@ def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
 
 
 class _Row(NamedTuple):
-    """A table's row: where it begins, with the section that begins with it, and whether it is a header's."""
+    """A table's row: its beginning, with that of its section for a first row, and whether it is a header."""
 
     element: _Element
     start: int
@@ -222,10 +218,10 @@ def _rows(table: _Element) -> Iterator[_Row]:
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
-    """The text's block-level elements, and the ranges of what a reader sees of it."""
+    """The text's block-level elements, and the ranges of its visible text."""
     root = _Element("", 0, is_running=False)
-    seen: dict[int, bool] = {}  # where texts begin that are seen, and whether tags in them are text
-    marks: list[int] = []  # where anything begins
+    seen: dict[int, bool] = {}  # where visible texts begin, and whether tags in them are text
+    marks: list[int] = []  # where nodes begin
     inside: list[_Frame] = [(root, iter(_parse(text).children), "")]
     while inside:
         owner, nodes, parent = inside[-1]
@@ -252,7 +248,7 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
 
 
 def _note_heading(inside: Sequence[_Frame]) -> None:
-    """Tell the elements that are open that a heading is in them; those around one that knows it know it too."""
+    """Mark the open elements as holding a heading, up to the first that is marked already."""
     for element, _, _ in reversed(inside):
         if element.has_heading:
             break
@@ -260,7 +256,7 @@ def _note_heading(inside: Sequence[_Frame]) -> None:
 
 
 def _enter(owner: _Element, node: Any) -> _Element:
-    """The element that owns what is inside a node: itself where it is a block that stands in the source."""
+    """The element that owns a node's children: the node itself if it is a block in the source."""
     name, place = node.name, node.origin_offset
     if place is None:
         return owner
@@ -290,7 +286,7 @@ def _title(heading: Any) -> str:
 
 def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tuple[int, int]]:
     """The ranges of text without markup and without white space at their ends."""
-    last = text.rfind(">") + 1  # no markup that ends is after it, which keeps the search linear
+    last = text.rfind(">") + 1  # no markup ends after it: the search stays linear
     for start, end in pairwise([*sorted(set(marks)), len(text)]):
         if start not in seen:
             continue
@@ -316,6 +312,6 @@ def _parse(text: str) -> Any:
         from justhtml import JustHTML
     except ImportError as error:
         raise MissingExtraError.of("justhtml", "structure", "read HTML") from error
-    # It takes other scripts' digits, and "①", for digits of a character's number, and raises; HTML does not.
+    # justhtml raises an error for other scripts' digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), text)
     return JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root

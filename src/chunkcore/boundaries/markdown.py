@@ -1,4 +1,4 @@
-"""Where the blocks of a Markdown text begin and end, by a CommonMark parser, as exact ranges of the source."""
+"""The blocks of a Markdown text, as exact ranges of the source, by a CommonMark parser."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["markdown_blocks"]
 
 _LINE_END = re.compile(r"\r\n?|\n")
-# The line after the first must look like YAML or TOML: a text may also begin with a thematic break.
+# The second line must look like YAML or TOML: the first may be a thematic break.
 _FRONT = re.compile(
     r"\ufeff?(?:---|\+\+\+)[ \t]*(?:\r\n?|\n)(?=\s*(?:---|\+\+\+|\.\.\.|#|[\"']?\w[^\s:=]*[\"']?\s*[:=]))"
 )
 _FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)")
-_MAX_NESTING = 24  # of lists (which count twice) and quotes: the parser's work on a line grows with it
+_MAX_NESTING = 24  # of lists (which count twice) and quotes; the parser's work on a line grows with it
 
 
 @dataclass(slots=True)
 class _Node:
-    """A block as the parser tells it: its kind, and its first and last but one line."""
+    """A block of the parser: its kind, its first line, and the line after its last."""
 
     kind: str
     first: int
@@ -38,11 +38,11 @@ class _Node:
 
 
 def markdown_blocks(text: str) -> list[Block]:
-    r"""The blocks of a Markdown text: CommonMark, tables as GitHub has them, and front matter (YAML or TOML).
+    r"""The blocks of a Markdown text: CommonMark, GitHub's tables, and front matter (YAML or TOML).
 
-    Together they cover all that is not white space. Headings that stand in no list or quote give the blocks after
-    them their path. Link reference definitions are paragraphs here, and what is nested deeper than 12 lists is one
-    block. Time and memory grow linearly with the text.
+    Together they cover all text that is not white space. Headings outside lists and quotes set the path of the blocks
+    after them. Link reference definitions are paragraphs; text nested deeper than 12 lists is one block. Linear time
+    and memory.
 
     >>> blocks = markdown_blocks("# Title\n\nText.\n")
     >>> [(block.start, block.end, block.path) for block in blocks]
@@ -70,7 +70,7 @@ class _Reader:
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
     def blocks(self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None) -> list[Block]:
-        """The nodes as blocks that cover the range; those with no path are the text's own, whose headings give it."""
+        """The nodes as blocks that cover the range; without a path, at the top level, headings set it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
         headings: list[_Node] = []
         found = []
@@ -139,11 +139,11 @@ _KEPT = {
 
 
 def _tokens(text: str) -> list[Token]:
-    """What the parser tells of blocks; a heading's text comes after its token."""
+    """The parser's block tokens; a heading's text follows its token."""
     from markdown_it.rules_block import StateBlock
 
     class LeanState(StateBlock):
-        """Forgets what no one asks for: a table's cells would take hundreds of times their text's memory."""
+        """Drops unused tokens: a table's cells would take hundreds of times their text's memory."""
 
         def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
             token = super().push(ttype, tag, nesting)
@@ -153,7 +153,7 @@ def _tokens(text: str) -> list[Token]:
             return token
 
     parser = _parser()
-    # What CommonMark says of line ends and NULs: as many code points a line, but for "\r\n".
+    # Line ends and NULs as CommonMark has them; line numbers stay the same.
     clean = _LINE_END.sub("\n", text).replace("\0", "\ufffd")
     state: Any = LeanState(clean, parser, {}, [])
     parser.block.tokenize(state, 0, state.lineMax)

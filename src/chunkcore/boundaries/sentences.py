@@ -1,4 +1,4 @@
-"""Where sentences begin and end: a rule-based default that needs no package, a pattern, spaCy, or any callable."""
+"""Sentences: by rules (the default, without a package), by a pattern, by spaCy, or by a callable."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ __all__ = ["SentenceSplitter", "check_splitter", "sentence_ranges"]
 
 SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
 
-_BLOCK = 100_000  # characters that spaCy is given at once; its parser's memory grows with them
+_BLOCK = 100_000  # characters in one call of spaCy, whose parser's memory grows with them
 
-# A place where a sentence might end. Every alternative takes its whole run and always matches, so that no
-# run is read twice: the search is linear.
+# A place where a sentence might end. Every alternative takes its whole run and always matches: linear search.
 _CANDIDATE = re.compile(
     r"(?P<stop>[.!?…‽]+[\"'’”»)\]}*_]*)"
     r"|(?P<full>[。！？｡।॥؟۔։።፧။။។།]+[\"'’”»)\]」』）】〉》〕］]*)"
@@ -67,26 +66,25 @@ _GERMAN_MONTHS = _words("Januar Februar März April Mai Juni Juli August Septemb
 def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
     r"""The sentences of a text.
 
-    The default is rules: full stops that end no abbreviation, initial, decimal, version or address, with the
-    quotes and brackets that close after them; the full stops of Chinese, Japanese, Arabic, Urdu, Hindi,
-    Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items and headings. Linear
-    time, and the same answer everywhere.
+    The default rules: full stops, except after abbreviations and initials and inside decimals, versions and
+    addresses, with the closing quotes and brackets after them; the full stops of Chinese, Japanese, Arabic, Urdu,
+    Hindi, Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items and headings. Linear
+    time.
 
     Args:
         text: the text.
-        splitter: "default"; "spacy", for the small English pipeline of spaCy, or "spacy:" and the name of
-            another; "regex:" and a regular expression for what ends a sentence, which its matches are part of;
-            or a callable that takes the text and answers with starts and ends, in order.
+        splitter: "default"; "spacy" for spaCy's small English pipeline, or "spacy:" and another's name; "regex:" and a
+            pattern that matches the end of a sentence, which belongs to it; or a callable that returns the (start,
+            end) pairs of a text in order.
 
     Returns:
-        Code-point offsets, int64, ``(n, 2)``: sorted and disjoint, without white space at their ends. Every
-        character that is not white space is in one: what a splitter leaves out joins the sentence before it
-        (at the beginning of the text, the one after it).
+        Code-point offsets, int64, ``(n, 2)``: sorted, disjoint and stripped. They cover every character that is not
+        white space: text that a splitter leaves out joins the sentence before it (the first one, at the beginning).
 
     Raises:
-        OptionError: no such splitter or no such pipeline, or no regular expression.
+        OptionError: unknown splitter or pipeline, or an invalid regular expression.
         MissingExtraError: spaCy is not installed.
-        DataError: a callable's ranges are out of bounds or of order, or overlap; or a regular expression takes too
+        DataError: a callable's ranges are out of bounds, out of order or overlap; or a regular expression takes too
             long (`chunkcore.boundaries.separators`).
 
     >>> text = 'Dr. Wu paid $3.50. "Why?" he asked.  これは文。次の文。'
@@ -107,7 +105,7 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
 
 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
-    """Raise `OptionError` unless this names a splitter or can be called, and with `named` has a `name` if so."""
+    """Raise `OptionError` unless this is a splitter; with `named` a callable must have a `name`."""
     if isinstance(splitter, str):
         _check_spec(splitter)
     elif not callable(splitter):
@@ -140,7 +138,7 @@ def _unknown(splitter: object) -> OptionError:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    """The pieces between cuts, stripped; those of white space alone are left out."""
+    """The pieces between cuts, stripped, without blank ones."""
     rows = []
     start = 0
     for cut in (*cuts, len(text)):
@@ -154,7 +152,7 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
 
 
 def _cuts(text: str) -> Iterator[int]:
-    """Where one sentence ends and the next may begin, in order."""
+    """Where sentences end, in order."""
     cuts = _cuts_at_marks(text)
     if _THAI.search(text) is None:
         return cuts
@@ -178,10 +176,10 @@ def _cuts_at_marks(text: str) -> Iterator[int]:
 
 
 def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
-    """Whether the stop, with what closes after it, ends a sentence."""
+    """Whether a stop, with the closing marks after it, ends a sentence."""
     follows = _NEXT.match(text, found.end())
     if follows is None or follows.end() == len(text):
-        return False  # inside a word (3.14, a.b/c, v1.2), or at the end, where nothing is cut
+        return False  # inside a word (3.14, a.b/c, v1.2), or at the end of the text
     if text[follows.end()].islower():
         return False
     if text[found.start()] != "." or text[found.start() + 1 : found.start() + 2] == ".":
@@ -191,7 +189,7 @@ def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
 
 def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
     """Whether a single period ends a sentence: not after an abbreviation, an initial or a list's number."""
-    # No word of interest is longer; a longer one must not make the search slow.
+    # No abbreviation is longer; a long word must not make the search slow.
     begin = max(line, stop - 24)
     words = text[begin:stop].split()
     if not words:
@@ -217,7 +215,7 @@ def _begins(text: str, place: int) -> bool:
 
 
 def _full_stop_ends(text: str, found: re.Match[str]) -> bool:
-    """Whether a full stop that needs no space after it ends a sentence: Japanese goes on after some quotes."""
+    """Whether a full stop without a space ends a sentence: Japanese sentences continue after some quotes."""
     closed = text[found.end() - 1] in "」』"
     return not (closed and text[found.end() : found.end() + 1] in _JAPANESE_GOES_ON)
 
@@ -231,7 +229,7 @@ def _line_ends(text: str, found: re.Match[str], line: int) -> bool:
 
 
 def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The starts of a callable's ranges but for the first."""
+    """The starts of a callable's ranges, without the first."""
     starts: list[int] = []
     reached = 0
     for pair in pairs:
@@ -251,19 +249,19 @@ def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _spacy_starts(text: str, name: str) -> Iterator[int]:
-    """Where spaCy's sentences begin, but for the text's first: blocks of sentences of ours, one after the other."""
+    """Where spaCy's sentences begin, without the first; spaCy gets blocks of our sentences."""
     pipeline = _load_spacy(name)
     for start, end in _blocks(text):
         if start:
             yield start
-        # spaCy reads no unpaired surrogates; what stands in for one is as long.
+        # spaCy cannot read unpaired surrogates; the replacement is as long.
         for number, sentence in enumerate(pipeline(_SURROGATE.sub("\ufffd", text[start:end])).sents):
             if number and not text[start + sentence.start_char : start + sentence.end_char].isspace():
                 yield start + sentence.start_char
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Ranges of whole sentences (a longer one is cut) that cover the text, up to a number of characters each."""
+    """Ranges of whole sentences of at most `_BLOCK` characters that cover the text; a longer sentence is cut."""
     ends = [*_cuts(text), len(text)]
     start = last = 0
     for end in ends:

@@ -1,7 +1,7 @@
-"""Where separators stand, in many texts at once, and the pieces between them.
+"""Separators in many texts at once, and the pieces between them.
 
-A *text* here is a range of a document's code points that is looked at by itself. Texts are sorted and
-disjoint, as an ``(n, 2)`` int64 array; so are the pieces that come out.
+A *text* here is a range of a document's code points, searched by itself. Texts and pieces are sorted and disjoint,
+``(n, 2)`` int64.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["Find", "Keep", "Places", "characters", "find_literal", "find_regex",
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
 
-_SECONDS = 5.0  # of the processor, whatever the text
-_SECONDS_A_CHARACTER = 1e-5  # some hundred times what a usual pattern takes
-_CHOICES = 8  # alternatives and optional parts of a pattern that is bounded by its own length
+_SECONDS = 5.0  # of processor time, for any text
+_SECONDS_A_CHARACTER = 1e-5  # some hundred times a usual pattern's time
+_CHOICES = 8  # alternatives and optional parts of a pattern that needs no time limit
 
 _ESCAPE = r"\\N\{[^}]*\}|\\."
 _IN_SET = re.compile(rf"{_ESCAPE}|.", re.DOTALL)
 _PARTS = (
     rf"{_ESCAPE}|\(\?#[^)]*\)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
-    r"|(?P<brace>\{(?!(?:\d+(?:,\d*)?|,\d*)\}))"  # one that counts nothing stands for itself
+    r"|(?P<brace>\{(?!(?:\d+(?:,\d*)?|,\d*)\}))"  # a brace without a count is a literal
 )
 _PART = re.compile(_PARTS, re.DOTALL)
 _PART_OR_COMMENT = re.compile(rf"{_PARTS}|#[^\n]*", re.DOTALL)
@@ -44,20 +44,20 @@ _EDGE = rf"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))"
 _INSIDE = rf"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))"
 _OUTSIDE = _COMPLEMENTS | {r"\w": f"[{_WORD}]", r"\s": f"[{_SPACE}]", r"\b": _EDGE, r"\B": _INSIDE}
 
-# The numbers differ.
+# The numbers of the flags differ.
 _FLAGS = [(getattr(re, name), int(getattr(regex, name))) for name in "IMSXA"]
 
 
 def finder(pattern: re.Pattern[str], length: int) -> Find:
-    r"""What finds all matches of a pattern in parts of one text, as ``finditer`` of `re` does.
+    r"""A function that finds a pattern's matches in parts of one text, as `re`'s ``finditer`` does.
 
     Args:
-        pattern: compiled by `re`, whose syntax it is of.
-        length: code points of all the parts together, with which the time grows that all calls may take.
+        pattern: compiled by `re`.
+        length: code points of all parts together.
 
     Returns:
-        A function that raises `DataError` when the time is over: 5 seconds of the processor and 10 for each million
-        code points.
+        A function that raises `DataError` when all its calls took over 5 seconds of processor time, and 10 for each
+        million code points.
 
     >>> [match.span() for match in finder(re.compile(r"(?<=[.?!])\s+"), 12)("One. Two!  3")]
     [(4, 5), (9, 11)]
@@ -76,7 +76,7 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
             except TimeoutError:
                 if time.thread_time() >= end:
                     break
-            patience *= 2  # the package's clock had run with the work of other threads
+            patience *= 2  # regex's clock also counts the work of other threads
         raise DataError(
             f"the regular expression {pattern.pattern!r} was stopped after {allowed:.0f} s on a text of {length:,} "
             "characters: it tries too many ways to match; let nothing repeat that repeats itself, and no two "
@@ -87,7 +87,7 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
 
 
 def _is_bounded(pattern: str) -> bool:
-    """Whether nothing repeats, so that at each place there is little to try, whatever the text."""
+    """Whether nothing repeats: little to try at each place of any text."""
     return not any(mark in pattern for mark in "*+{") and sum(map(pattern.count, "|?")) < _CHOICES
 
 
@@ -98,7 +98,7 @@ def _stoppable(pattern: re.Pattern[str]) -> Any:
 
 
 def _translated(pattern: re.Pattern[str]) -> str:
-    r"""The pattern with what `regex` reads otherwise spelt out: classes, nested sets, fuzzy matching.
+    r"""The pattern with everything spelt out that `regex` reads differently: classes, nested sets, fuzzy matching.
 
     >>> print(_translated(re.compile(r"[^\W\d]\s{e}")))
     (?:(?![^\p{L}\p{N}_])[^\d])[\s\x1c-\x1f]\{e}
@@ -137,11 +137,11 @@ class Places(NamedTuple):
 
     starts: Numbers
     ends: Numbers
-    texts: Numbers  # the number of the text that the range lies in
+    texts: Numbers  # the number of the range's text
 
 
 def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places:
-    r"""Each occurrence of a string, from left to right and without overlap, in every text.
+    r"""Each occurrence of a string in every text, from left to right, without overlap.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("a\n\nb\n\n\n\nc")
@@ -149,7 +149,7 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     [1, 4, 6]
     """
     if len(texts) and _cannot_overlap(separator):
-        # One comparison over all of them serves many texts.
+        # One comparison over the whole range serves many texts.
         begin, end = int(texts[0, 0]), int(texts[-1, 1])
         places = (source.code_points[begin : end - len(separator) + 1] == ord(separator[0])).nonzero()[0] + begin
         for shift, character in enumerate(separator[1:], 1):
@@ -167,12 +167,12 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
 
 
 def _cannot_overlap(separator: str) -> bool:
-    """Whether no occurrence can begin inside another, so that all occurrences count whatever the text."""
+    """Whether no occurrence can begin inside another."""
     return not any(separator.endswith(separator[:length]) for length in range(1, len(separator)))
 
 
 def _in_texts(places: Numbers, width: int, texts: Ranges) -> Places:
-    """Those of all places at which a separator of this width is inside a text."""
+    """The places where a separator of this width is inside a text."""
     first = np.searchsorted(places, texts[:, 0])
     after = np.searchsorted(places, texts[:, 1] - width, side="right")
     counts = np.maximum(after - first, 0)
@@ -181,9 +181,9 @@ def _in_texts(places: Numbers, width: int, texts: Ranges) -> Places:
 
 
 def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:
-    r"""Each match of a pattern in every text taken by itself: look-behind and anchors see its ends.
+    r"""Each match of a pattern in every text; look-behind and anchors see the text's ends.
 
-    With `keep_groups` a match is only what its groups leave of it. Raises `DataError` where that takes too long.
+    With `keep_groups` the groups are cut out of a match. Raises `DataError` where the search takes too long.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("One. Two! ")
@@ -208,7 +208,7 @@ def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *
 
 
 def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The match without its groups; of groups inside one another the outer counts."""
+    """The match without its groups; of nested groups the outer one counts."""
     place = match.start()
     for start, end in match.regs[1:]:
         if place <= start < end <= match.end():
@@ -218,10 +218,9 @@ def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
-    """The pieces into which separators split the texts, those of no length left out.
+    """The pieces between separators, without empty ones.
 
-    A separator goes to the "start" of the piece after it, to the "end" of the piece before it, or is
-    dropped. A text without one is one piece.
+    A separator goes to the "start" of the piece after it, to the "end" of the piece before it, or is dropped ("drop").
 
     >>> here = Places(np.array([3]), np.array([5]), np.array([0]))
     >>> [pieces_between(np.array([[0, 9]]), here, keep).starts.tolist() for keep in ("start", "end", "drop")]

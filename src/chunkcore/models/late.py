@@ -1,4 +1,4 @@
-"""Late chunking: a document is read once, whole, and a chunk's vector is the mean of its tokens' vectors."""
+"""Late chunking: the model reads the whole document; a chunk's vector is the mean of its tokens' vectors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.cache import EmbeddingCache, text_key
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.spans import Ranges, as_ranges, union_ranges
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder, tokenizing
+from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 
 __all__ = ["LateEmbedder", "get_token_embedder"]
 
@@ -22,21 +22,20 @@ _PROBE = "river money bank"
 
 
 def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedder:
-    """The model behind a name, an `Embedder`, or a cache in front of one, as one that gives token vectors.
+    """The model of a name, an `Embedder`, or the one behind a cache, as an embedder with token vectors.
 
-    It is asked once for two short sequences of tokens, to see that a token's vector depends on its neighbours.
+    It embeds two short sequences, to see that a token's vector depends on its neighbours.
 
     Raises:
-        OptionError: the model gives no token vectors, or each is the same whatever stands around it (a static
-            model, a mean of word vectors); or the name is none.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        OptionError: the model gives no token vectors, or vectors without context (a static model); or the name is
+            unknown.
+        ModelError: the model failed twice, or gave invalid vectors twice.
     """
-    model: object = get_embedder(embedder)
-    while not isinstance(model, TokenEmbedder) and isinstance(getattr(model, "embedder", None), Embedder):
-        model = model.embedder  # type: ignore[attr-defined]
-    if not isinstance(model, TokenEmbedder):
+    found = get_embedder(embedder)
+    model = tokenizing(found)
+    if model is None:
         raise OptionError(
-            f"the embedder {getattr(model, 'name', model)!r} gives vectors of texts only: late chunking needs those of "
+            f"the embedder {found.name!r} gives vectors of texts only: late chunking needs those of "
             "tokens; choose a model of sentence-transformers, or an object that also has tokenize and embed_tokens"
         )
     if not _has_context(model):
@@ -48,7 +47,7 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
 
 
 def _has_context(model: TokenEmbedder) -> bool:
-    """Whether the last token's vector changes with the token before it, at the same place."""
+    """Whether the last token's vector changes with the token before it."""
     tokens = model.tokenize(_PROBE)
     stop = len(tokens.ids) - tokens.after
     around, own = tokens.ids[: tokens.before], tokens.ids[tokens.before : stop]
@@ -58,40 +57,37 @@ def _has_context(model: TokenEmbedder) -> bool:
     return not np.allclose(left[-1], right[-1], rtol=1e-3, atol=1e-6)
 
 
-_LONGEST = 8192  # tokens at once, of a model that states no limit
-_AT_ONCE = 8192  # tokens that the model is given in one call
+_LONGEST = 8192  # tokens of a window, for a model that states no limit
+_AT_ONCE = 8192  # tokens in one call of the model
 
 
 class LateEmbedder:
     """Vectors of chunks in the context of their whole document.
 
-    Late chunking (Günther et al., 2024; the chunking survey, "Late Chunking"): the model reads the document
-    first and is cut into chunks afterwards, so that a chunk's tokens know what stands around it. A document longer
-    than the model reads is read in macro-windows that overlap; of a token in two windows the vector is taken
-    from the one in which it stands farther from an edge.
+    Late chunking (Günther et al., 2024; the chunking survey, "Late Chunking"): the model reads the document before it
+    is chunked, so a chunk's token vectors contain its context. A longer document is read in overlapping windows
+    ("macro-windows"); a token in two windows takes the vector in which it is farther from an edge.
 
-    A token belongs to every chunk that has a character of it. What the model puts around a document counts with
-    the document's first and last token, so that a chunk which is the whole of a short document has the very vector
-    that the model gives to its text. Chunks come from any strategy; of one of several spans each token counts once.
-    A chunk's `context`, and a text that a model wrote for it, are not read: its spans are. A chunk in which the
-    model sees no token has a vector of zeros, which is similar to nothing.
+    A token belongs to every chunk with a character of it, once per chunk. Special tokens count with the document's
+    first and last token: a chunk that is a whole short document has the model's own vector of that text. Only spans
+    are read, not a chunk's `context` or a text that a model wrote. A chunk without a token has a vector of zeros.
 
-    Questions are embedded as ever: the retriever `late` searches these vectors.
+    Questions are embedded as usual.
 
     Args:
-        embedder: a model with token vectors, by its name or as an object.
-        window: tokens that the model is given at once, those included that it puts around a text; by default as many
-            as it reads (8,192 where it states no limit).
+        embedder: a model with token vectors, by name or as an object.
+        window: tokens in one call of the model, special tokens included; by default its limit (8,192 where it states
+            none).
         overlap: the document's tokens that neighbouring windows share; by default half a window.
-        cache: of chunks' vectors, by the document's text and the spans; by default the embedder's own, if it has one.
+        cache: of chunks' vectors, by document text and spans; by default the embedder's own, if it has one.
 
-    Cost: one pass of the model over each document, ``window / (window - overlap)`` times its tokens. Time grows
-    linearly with the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
+    Cost: one pass of the model over ``window / (window - overlap)`` times each document's tokens. Time is linear in
+    the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
 
     Raises:
         OptionError: the model has no token vectors with context (see `get_token_embedder`); or the window is over
             its limit, or has no room for the overlap.
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice, or gave invalid vectors twice.
     """
 
     def __init__(
@@ -129,13 +125,13 @@ class LateEmbedder:
         """One row a chunk: float32, shape (len(chunks), dimensions).
 
         Args:
-            documents: those that the chunks were cut from; others are not read.
-            chunks: of any strategies, in any order. Each document is read once for all of its chunks.
-            progress: called after each document with the chunks that have a vector, and with those that are to have.
+            documents: the chunks' documents; others are not read.
+            chunks: of any strategies, in any order. Each document is read once for all its chunks.
+            progress: called after each document with the number of chunks done and of all chunks.
 
         Raises:
-            DataError: a chunk's document is missing, or shorter than the chunk's spans say.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            DataError: a chunk's document is missing, or shorter than the chunk's spans.
+            ModelError: the model failed twice, or gave invalid vectors twice.
         """
         rows: dict[str, list[int]] = {}
         for row, chunk in enumerate(chunks):
@@ -161,11 +157,11 @@ class LateEmbedder:
         return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
     def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
-        """One row for each group of spans of the text, as a chunk of these spans has: float32.
+        """One row for each group of spans of the text: float32.
 
         Raises:
             DataError: a span ends after the text.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            ModelError: the model failed twice, or gave invalid vectors twice.
         """
         for spans in groups:
             if spans and max(span.end for span in spans) > len(text):
@@ -179,7 +175,7 @@ class LateEmbedder:
         return self._cached(self.cache, text, groups)
 
     def tokens_read(self, text: str) -> int:
-        """How many tokens the model reads of a document, those twice that stand in two windows."""
+        """How many tokens the model reads of a document; tokens in two windows count twice."""
         tokens = self.embedder.tokenize(text)
         windows = _windows(len(tokens.ids), tokens.before, tokens.after, self.window, self.overlap)
         return sum(tokens.before + each.end - each.start + tokens.after for each in windows)
@@ -208,7 +204,7 @@ class LateEmbedder:
         return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
 
     def _rows(self, tokens: TextTokens) -> Iterator[tuple[int, Vectors]]:
-        """The vectors of all tokens in order, some at a time, each time with the number of the first of them."""
+        """The vectors of all tokens in order, in blocks, each with the number of its first token."""
         total = len(tokens.ids)
         windows = _windows(total, tokens.before, tokens.after, self.window, self.overlap)
         some = max(1, _AT_ONCE // self.window)
@@ -226,7 +222,7 @@ class LateEmbedder:
 
 
 class _Window(NamedTuple):
-    """The tokens that are read together, and those whose vectors are taken from it."""
+    """The tokens start:end are read together; the vectors first:last are kept."""
 
     start: int
     end: int
@@ -235,7 +231,7 @@ class _Window(NamedTuple):
 
 
 def _windows(total: int, before: int, after: int, window: int, overlap: int) -> list[_Window]:
-    """Windows over a document's own tokens, which are all tokens but those around it.
+    """Windows over a document's own tokens, without special tokens.
 
     >>> _windows(12, before=1, after=1, window=8, overlap=2)
     [_Window(start=1, end=7, first=0, last=6), _Window(start=5, end=11, first=6, last=12)]
@@ -243,15 +239,15 @@ def _windows(total: int, before: int, after: int, window: int, overlap: int) -> 
     room = window - before - after
     stop = total - after
     starts = list(range(before, max(before + 1, stop - overlap), room - overlap))
-    starts[-1] = max(before, stop - room)  # the last one is moved back until it is full
+    starts[-1] = max(before, stop - room)  # the last window moves back until it is full
     ends = [min(start + room, stop) for start in starts]
     shared = zip(starts[1:], ends, strict=False)
     edges = [0, *(start + (end - start + 1) // 2 for start, end in shared), total]
     return [_Window(*each) for each in zip(starts, ends, edges, edges[1:], strict=False)]
 
 
-def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tuple[Ranges, NDArray[np.int64]]:
-    """The tokens of each group as ranges of their numbers, sorted by where they begin, and whose each range is."""
+def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tuple[Ranges, Numbers]:
+    """The tokens of each group as ranges of token numbers, sorted by start, and each range's group."""
     last = len(tokens.ids) - tokens.after
     starts, ends = tokens.starts.copy(), tokens.ends.copy()
     starts[: tokens.before], ends[: tokens.before] = starts[tokens.before], ends[tokens.before]
@@ -270,10 +266,8 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tup
     return ranges[order], np.array(owners, dtype=np.int64)[order]
 
 
-def _sums(
-    rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: NDArray[np.int64], count: int
-) -> NDArray[np.float64]:
-    """For each owner the sum of the rows in its ranges, from rows that come some at a time, in order."""
+def _sums(rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, count: int) -> NDArray[np.float64]:
+    """For each owner the sum of the rows in its ranges, from blocks of rows in order."""
     reach = np.maximum.accumulate(ranges[:, 1]) if len(ranges) else ranges[:, 1]
     sums: NDArray[np.float64] | None = None
     for start, vectors in rows:
@@ -289,7 +283,7 @@ def _sums(
 
 
 def _own_cache(embedder: object) -> EmbeddingCache | None:
-    """The cache of an embedder that has one, or of the one behind it."""
+    """The cache of an embedder, or of the one behind it."""
     while embedder is not None and not isinstance(embedder, str):
         cache = getattr(embedder, "cache", None)
         if isinstance(cache, EmbeddingCache):

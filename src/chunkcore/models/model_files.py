@@ -1,4 +1,4 @@
-"""A model's files: fetched from the hub where they are not here, and told apart by their content."""
+"""A model's files: downloaded from the hub, fingerprinted, and read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _UNREAD = {"data_config.json"}
 
 
 def fetch(model: str, files: Sequence[str]) -> Path:
-    """The folder in which the hub's client keeps a model; what is not there yet of `files` is fetched.
+    """The folder in which the hub's client keeps a model; missing `files` are downloaded.
 
-    Without a network the answer comes at once: the folder as it is, or an error.
+    Without a network this returns at once: the folder as it is, or an error.
 
     Raises:
-        OptionError: there is no such model, or it is not here and cannot be reached.
+        OptionError: there is no such model, or it is not downloaded and cannot be reached.
         MissingExtraError: huggingface_hub is not installed.
     """
     try:
@@ -34,7 +34,7 @@ def fetch(model: str, files: Sequence[str]) -> Path:
     try:
         return Path(snapshot_download(model, allow_patterns=list(files)))
     except Exception as error:
-        # Many kinds, of the hub, the network and the file system; what to do about them is the same.
+        # Errors of the hub, the network and the file system have one remedy.
         raise OptionError(
             f"no model {model!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected a "
             "folder, or the name of a model on the hub and a network to fetch it; all-MiniLM-L6-v2 needs no network "
@@ -43,7 +43,7 @@ def fetch(model: str, files: Sequence[str]) -> Path:
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """32 hexadecimal digits of the names and contents of a model folder's configuration, vocabulary and weights."""
+    """32 hexadecimal digits of the names and contents of a folder's configuration, vocabulary and weights."""
     digest = sha256()
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or file.suffix not in _SUFFIXES or file.name in _UNREAD:
@@ -64,17 +64,17 @@ _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 @dataclass(frozen=True, kw_only=True)
 class BertFolder:
-    """What a model folder says about its encoder.
+    """The settings of a BERT encoder.
 
     Attributes:
         path: the folder.
         layers, heads, hidden: of the encoder.
         epsilon: of the layer normalisations.
-        activation: "erf" or "tanh", the form of GELU.
-        pooling: "mean" over the tokens, or "cls", the first one.
+        activation: the form of GELU: "erf" or "tanh".
+        pooling: "mean" over the tokens, or "cls", the first token.
         normalize: whether vectors are scaled to length 1.
-        max_tokens: of a text, with the tokens around it.
-        lowercase: whether texts are put in lower case before the tokenizer sees them.
+        max_tokens: of a text, special tokens included.
+        lowercase: whether texts are lowercased before the tokenizer.
         document_prompt, query_prompt: put before a text.
     """
 
@@ -102,10 +102,10 @@ def is_bert_folder(path: Path) -> bool:
 
 
 def read_bert_folder(path: Path) -> BertFolder:
-    """The model that the folder describes.
+    """The settings of the folder's model.
 
     Raises:
-        OptionError: a file is missing or unreadable, or the model is not one that can be built from it.
+        OptionError: a file is missing or unreadable, or the model is no BERT encoder that we can build.
     """
     for name in ("modules.json", "config.json", "tokenizer.json", "model.safetensors"):
         if not (path / name).is_file():
@@ -136,7 +136,7 @@ def read_bert_folder(path: Path) -> BertFolder:
 
 
 def _modules(path: Path) -> dict[str, str]:
-    """The kinds of the model's modules and their folders; each kind once, in the one order that can be built."""
+    """The folders of the model's modules by kind, in the one order that we can build."""
     listed = _read(path, "modules.json", kind=list)
     try:
         kinds = [str(each["type"]).rpartition(".")[2] for each in listed]
@@ -195,12 +195,12 @@ def _prompts(path: Path) -> dict[str, str]:
     if not isinstance(prompts, dict) or not all(isinstance(each, str | None) for each in prompts.values()):
         raise _unbuildable(path, "its prompts are not strings by name")
     named = {name: prompt for name, prompt in prompts.items() if prompt is not None}
-    # An empty "query" or "document" is what sentence-transformers itself writes for a model without prompts.
+    # For a model without prompts sentence-transformers writes empty ones.
     return {**named, "": named.get(str(config.get("default_prompt_name")), "")}
 
 
 def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -> Any:
-    """The content of one of the folder's JSON files; {} for an optional one that is not there."""
+    """The content of a JSON file; {} for an optional one that is missing."""
     file = path / name
     if optional and not file.is_file():
         return {}

@@ -1,7 +1,8 @@
-"""`OpenVinoEmbedder`: a BERT sentence model on the CPU with openvino, tokenizers, safetensors and numpy alone.
+"""`OpenVinoEmbedder`: a BERT sentence model on the CPU, without PyTorch.
 
-PyTorch's build for Linux brings several gigabytes along; this loads in under a second and gives the same
-vectors (cosine above 0.99999, held by a test).
+The graph is written here, because the alternatives (openvino's converter, optimum, ONNX export) all need PyTorch,
+which is several gigabytes on Linux. It loads in under a second and gives the same vectors (cosine above 0.99999,
+held by a test).
 """
 
 from __future__ import annotations
@@ -20,34 +21,24 @@ from numpy.typing import NDArray
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import TextTokens, Vectors, encodable, sorted_batches, text_tokens
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
+from chunkcore.spans import Numbers
 
-__all__ = ["OpenVinoEmbedder", "build_graph", "import_openvino"]
+__all__ = ["OpenVinoEmbedder", "import_openvino"]
 
 Weights = Callable[[str], NDArray[np.float32]]
 
 
-def build_graph(folder: BertFolder, weights: Weights, *, pooled: bool = True) -> Any:
-    """The encoder as an `openvino.Model`.
-
-    Args:
-        folder: what is to be built.
-        weights: a tensor of the model by its name.
-        pooled: one row a text; else one a token, shape (texts, tokens, hidden).
-    """
-    return _Graph(folder, weights).model(pooled=pooled)
-
-
 def import_openvino() -> Any:
-    """openvino, without what it would do when it is imported: send an event to a server and write to the home folder.
+    """Openvino without its telemetry, which on import sends an event to a server and writes to the home folder.
 
-    It does so by the package openvino_telemetry. Where that cannot be imported, it has a stand-in that does nothing.
+    Where openvino_telemetry cannot be imported, openvino uses a stub that does nothing.
 
     Raises:
         ImportError: openvino is not installed.
     """
     hidden = "openvino_telemetry"
     before = {name: module for name, module in sys.modules.items() if name == hidden}
-    sys.modules[hidden] = None  # type: ignore[assignment]  # which makes an import of it fail
+    sys.modules[hidden] = None  # type: ignore[assignment]  # makes its import fail
     try:
         return import_module("openvino")
     finally:
@@ -56,20 +47,21 @@ def import_openvino() -> Any:
 
 
 class _Graph:
-    """One building of the graph: `x` is the hidden state, (texts, tokens, hidden), until it is pooled."""
+    """Builds the encoder as an `openvino.Model`; `x` is the hidden state, (texts, tokens, hidden), until pooling."""
 
     def __init__(self, folder: BertFolder, weights: Weights) -> None:
-        # By name, because openvino has no types for a checker to find.
+        # By name: openvino has no type hints.
         self.openvino = import_openvino()
         self.op: Any = import_module("openvino.opset13")
         self.folder = folder
         self.weights = weights
 
     def model(self, *, pooled: bool) -> Any:
+        """One row a text; without `pooled` one a token, shape (texts, tokens, hidden)."""
         ids = self.op.parameter([-1, -1], np.int32, name="ids")
         mask = self.op.parameter([-1, -1], np.float32, name="mask")
         x = self.embeddings(ids)
-        # A large negative number before the softmax is a zero after it.
+        # A large negative number before the softmax becomes 0.
         hidden = self.op.subtract(mask, self.number(1.0))
         bias = self.op.unsqueeze(self.op.multiply(hidden, self.number(1e9)), self.integers(1, 2))
         for layer in range(self.folder.layers):
@@ -84,7 +76,7 @@ class _Graph:
         length = self.op.gather(self.op.shape_of(ids), self.integer(1), self.integer(0))
         places = self.op.range(self.integer(0), length, self.integer(1), "i64")
         words = self.op.gather(self.tensor("embeddings.word_embeddings.weight"), ids, self.integer(0))
-        # All tokens are of segment 0, so its row is added to every position once and for all.
+        # All tokens are of segment 0: its row is added to every position here, once.
         segment = self.weights("embeddings.token_type_embeddings.weight")[0]
         positions = self.op.constant(self.weights("embeddings.position_embeddings.weight") + segment)
         x = self.op.add(words, self.op.gather(positions, places, self.integer(0)))
@@ -97,7 +89,7 @@ class _Graph:
         return self.normalized(self.op.add(self.linear(wide, f"{name}output.dense"), x), f"{name}output.LayerNorm")
 
     def attention(self, x: Any, bias: Any, name: str) -> Any:
-        """softmax(q kᵀ / √d + bias) v, by heads; the operation divides by √d itself."""
+        """softmax(q kᵀ / √d + bias) v, by heads; the operation divides by √d."""
         query, key, value = (self.by_head(self.linear(x, name + part)) for part in ("query", "key", "value"))
         mixed = self.op.scaled_dot_product_attention(query, key, value, bias)
         together = self.op.transpose(mixed, self.integers(0, 2, 1, 3))
@@ -163,33 +155,33 @@ class OpenVinoEmbedder:
         self.dimensions = self._folder.hidden
         self._tokenizer = self._load_tokenizer(truncate=True)
         self._request = _compile(self._folder, pooled=True)
-        # One request, one user at a time: it spreads each batch over all cores by itself.
+        # One request at a time: it spreads each batch over all cores.
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle holds where the model is; the process that reads it loads the model.
+        # A pickle holds the path; the process that reads it loads the model.
         return partial(type(self), name=self.name), (self._folder.path,)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the files' content and the backend: another backend's last digits differ."""
+        """Of the files' content and the backend, because the last digits differ between backends."""
         return f"openvino-bert-1:{folder_fingerprint(self._folder.path)}"
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text: float32, shape (len(texts), dimensions). What is over `max_tokens` is cut off."""
+        """One row a text: float32, shape (len(texts), dimensions). Tokens over `max_tokens` are cut off."""
         return self._embed(texts, self._folder.document_prompt)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a query: float32, shape (len(texts), dimensions)."""
         return self._embed(texts, self._folder.query_prompt)
 
-    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Tokens of each document before truncation, with those around it and the prompt: int64."""
+    def count_tokens(self, texts: Sequence[str]) -> Numbers:
+        """Tokens of each document before truncation, with special tokens and prompt: int64."""
         ready = self._ready(texts, self._folder.document_prompt)
         return np.array([len(each.ids) for each in self._counter.encode_batch_fast(ready)], dtype=np.int64)
 
     def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens, none cut off, with the code points that each stands for."""
+        """The document's tokens with their code points, without truncation."""
         (ready,) = encodable([text])
         found = self._counter.encode(self._ready([ready], self._folder.document_prompt)[0])
         return text_tokens(
@@ -201,16 +193,16 @@ class OpenVinoEmbedder:
             lowercase=self._folder.lowercase,
         )
 
-    def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
-        """For each sequence of token ids, at most `max_tokens`, a row a token: float32, shape (tokens, dimensions).
+    def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
+        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions).
 
         Raises:
-            OptionError: the model's vector of a text is its first token's, and no mean.
+            OptionError: the model pools by its first token.
         """
         if self._folder.pooling != "mean":
             raise OptionError(
-                f"{self.name}: its vector of a text is its first token's, with which a mean of tokens cannot be "
-                "compared; choose a model that pools by mean"
+                f"{self.name}: its vector of a text is its first token's, not a mean of tokens; choose a model that "
+                "pools by mean"
             )
         found: list[Vectors] = [np.empty((0, self.dimensions), dtype=np.float32)] * len(windows)
         for batch in sorted_batches([len(each) for each in windows], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
@@ -255,14 +247,14 @@ class OpenVinoEmbedder:
         return vectors
 
     def _tokens(self, texts: list[str]) -> list[NDArray[np.int32]]:
-        """Token ids of each text; as arrays, because the tokenizer's own objects hold ten times the memory."""
+        """Token ids of each text, as arrays: the tokenizer's own objects take ten times the memory."""
         found: list[NDArray[np.int32]] = []
         for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
             encodings = self._tokenizer.encode_batch_fast(texts[start : start + _TOKENIZED_AT_ONCE])
             found.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
         return found
 
-    def _infer(self, tokens: Sequence[NDArray[np.int32] | NDArray[np.int64]], request: Any) -> Vectors:
+    def _infer(self, tokens: Sequence[NDArray[np.int32] | Numbers], request: Any) -> Vectors:
         width = max(len(each) for each in tokens)
         ids = np.zeros((len(tokens), width), dtype=np.int32)
         mask = np.zeros((len(tokens), width), dtype=np.float32)
@@ -280,11 +272,11 @@ def _compile(folder: BertFolder, *, pooled: bool) -> Any:
         openvino = import_openvino()
     except ImportError as error:
         raise MissingExtraError.of("openvino", "models", "embed text without PyTorch") from error
-    # Where a CPU has bfloat16 units the default is to use them: faster, and other vectors.
+    # On a CPU with bfloat16 units openvino would use them: faster, but other vectors.
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     weights = _weights(folder)
     try:
-        graph = build_graph(folder, weights, pooled=pooled)
+        graph = _Graph(folder, weights).model(pooled=pooled)
         return openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
@@ -295,7 +287,7 @@ def _compile(folder: BertFolder, *, pooled: bool) -> Any:
 
 
 def _weights(folder: BertFolder) -> Weights:
-    """Tensors of model.safetensors by name, with or without the prefix that some checkpoints give them."""
+    """Tensors of model.safetensors by name; some checkpoints put a prefix before them."""
     try:
         from safetensors.numpy import load_file
     except ImportError as error:

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import TextTokens, Vectors, encodable, sorted_batches, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
+from chunkcore.spans import Numbers
 
 __all__ = ["SentenceTransformersEmbedder"]
 
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
-# Means, but for a factor, which a cosine does not see.
+# Means up to a factor, which a cosine does not see.
 _MEANS = ("mean", "mean_sqrt_len_tokens")
 _PLAIN = {"add_special_tokens": False}  # as a static model reads its texts
 
@@ -43,36 +43,36 @@ class SentenceTransformersEmbedder:
         self._source = str(source)
         self._model = _load(self._source)
         limit = self._model.max_seq_length
-        # A static model, which has no limit, says infinity.
+        # A static model has no limit and states infinity.
         self.max_tokens: int | None = None if limit is None or limit == float("inf") else int(limit)
         self._static, cut = _static_tokenizer(self._model)
         self.max_tokens = cut or self.max_tokens
         self.symmetric = _prompt(self._model, "query") == _prompt(self._model, "document", "passage", "corpus")
-        # Its tokenizer is told whether to truncate before each call: two threads would change it for each other.
+        # Each call sets whether its tokenizer truncates: two threads would change it for each other.
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle holds where the model is; the process that reads it loads the model.
+        # A pickle holds the path; the process that reads it loads the model.
         return partial(type(self), name=self.name), (self._source,)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the backend and the files' content; for a model of the hub, of its name and revision."""
+        """Of the backend and the files' content; for a model of the hub, its name and revision."""
         if Path(self._source).is_dir():
             return f"torch:{folder_fingerprint(Path(self._source))}"
         config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
         return f"torch:{self._source}@{getattr(config, '_commit_hash', None) or 'unknown'}"
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text: float32, shape (len(texts), dimensions). What is over `max_tokens` is cut off."""
+        """One row a text: float32, shape (len(texts), dimensions). Tokens over `max_tokens` are cut off."""
         return self._embed(self._model.encode_document, texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a query: float32, shape (len(texts), dimensions)."""
         return self._embed(self._model.encode_query, texts)
 
-    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Tokens of each document before truncation, with those around it and the prompt: int64."""
+    def count_tokens(self, texts: Sequence[str]) -> Numbers:
+        """Tokens of each document before truncation, with special tokens and prompt: int64."""
         if not texts:
             return np.zeros(0, dtype=np.int64)
         prompt = _prompt(self._model, "document", "passage", "corpus")
@@ -84,10 +84,10 @@ class SentenceTransformersEmbedder:
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
 
     def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens, none cut off, with the code points that each stands for.
+        """The document's tokens with their code points, without truncation.
 
         Raises:
-            OptionError: the model's tokenizer does not tell where its tokens stand.
+            OptionError: the model's tokenizer gives no offsets.
         """
         (ready,) = encodable([text])
         prompt = _prompt(self._model, "document", "passage", "corpus")
@@ -112,8 +112,8 @@ class SentenceTransformersEmbedder:
             ready, found["input_ids"], found["offset_mapping"], found["special_tokens_mask"], prompt=prompt
         )
 
-    def embed_tokens(self, windows: Sequence[NDArray[np.int64]]) -> list[Vectors]:
-        """For each sequence of token ids, at most `max_tokens`, a row a token: float32, shape (tokens, dimensions).
+    def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
+        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions).
 
         Raises:
             OptionError: the model's vector of a text is no mean of token vectors.
@@ -137,11 +137,11 @@ class SentenceTransformersEmbedder:
         mode = getattr(pooling, "pooling_mode", None) or pooling.get_pooling_mode_str()
         if mode not in _MEANS or not getattr(pooling, "include_prompt", True):
             raise OptionError(
-                f"{self.name}: its vector of a text is no mean of all token vectors (pooling {mode}), so that one of "
-                "a chunk's tokens cannot be compared with it; choose a model that pools by mean"
+                f"{self.name}: its vector of a text is no mean of all token vectors (pooling {mode}); choose a model "
+                "that pools by mean"
             )
 
-    def _infer(self, windows: list[NDArray[np.int64]]) -> Vectors:
+    def _infer(self, windows: list[Numbers]) -> Vectors:
         import torch
 
         padding = self._model.tokenizer.pad_token_id or 0
@@ -161,7 +161,7 @@ class SentenceTransformersEmbedder:
         return vectors
 
     def _embed(self, encode: Callable[..., Any], texts: Sequence[str]) -> Vectors:
-        # It sorts by length itself, within one call: so all texts in one call, and for none one to learn the width.
+        # encode sorts by length within a call, so all texts go in one; for no texts one shows the width.
         ready = encodable(texts) or [""]
         with self._lock:
             answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
@@ -169,10 +169,7 @@ class SentenceTransformersEmbedder:
 
 
 def _static_tokenizer(model: Any) -> tuple[Any, int | None]:
-    """A static model's tokenizer, which is called in another way, but for its cutting off; and where it cuts off.
-
-    None and None of all other models.
-    """
+    """A static model's tokenizer, without truncation, and its limit; None and None for other models."""
     tokenizer: Any = getattr(model, "tokenizer", None)
     if type(tokenizer).__module__.partition(".")[0] != "tokenizers":
         return None, None
@@ -190,7 +187,7 @@ def _prompt(model: Any, *names: str) -> str:
 
 @contextmanager
 def _no_progress_bars() -> Iterator[None]:
-    """Loading weights takes a moment; a bar for it would be drawn over the caller's own."""
+    """A progress bar for loading weights would be drawn over the caller's own."""
     logging: Any = import_module("transformers.utils.logging")
 
     enabled = logging.is_progress_bar_enabled()
@@ -212,8 +209,8 @@ def _load(source: str) -> Any:
             try:
                 return SentenceTransformer(source, local_files_only=True)
             except Exception:  # noqa: BLE001
-                # Not here yet; whatever else is wrong is told by the second attempt. Without a network that
-                # alone would try again for more than a minute.
+                # Not downloaded yet, or another problem, which the second attempt reports. Without a network
+                # that attempt alone would retry for over a minute.
                 fetch(source, ["config.json", "modules.json"])
         try:
             return SentenceTransformer(source)
