@@ -25,7 +25,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedde
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_retriever
 from chunkcore.run import Retrieved, Retriever, Run
 
-__all__ = ["run_experiment", "run_retriever", "with_run_embedder"]
+__all__ = ["Chunkers", "run_experiment", "run_retriever", "with_run_embedder"]
 
 _FIRST = 16  # chunks of each query that are searched for first where only tokens are limited
 
@@ -277,7 +277,7 @@ def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
 
 def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
     """The embedders by the names that they were asked for by, or their own."""
-    given = embedder if isinstance(embedder, list | tuple) else [embedder]
+    given: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [each if isinstance(each, str) else getattr(each, "name", "") for each in given]
     _check_names(names, "embedder")
     models = [get_embedder(each) for each in given]
