@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.cli.compare import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark

@@ -73,8 +73,8 @@ def test_the_command_is_killed_again_and_again_and_its_questions_can_be_compared
     output, once = tmp_path / "questions.jsonl", tmp_path / "once.jsonl"
     concurrency = 3
     spec = f"openai:m@{server.url}#tries=1&concurrency={concurrency}"
-    program = [*CHUNKCORE, "generate", "--docs", str(docs), "--llm", spec, "-n", str(QUESTIONS), "--sample-size", "300"]
-    program += ["--concurrency", str(concurrency), "--embedder", "none"]
+    program = [*CHUNKCORE, "questions", "generate", "--docs", str(docs), "--llm", spec, "-n", str(QUESTIONS)]
+    program += ["--sample-size", "300", "--concurrency", str(concurrency), "--embedder", "none"]
     chance = random.Random(0)
     kills, code = 0, None
     while code is None:
@@ -110,7 +110,7 @@ def test_the_command_is_killed_again_and_again_and_its_questions_can_be_compared
     compare = ["compare", *collection, "-s", "recursive:size=20", "-s", "recursive:size=60", "--resamples", "200"]
     assert "recursive:size=20" in told(*compare, "--output", str(tmp_path / "report"))
     # The fake writer asks in nearly the same words again and again; beside that nothing is wrong.
-    assert told("validate", *collection, "--size", "40", "--ignore", "duplicate") == "nothing is wrong\n"
+    assert told("questions", "check", *collection, "--size", "40", "--ignore", "duplicate") == "nothing is wrong\n"
 
 
 def told(*arguments: str) -> str:

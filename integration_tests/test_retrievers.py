@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chunkcore import get_chunker, load_dataset, run_experiment
-from chunkcore.cli.caching import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.evaluation.measures import measures_at

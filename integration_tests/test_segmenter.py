@@ -10,7 +10,7 @@ import pytest
 
 from chunkcore import CachedEmbedder, Document, EmbeddingCache, get_chunker, get_embedder, get_segmenter
 from chunkcore.cli import main
-from chunkcore.cli.compare import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.segmenters.texttiling import TextTiling
 from chunkcore.training import embed_texts, part_of, score
@@ -66,7 +66,7 @@ def test_training_from_the_shell_gives_weights_that_the_strategy_cuts_with(
         "--cache",
         str(tmp_path / "c"),
     ]
-    assert main(["train-segmenter", str(source), "-o", str(weights), *options]) == 0
+    assert main(["segments", "train", str(source), "-o", str(weights), *options]) == 0
     printed = capsys.readouterr()
     assert "no boundary" in printed.out
     assert "network 1, epoch 2" in printed.err
@@ -74,6 +74,6 @@ def test_training_from_the_shell_gives_weights_that_the_strategy_cuts_with(
     assert chunks
     assert all(chunk.segments for chunk in chunks)
     before = weights.read_bytes()
-    assert main(["train-segmenter", str(source), "-o", str(weights), *options]) == 0  # nothing is left to train
+    assert main(["segments", "train", str(source), "-o", str(weights), *options]) == 0  # nothing is left to train
     assert "epoch" not in capsys.readouterr().err
     assert weights.read_bytes() == before

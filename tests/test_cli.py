@@ -8,17 +8,20 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given, settings
 
 import chunkcore.models
 from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.cli import main
-from chunkcore.cli.compare import DEFAULT_STRATEGIES, default_cache
-from chunkcore.cli.progress import reporting
+from chunkcore.cli import RENAMED, app, main
+from chunkcore.cli.compare import DEFAULT_STRATEGIES
+from chunkcore.cli.options import default_cache
+from chunkcore.cli.running import reporting
 from chunkcore.datasets import dataset_path
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.report import REPORT_NAMES, read_reports
@@ -430,7 +433,7 @@ def test_verify_lists_each_problem_and_exits_with_1(docs, questions, capfd):
 
 
 def test_every_strategy_is_listed_with_its_options(capfd):
-    assert main(["strategies"]) == 0
+    assert main(["list", "strategies"]) == 0
     out = capfd.readouterr().out
     assert len(strategies) >= 3
     for name, cls in strategies.items():
@@ -439,17 +442,50 @@ def test_every_strategy_is_listed_with_its_options(capfd):
             assert f"  {option} = " in section
 
 
-@pytest.mark.parametrize("command", [["chunk"], ["compare"], ["strategies"], ["datasets"], ["datasets", "verify"], []])
+@pytest.mark.parametrize("command", [["chunk"], ["compare"], ["list"], ["datasets"], ["datasets", "verify"], []])
 def test_help_is_given_for_every_command(command, capfd):
     assert main([*command, "--help"]) == 0
     out = capfd.readouterr().out
     assert "Usage: chunkcore" in out
     if command in (["chunk"], ["compare"], ["datasets", "verify"]):
-        assert "Examples:" in out
+        assert "Example: " in out
     if command == ["chunk"]:
         assert "text[start:end]" in out
         assert str(Path.home()) not in out
         assert all(f'"{key}"' in out for key in ("context", "segments", "derived"))
+
+
+def every_command(command: object, *names: str) -> Iterator[tuple[str, ...]]:
+    yield names
+    for name, below in getattr(command, "commands", {}).items():
+        yield from every_command(below, *names, name)
+
+
+@pytest.mark.parametrize("command", [*every_command(typer.main.get_command(app))], ids=" ".join)
+def test_help_fits_a_screen_but_that_of_compare(command, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(typer.rich_utils, "MAX_WIDTH", 100)
+    assert main([*command, "--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) <= (62 if command == ("compare",) else 40)
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_command_of_before_answers_with_its_new_name(old, new, capfd):
+    assert main([old, "--docs", "x", "--anything"]) == 2
+    assert capfd.readouterr() == ("", f"chunkcore: {old} is now chunkcore {new}; see chunkcore {new} --help\n")
+    assert main([*new.split(), "--help"]) == 0
+
+
+def test_what_has_a_name_is_listed_by_kind(capfd):
+    assert main(["list"]) == 0
+    kinds = [line.removeprefix("chunkcore list ") for line in capfd.readouterr().out.splitlines()]
+    assert {"strategies", "retrievers", "measures", "counters", "llms", "layouts"} <= {*kinds}
+    for kind in kinds:
+        assert main(["list", kind]) == 0
+        assert capfd.readouterr().out
+    assert main(["list", "stategies"]) == 2
+    assert "did you mean 'strategies'?" in capfd.readouterr().err
 
 
 # ---- compare

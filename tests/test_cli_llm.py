@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.cli.caching import default_cache
+from chunkcore.cli.options import default_cache
 
 pytestmark = [
     pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed"),

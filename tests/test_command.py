@@ -26,6 +26,6 @@ def test_an_interruption_while_modules_are_imported_is_one_line():
 
 
 def test_the_console_script_is_the_command_line():
-    done = _process("-c", "import sys; from chunkadapters._command import main; sys.exit(main())", "strategies")
+    done = _process("-c", "import sys; from chunkadapters._command import main; sys.exit(main())", "list", "strategies")
     assert done.returncode == 0
     assert b"recursive" in done.stdout

@@ -69,7 +69,7 @@ def test_the_command_line_cuts_with_it_and_lists_it(installed: Installed) -> Non
     (installed.folder / "text.txt").write_text("One.\n\nTwo.", encoding="utf-8")
     cut = installed.run("chunk", "text.txt", "-s", "paragraph:size=120")
     assert [line.split('"text": ')[1].split(",")[0] for line in cut.stdout.splitlines()] == ['"One."', '"Two."']
-    listed = installed.run("strategies")
+    listed = installed.run("list", "strategies")
     assert re.search(r"(?m)^paragraph Every paragraph is a chunk;.*\n  counter = .*\n  size = 200$", listed.stdout)
     assert (cut.returncode, cut.stderr, listed.returncode, listed.stderr) == (0, "", 0, "")
 
@@ -83,7 +83,7 @@ def test_a_package_that_cannot_be_loaded_is_named_and_hides_no_other(installed: 
         "chunkcore: the strategy 'broken' of the package bad-chunkers cannot be loaded from bad_chunkers:Nothing "
         "(ModuleNotFoundError: No module named 'bad_chunkers'): update bad-chunkers or uninstall it"
     )
-    listed = installed.run("strategies")
+    listed = installed.run("list", "strategies")
     assert listed.returncode == 0
     assert "warning: the strategy 'broken' of the package bad-chunkers cannot be loaded" in listed.stderr
     assert "\nparagraph " in listed.stdout

@@ -923,7 +923,7 @@ def model(monkeypatch) -> CallableLLM:
 
 def command(docs: Path, output: Path, *more: str) -> list[str]:
     named = ["--docs", str(docs), "--llm", "openai:m@http://127.0.0.1:1/v1", "--output", str(output)]
-    return ["generate", *named, "--sample-size", "400", *more]
+    return ["questions", "generate", *named, "--sample-size", "400", *more]
 
 
 @pytest.fixture(autouse=True)

@@ -413,17 +413,19 @@ def test_the_command_prints_choices_and_writes_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chunkcore.models.get_embedder", lambda name: FakeEmbedder())
-    call = ["sweep", "-s", "fixed_sentences:sentences={1,2,4}", "-s", "recursive:size=60", "--unit", "part"]
-    call += ["--stitch", "30", "--queries", "40", "--resamples", "100", "-k", "1", "-k", "5", "--no-cache"]
+    call = ["tune", "-s", "fixed_sentences:sentences={1,2,4}", "-s", "recursive:size=60", "--unit", "part"]
+    call += ["--docs", str(tmp_path / "long"), "--queries", "40", "--measure", "F1", "-k", "1", "-k", "5"]
+    call += ["--resamples", "100", "--no-cache"]
+    assert main(["datasets", "stitch", "--sentences", "30", "-o", str(tmp_path / "long")]) == 0
     assert main([*call, "-o", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
     assert "mean F1[part] over k = 1, 5" in told
     assert "20 questions that chose nothing" in told
-    assert told.splitlines()[-1] == str(tmp_path / "out" / "sweep.html")
-    found = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))
+    assert told.splitlines()[-1] == str(tmp_path / "out" / "tune.json")
+    found = json.loads((tmp_path / "out" / "tune.json").read_text(encoding="utf-8"))
     assert found["strategies"]["unit"] == "part"
     assert len(found["strategies"]["configurations"]) == 4
-    assert found["benchmark"] == "lochmere, stitched"
+    assert (tmp_path / "out" / "tune.html").is_file()
 
 
 def test_evidence_sentences_are_those_that_the_evidence_touches(
@@ -438,9 +440,9 @@ def test_evidence_sentences_are_those_that_the_evidence_touches(
         {"id": each, "question": each, "evidence": ["naps here. A dog"]} for each in ("The fox naps?", "dog barks?")
     ]
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    call = ["sweep", "--docs", str(tmp_path), "-s", "fixed_sentences:sentences=1", "--unit", "sentence", "-k", "1"]
+    call = ["tune", "--docs", str(tmp_path), "-s", "fixed_sentences:sentences={1,2}", "--unit", "sentence", "-k", "1"]
     assert main([*call, "--no-cache", "--resamples", "100", "-o", str(tmp_path / "out")]) == 0
-    found = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))
+    found = json.loads((tmp_path / "out" / "tune.json").read_text(encoding="utf-8"))
     assert found["strategies"]["configurations"][0]["scores"]["Recall@1[sentence]"] == [0.5, 0.5]
 
 
@@ -448,7 +450,7 @@ def test_a_dry_run_lists_the_configurations_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["sweep", "-s", "recursive:size={50,100}", "--dry-run"]) == 0
+    assert main(["tune", "-s", "recursive:size={50,100}", "--dry-run"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told == ["recursive:size=50", "recursive:size=100", "2 configurations, 90 questions"]
     assert not list(tmp_path.iterdir())
@@ -458,20 +460,21 @@ def test_a_dry_run_lists_the_configurations_and_writes_nothing(
     ("arguments", "words"),
     [
         (["-s", "recursive:size={50,50}"], "the value 50 twice"),
-        (["-s", "recursive", "-s", "recursive"], "given twice"),
+        (["-s", "recursive:size={50,60}", "-s", "recursive:size={50,60}"], "given twice"),
         (["--unit", "paragraph"], "unknown unit 'paragraph'"),
-        (["--measure", "DCG"], "--measure is a share"),
-        (["--measure", "PrecisionOmega"], "takes no k"),
-        (["--measure", "Accuracy"], "--measure Accuracy is of answers"),
-        (["--unit", "answer"], "--unit is what evidence is counted in"),
+        (["--measure", "DCG@5", "-s", "recursive:size={50,60}"], "--measure of grids is a share"),
+        (["--measure", "PrecisionOmega", "-k", "5"], "takes no k"),
+        (["--measure", "F1@5", "-k", "5"], "--measure F1@5 has its own depth: give the name alone"),
+        (["--measure", "Accuracy@5"], "Accuracy@5"),
+        (["--unit", "answer"], "Recall does not count answers"),
         (["-k", "0"], "--k: expected"),
-        (["--by", "page"], "--by is question or document"),
+        (["--by", "page"], "by is question or document"),
         (["--questions", "none.jsonl"], "without --docs"),
         (["--docs", "nowhere"], "does not exist"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sweep", *arguments]) == 2
+    assert main(["tune", *arguments]) == 2
     told = capsys.readouterr().err
     assert words in told
     assert "Traceback" not in told

@@ -442,16 +442,17 @@ def test_the_command_line_scores_each_strategy_twice_and_names_the_size_that_it_
     out = tmp_path / "out"
     arguments = ["--docs", str(tmp_path), "--questions", str(questions), "--no-cache", "-o", str(out)]
     strategies = ["-s", "recursive", "-s", "fixed_token:size=5"]
-    assert main(["compare", "--late", *strategies, *arguments, "--resamples", "100"]) == 0
+    late = ["-r", "dense", "-r", "late"]
+    assert main(["compare", *late, *strategies, *arguments, "--resamples", "100"]) == 0
     reports = json.loads((out / "report.json").read_text(encoding="utf-8"))["reports"]
     chosen = "recursive:size=24,counter=embedder"
     assert {report["name"] for report in reports} == {
-        chosen,
-        f"{chosen} (late)",
-        "fixed_token:size=5",
-        "fixed_token:size=5 (late)",
+        f"{chosen} · dense",
+        f"{chosen} · late",
+        "fixed_token:size=5 · dense",
+        "fixed_token:size=5 · late",
     }
     capfd.readouterr()
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
-    assert main(["compare", "--late", *strategies, *arguments]) == 2
+    assert main(["compare", *late, *strategies, *arguments]) == 2
     assert "late chunking needs" in capfd.readouterr().err

@@ -183,7 +183,7 @@ def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
     compare = ["compare", *given, "-o", str(tmp_path / "out"), "--no-cache", "-s", "recursive:size=20"]
     assert "unknown retriever 'bm52'" in error_of(capfd, *compare, "-r", "bm52")
     assert "bm25 is given twice" in error_of(capfd, *compare, "-r", "bm25", "-r", "bm25")
-    assert "--late and --retriever were both given" in error_of(capfd, *compare, "-r", "bm25", "--late")
+    assert "--late is a retriever now: give --retriever dense --retriever late" in error_of(capfd, *compare, "--late")
     assert "embed_price is at least 0" in error_of(capfd, *compare, "--embed-price", "-1")
     assert "the embedder small is given twice" in error_of(capfd, *compare, "-e", "small", "-e", "small")
 

@@ -313,7 +313,7 @@ def labelled(tmp_path, fake) -> Path:
 
 def test_the_command_scores_strategies_and_blind_cuts(labelled, tmp_path, capsys):
     output = tmp_path / "scores.jsonl"
-    arguments = ["score-segments", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "-s", "breakpoint"]
+    arguments = ["segments", "score", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "-s", "breakpoint"]
     assert main([*arguments, "--resamples", "100", "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     assert "2 texts of 2.5 segments" in printed
@@ -325,14 +325,14 @@ def test_the_command_scores_strategies_and_blind_cuts(labelled, tmp_path, capsys
 
 
 def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
-    assert main(["score-segments", "--texts", str(labelled), "-s", "recursive:size=9", "--dry-run"]) == 0
+    assert main(["segments", "score", "--texts", str(labelled), "-s", "recursive:size=9", "--dry-run"]) == 0
     assert "0 calls" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("place", ["", "labelled.jsonl/scores.jsonl"])
 def test_where_scores_cannot_be_written_is_told_before_the_work(labelled, capsys, monkeypatch, place):
     monkeypatch.setattr("chunkcore.evaluation.segmentation.score_segments", lambda *_, **__: pytest.fail("worked"))
-    assert main(["score-segments", "--texts", str(labelled), "--output", str(labelled.parent / place)]) == 2
+    assert main(["segments", "score", "--texts", str(labelled), "--output", str(labelled.parent / place)]) == 2
     assert "irectory" in capsys.readouterr().err
 
 
@@ -341,7 +341,7 @@ def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelle
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr("chunkcore.files.write_text", full)
-    call = ["score-segments", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "--resamples", "100"]
+    call = ["segments", "score", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "--resamples", "100"]
     assert main([*call, "--output", str(tmp_path / "new" / "scores.jsonl")]) == 2
     told = capsys.readouterr()
     assert "2 texts of 2.5 segments" in told.out
@@ -359,7 +359,7 @@ def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelle
     ],
 )
 def test_bad_options_of_the_command_are_one_sentence(labelled, capsys, arguments, message):
-    assert main(["score-segments", "--texts", str(labelled), *arguments]) == 2
+    assert main(["segments", "score", "--texts", str(labelled), *arguments]) == 2
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1

@@ -362,7 +362,7 @@ def test_the_command_counts_what_it_trains_on(tmp_path, monkeypatch, capfd, copi
     monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda name: FakeEmbedder())
     row = {"id": "0", "text": "One. Two.", "boundaries": [5]}
     path = write(tmp_path / "texts.jsonl", *[row] * copies)
-    assert main(["train-segmenter", str(path), "-o", str(tmp_path / "weights.safetensors")]) == 2
+    assert main(["segments", "train", str(path), "-o", str(tmp_path / "weights.safetensors")]) == 2
     assert said in capfd.readouterr().err
 
 

@@ -325,7 +325,18 @@ def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path, capsys: 
     ]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     output = tmp_path / "long"
-    call = ["stitch", "--docs", str(docs), "--questions", str(questions), "--sentences", "8", "-o", str(output)]
+    call = [
+        "datasets",
+        "stitch",
+        "--docs",
+        str(docs),
+        "--questions",
+        str(questions),
+        "--sentences",
+        "8",
+        "-o",
+        str(output),
+    ]
     assert main(call) == 0
     told = capsys.readouterr()
     assert told.out.splitlines() == ["12 documents in 3, 1 questions, 1 without evidence; 1 left out", str(output)]
@@ -343,10 +354,10 @@ def test_the_command_replaces_nothing_that_it_reads(tmp_path: Path, capsys: pyte
     (tmp_path / "questions.jsonl").write_text('{"question": "Who?", "evidence": ["One"]}\n', encoding="utf-8")
     asked = ["--questions", str(tmp_path / "questions.jsonl")]
     for read in ([str(tmp_path)], [str(tmp_path / "documents.jsonl"), *asked]):
-        assert main(["stitch", "--docs", *read, "-o", str(tmp_path)]) == 2
+        assert main(["datasets", "stitch", "--docs", *read, "-o", str(tmp_path)]) == 2
         assert "name another folder" in capsys.readouterr().err
     assert (tmp_path / "documents.jsonl").read_text(encoding="utf-8").startswith('{"id": "a"')
-    assert main(["stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2
+    assert main(["datasets", "stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2
 
 
 def test_a_part_is_a_value() -> None:

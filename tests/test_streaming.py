@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import chunkcore.scale.stream
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
-from chunkcore.cli.rate import rate
+from chunkcore.cli.running import rate
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents

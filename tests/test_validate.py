@@ -176,7 +176,8 @@ def questions(tmp_path) -> Path:
 
 
 def command(docs: Path, questions: Path, *more: str) -> list[str]:
-    return ["validate", "--docs", str(docs), "--questions", str(questions), "--counter", "words", "--size", "12", *more]
+    given = ["--docs", str(docs), "--questions", str(questions), "--counter", "words", "--size", "12"]
+    return ["questions", "check", *given, *more]
 
 
 def test_the_command_counts_kinds_and_names_file_and_line(docs, questions, capsys):
@@ -208,7 +209,7 @@ def test_findings_can_be_ignored_cut_short_and_read_by_a_program(docs, questions
 
 
 def test_the_collection_that_ships_is_clean(capsys):
-    assert main(["validate", "--docs", str(dataset_path("lochmere")), "--embedder", "none"]) == 0
+    assert main(["questions", "check", "--docs", str(dataset_path("lochmere")), "--embedder", "none"]) == 0
     assert capsys.readouterr().out == "nothing is wrong\n"
 
 

@@ -17,7 +17,7 @@ from chunkcore import (
     get_embedder,
     plan_update,
 )
-from chunkcore.cli.compare import default_cache
+from chunkcore.cli.options import default_cache
 from integration_tests.golden import text_of
 
 

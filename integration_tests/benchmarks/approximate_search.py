@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.cli.caching import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder

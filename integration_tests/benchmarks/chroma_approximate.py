@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.cli.compare import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.scoring import Scorer

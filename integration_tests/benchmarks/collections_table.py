@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from chunkcore.chunkers import get_chunker, strategies
-from chunkcore.cli.compare import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
 from chunkcore.evaluation.benchmarks import load_benchmark

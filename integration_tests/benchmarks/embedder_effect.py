@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore import compare, get_chunker, load_benchmark, load_dataset, run_experiment
-from chunkcore.cli.caching import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors

@@ -22,7 +22,7 @@ from chunkcore import CachedEmbedder, CallableLLM, EmbeddingCache, compare, get_
 from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import retrieve
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.cli.caching import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import Embedder

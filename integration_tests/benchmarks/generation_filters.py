@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chunkcore import Benchmark, CachedEmbedder, EmbeddingCache, Evidence, Query, get_embedder, load_benchmark
-from chunkcore.cli.caching import default_cache
+from chunkcore.cli.options import default_cache
 from chunkcore.models import Embedder
 from chunkcore.questions import FilterThresholds
 from chunkcore.questions.filters import Filtered, filter_questions

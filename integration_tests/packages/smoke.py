@@ -76,7 +76,7 @@ def command_line() -> None:
         chunks = command("chunk", str(source), "--strategy", "recursive:size=8,overlap=0,counter=words")
         rows = [json.loads(line) for line in chunks.stdout.splitlines()]
         assert all(TEXT[row["spans"][0][0] : row["spans"][0][1]] == row["text"] for row in rows), rows
-        assert "recursive" in command("strategies").stdout
+        assert "recursive" in command("list", "strategies").stdout
         assert "lochmere" in command("datasets", "list").stdout
         assert distribution("chunkadapters").version in command("--version").stdout
         compare = ("compare", "-r", "bm25", "-s", "recursive:size=100,counter=words", "--counter", "words")

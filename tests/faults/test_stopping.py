@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no su
 needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
 
 BATCH = 256  # texts that a model is given at once: what a kill can cost
-WAITING = "chunkcore: stopping; what is under way is waited for and kept. Stop it again to end at once"
+WAITING = "chunkcore: stopping; calls under way are awaited and kept. Stop it again to end at once"
 
 
 class Program:
@@ -137,7 +137,7 @@ def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go
 def test_a_sweep_that_is_stopped_keeps_what_was_embedded(
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
-    arguments = ["sweep", *comparing, "-o", tmp_path / "out"]
+    arguments = ["tune", *comparing, "-o", tmp_path / "out"]
     code, out, err = program.stopped(lambda: len(program.embedded()) > BATCH, *arguments, seconds=0.1)
     assert (code, out) == (130, "")
     begun = len(program.embedded())
@@ -185,7 +185,7 @@ def generating(server: FakeServer, folder: Path, model: str) -> list[object]:
     (folder / "docs").mkdir(exist_ok=True)
     (folder / "docs" / "story.txt").write_text("\n".join(SENTENCES))
     named = ["--llm", f"openai:{model}@{server.url}", "--docs", folder / "docs", "--embedder", "none"]
-    return ["generate", *named, "-n", "30", "--sample-size", "400", "-o", folder / "questions.jsonl"]
+    return ["questions", "generate", *named, "-n", "30", "--sample-size", "400", "-o", folder / "questions.jsonl"]
 
 
 @needs_openai

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.cli.saving import save_runs
+from chunkcore.cli.running import save_runs
 from chunkcore.datasets.fetching import PublicDataset, fetch_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError

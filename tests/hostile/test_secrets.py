@@ -50,7 +50,7 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(
     assert SECRET not in str(told.value)
     (tmp_path / "d.txt").write_text("The fox naps.")
     output = str(tmp_path / "g.jsonl")
-    assert main(["generate", "--docs", str(tmp_path / "d.txt"), "--llm", spec, "-o", output]) == 2
+    assert main(["questions", "generate", "--docs", str(tmp_path / "d.txt"), "--llm", spec, "-o", output]) == 2
     assert SECRET not in capfd.readouterr().err
     assert not [each for each in tmp_path.rglob("*") if each.is_file() and SECRET.encode() in each.read_bytes()]
 
@@ -80,7 +80,7 @@ sys.exit(main(sys.argv[1:]))
 """
 COMMANDS = [
     ["chunk", "{docs}", "--strategy", "lumber:llm={bad}", "-o", "{out}/chunks.jsonl"],
-    ["generate", "--docs", "{docs}", "--llm", "{llm}", "-o", "{out}/questions.jsonl", "--questions", "2"],
+    ["questions", "generate", "--docs", "{docs}", "--llm", "{llm}", "-o", "{out}/questions.jsonl", "--questions", "2"],
 ]
 
 
@@ -117,12 +117,24 @@ TOLD = {
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
     "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
     "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--trials", "2", "--folds", "2", "--llm-tokens=9000", *REPORT],
-    "sweep": ["{given}", "-s", f"propositions:llm={LLM},passage_size={{{{50,90}}}}", *REPORT],
-    "score-segments": ["--texts", "{texts}", "-s", f"agentic:llm={LLM}", "-o", "{out}/scores.jsonl"],
-    "generate": ["--docs", "{docs}", "--llm", "{llm}", "-n", "2", "--embedder", "none", "-o", "{out}/questions.jsonl"],
-    "validate": ["{given}", "--embedder", "none", "--json"],
+    "tune grids": ["{given}", "-s", f"propositions:llm={LLM},passage_size={{{{50,90}}}}", *REPORT],
+    "segments score": ["--texts", "{texts}", "-s", f"agentic:llm={LLM}", "-o", "{out}/scores.jsonl"],
+    "questions generate": [
+        "--docs",
+        "{docs}",
+        "--llm",
+        "{llm}",
+        "-n",
+        "2",
+        "--embedder",
+        "none",
+        "-o",
+        "{out}/q.jsonl",
+    ],
+    "questions check": ["{given}", "--embedder", "none", "--json"],
 }
-CODES = {"generate": 1, "validate": 1}  # no question that the server writes can be kept; one chunk tells nothing apart
+# No question that the server writes can be kept, and one chunk cannot be compared.
+CODES = {"questions generate": 1, "questions check": 1}
 
 
 def says_key(handler: Handler, body: dict[str, Any]) -> None:
@@ -177,10 +189,10 @@ def test_no_command_tells_the_key(
     values = {**files, "llm": f"openai:{model}@{server.url}#key=SENTINEL_API_KEY&tries=1"}
     given = ["--docs", str(files["docs"]), "--questions", str(files["questions"])]
     arguments = [part for each in TOLD[command] for part in (given if each == "{given}" else [each.format(**values)])]
-    code = main([command, *arguments])
+    code = main([*command.removesuffix(" grids").split(), *arguments])
     told = capfd.readouterr()
 
-    asks = command != "validate"
+    asks = command != "questions check"
     assert code == (2 if asks and model == "http_401" else CODES.get(command, 0)), told.err
     assert {each["headers"]["authorization"] for each in server.log[asked:]} == (
         {f"Bearer {SECRET}"} if asks else set()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.cli.progress import reporting
+from chunkcore.cli.running import reporting
 from chunkcore.escaping import csv_cell
 from chunkcore.report.records import markdown_report, question_csv, score_csv
 from tests.fakes import FakeEmbedder
@@ -77,18 +77,18 @@ COMMANDS = {
     "compare dry": ["compare", "{given}", "-s", spec("overlap=0"), "--dry-run"],
     "save runs": ["compare", "{given}", "-s", spec("overlap=0"), "--save-runs", "{out}/runs", "-o", "{out}/report"],
     "no such measure": ["compare", "{given}", "--measure", STEER, "-o", "{out}/report"],
-    "sweep": ["sweep", "{given}", "-s", f"recursive:size={{20,50}},separators=[{json.dumps(STEER)}]", "-o", "{out}/s"],
-    "validate": ["validate", "{given}", "--embedder", "none"],
-    "validate json": ["validate", "{given}", "--embedder", "none", "--json"],
+    "grids": ["tune", "{given}", "-s", f"recursive:size={{20,50}},separators=[{json.dumps(STEER)}]", "-o", "{out}/s"],
+    "validate": ["questions", "check", "{given}", "--embedder", "none"],
+    "validate json": ["questions", "check", "{given}", "--embedder", "none", "--json"],
     "verify": ["datasets", "verify", "{docs}", "--questions", "{questions}"],
     "no such data set": ["datasets", "path", STEER],
-    "stitch": ["stitch", "{given}", "-o", "{out}/stitched"],
+    "stitch": ["datasets", "stitch", "{given}", "-o", "{out}/stitched"],
     "score": ["score", "{given}", "{docs}/none.jsonl", "-o", "{out}/scored"],
     "a model": ["compare", "{given}", "--embedder", STEER, "-o", "{out}/report"],
-    "no model": ["generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}", "-o", "{out}/g.jsonl"],
+    "no model": ["questions", "generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}"],
 }
 
-DONE = ("chunk", "chunk dry", "compare", "compare dry", "sweep", "stitch", "a model")
+DONE = ("chunk", "chunk dry", "compare", "compare dry", "grids", "stitch", "a model")
 CODES = {**dict.fromkeys(DONE, 0), **dict.fromkeys(("validate", "validate json", "verify"), 1)}
 
 
@@ -107,7 +107,7 @@ def test_no_command_prints_what_steers(
                 .replace("{questions}", str(questions))
                 .replace("{out}", str(tmp_path / "out"))
             )
-    if name in ("compare", "save runs", "sweep"):
+    if name in ("compare", "save runs", "grids"):
         arguments += ["--no-cache", "--resamples", "100"]
     code = main(arguments)
     out, err = capfd.readouterr()

@@ -1,4 +1,7 @@
-"""The command ``chunkcore``: thin, one file a command. What is heavy is imported when a command runs."""
+"""The command ``chunkcore``, a file a command. Heavy modules are imported when a command runs.
+
+options.py has the options that commands share, running.py what they do around their work.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,8 @@ from typing import Annotated, cast
 
 import typer
 
-from chunkcore.cli import (
-    answer,
-    chunk,
-    compare,
-    datasets,
-    generate,
-    score,
-    score_segments,
-    stitch,
-    strategies,
-    sweep,
-    train_segmenter,
-    tune,
-    validate,
-)
-from chunkcore.cli.signals import StopSignals
-from chunkcore.cli.stopping import StoppedError
+from chunkcore.cli import answer, chunk, compare, datasets, listing, questions, score, segments, tune
+from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError
 
 __all__ = ["app", "main"]
@@ -55,33 +43,43 @@ def _any_command(
         raise typer.Exit
 
 
-# In the order in which help lists them: cutting and comparing, questions, searching for a configuration, the rest.
+# In the order in which help lists them.
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
 app.command(name="compare", help=compare.HELP)(compare.compare)
-app.command(name="strategies", help=strategies.HELP)(strategies.strategies)
-app.command(name="generate", help=generate.HELP)(generate.generate)
-app.command(name="validate", help=validate.HELP)(validate.validate)
-app.command(name="tune", help=tune.HELP)(tune.tune)
-app.command(name="sweep", help=sweep.HELP)(sweep.sweep)
-app.command(name="stitch", help=stitch.HELP)(stitch.stitch)
 app.command(name="score", help=score.HELP)(score.score)
+app.command(name="tune", help=tune.HELP)(tune.tune)
+app.add_typer(questions.app, name="questions")
 app.command(name="answer", help=answer.HELP)(answer.answer)
-app.command(name="score-segments", help=score_segments.HELP)(score_segments.score_segments)
-app.command(name="train-segmenter", help=train_segmenter.HELP)(train_segmenter.train_segmenter)
+app.add_typer(segments.app, name="segments")
 app.add_typer(datasets.app, name="datasets")
+app.command(name="list", help=listing.HELP)(listing.list_names)
 
-# What typer raises for a wrong option or argument. Newer versions carry their own copy of click, so the
-# class is reached by way of the one that both export.
+# The commands of 0.1.
+RENAMED = {
+    "strategies": "list strategies",
+    "generate": "questions generate",
+    "validate": "questions check",
+    "sweep": "tune",
+    "score-segments": "segments score",
+    "train-segmenter": "segments train",
+    "stitch": "datasets stitch",
+}
+
+# What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both
+# export.
 _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` default to the process's."""
     _use_any_text()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in RENAMED:
+        return _say(f"{given[0]} is now chunkcore {RENAMED[given[0]]}; see chunkcore {RENAMED[given[0]]} --help")
     with warnings.catch_warnings(), StopSignals() as signals:
         warnings.showwarning = _show_warning
         try:
-            code = _run(None if arguments is None else list(arguments))
+            code = _run(given)
         except StoppedError as error:
             return _say(str(error), code=signals.code)
     if code == 130:
@@ -89,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(arguments: list[str] | None) -> int:
+def _run(arguments: list[str]) -> int:
     try:
         code = app(args=arguments, prog_name="chunkcore", standalone_mode=False)
         sys.stdout.flush()
@@ -102,7 +100,7 @@ def _run(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except _UsageError as error:
-        return _say(_usage(error)) if str(error) else 2  # empty: nothing was asked for, and the help was shown
+        return _say(_usage(error)) if str(error) else 2  # empty: the help was shown
     return code if isinstance(code, int) else 0
 
 
@@ -131,13 +129,13 @@ def _about_file(error: OSError) -> str:
 
 
 def _reader_gone() -> int:
-    """Whoever read our output has stopped reading, as `head` does: end quietly, and let nothing flush into it."""
+    """The reader of our output has ended, as `head` does: end quietly, and flush nothing into it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def _use_any_text() -> None:
-    """Names of files need not be UTF-8, and a terminal need not be able to show every character."""
+    """File names need not be UTF-8, and a terminal need not show every character."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
+import json
+import math
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,192 +13,152 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli import flags
-from chunkcore.cli.answer_study import ANSWERS, AnswerStudy
-from chunkcore.cli.building import build_chunkers
-from chunkcore.cli.caching import default_cache
-from chunkcore.cli.inputs import read_benchmark
-from chunkcore.cli.progress import Report as Progress
-from chunkcore.cli.progress import reporting
-from chunkcore.cli.signals import going_on, told_when_stopped
-from chunkcore.cli.spending import estimates, keeping, read_prices, spent, used
-from chunkcore.cli.stopping import StoppedError
-from chunkcore.cli.wording import help_text
+from chunkcore.cli.options import (
+    Data,
+    EmbedderName,
+    Llm,
+    Models,
+    Output,
+    Retriever,
+    Statistics,
+    Strategies,
+    build_chunkers,
+    default_cache,
+    grouped,
+    help_text,
+    read_depths,
+)
+from chunkcore.cli.running import (
+    StoppedError,
+    estimates,
+    keeping,
+    report_page,
+    reporting,
+    resume,
+    say,
+    spent,
+    stoppable,
+    used,
+)
+from chunkcore.escaping import terminal_text
+from chunkcore.files import ANSWERS
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from chunkcore.answers import AnswerRun
-    from chunkcore.chunkers.base import Chunker
+    from chunkcore.concurrency import Progress
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth
+    from chunkcore.evaluation.measures import Depth, Scores
     from chunkcore.evaluation.results import Report
     from chunkcore.models import Embedder
     from chunkcore.models.llm import LLM, Prices
+    from chunkcore.report import ReportPage
 
 __all__ = ["DEFAULT_STRATEGIES", "HELP", "answer"]
 
 DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
+_AT_ONCE = 3  # measures in a table
 
 HELP = help_text(
-    f"""Let a language model answer questions from each strategy's chunks, and compare the answers.
-
-Each question is asked with the best --k chunks of each strategy, or with the best chunks up to a budget such as
-4096tok. --questions is a file with a line like {{"question": "...", "evidence": ["a verbatim excerpt"], "answers":
-["the right answer", "another"]}}; or with "choices": ["...", "..."] and "correct": 1, the place of the right one from
-0. The public collections that docs/formats.md names are read, too, also those without evidence.
-
-Measures: ExactMatch, SquadF1, RougeL, Bleu1, Bleu4, Meteor, BertScore (words or meaning shared with a right answer),
-Accuracy (multiple choice), AnswerCosine (with the question), Faithfulness and Relevancy (judged by --judge, or the
-model itself). docs/answers.md explains each. The verdict is about the first.
-
-Prints the table and the verdict, and writes answers.jsonl beside the files of a comparison's report into the output
-folder. The last line is the path of report.html.
-
-Unless --strategy is given, compares {", ".join(DEFAULT_STRATEGIES)}.
-
-Valid answers are kept in {default_cache()}: nothing is asked twice, and a run that was stopped or killed goes on
-where it was. --dry-run tells beforehand what all of it takes.
-
-  chunkcore answer --docs docs/ --questions questions.jsonl --llm openai:qwen3:8b@http://localhost:11434/v1
-
-  chunkcore answer --docs docs/ --questions questions.jsonl --llm openai:gpt-5-mini@https://api.openai.com/v1
-  -s recursive:size=200 -s breakpoint --k 4096tok --measure RougeL --measure Faithfulness --limit 50 --dry-run
-  --input-price 0.25 --output-price 2
+    """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md).
 """
 )
 
 
+@grouped
 def answer(
-    llm: Annotated[str, typer.Option(help="The language model, as openai:MODEL@URL.")],
-    docs: flags.Docs = None,
-    questions: Annotated[Path | None, typer.Option(help="A questions.jsonl.")] = None,
-    dataset: flags.Dataset = "lochmere",
-    layout: flags.Layout = "auto",
-    strategy: flags.Strategies = None,
-    k: Annotated[str, typer.Option("--k", "-k", help="What the model is shown: pieces, or 4096tok.")] = "5",
+    llm: Llm,
+    data: Data,
+    statistics: Statistics,
+    costs: Models,
+    strategy: Strategies = None,
+    retriever: Retriever = "dense",
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5, or 4096tok.")] = "5",
     measure: Annotated[
         list[str] | None,
-        typer.Option(help="Once a measure; see above. Default: SquadF1, ExactMatch; Accuracy of multiple choice."),
+        typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch, or Accuracy."),
     ] = None,
-    judge: Annotated[str, typer.Option(help="The model that judges. Default: --llm.")] = "",
-    embedder: Annotated[str, typer.Option(help="Of chunks and questions.")] = "all-MiniLM-L6-v2",
-    bert_model: Annotated[str, typer.Option(help="Of BertScore. Default: --embedder.")] = "",
-    retriever: Annotated[str, typer.Option(help="How chunks are searched: dense, bm25, hybrid, ...")] = "dense",
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask so many questions, drawn by the seed.")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="How often a model is told that its answer is none.")] = 2,
-    cache: flags.EmbeddingFile = None,
-    answers: Annotated[Path | None, typer.Option(help="The file that keeps answers; see above.")] = None,
-    no_cache: flags.NoCache = False,
-    dry_run: flags.DryRun = False,
-    input_price: flags.InputPrice = None,
-    output_price: flags.OutputPrice = None,
-    margin: flags.Margin = 2.0,
-    by: Annotated[str, typer.Option(help="What is resampled: question or document.")] = "question",
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap and of --limit.")] = 0,
-    resamples: flags.Resamples = 10_000,
-    output: flags.OutputFolder = Path("chunkcore-answers"),
+    judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = "",
+    bert_model: Annotated[str, typer.Option(metavar="NAME", help="Of BertScore. Default: --embedder.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Ask N questions, drawn by the seed.")] = None,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Repeats after an answer that is invalid.")] = 2,
+    answers: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the model's answers.")] = None,
+    output: Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer questions from each strategy's chunks, and compare the answers."""
-    from rich.console import Console
-    from rich.text import Text
-
     from chunkcore.answers.answering import answerable, retrieve
     from chunkcore.answers.scoring import check_measures
     from chunkcore.chunkers.configuration import sized_spec
-    from chunkcore.escaping import terminal_text
+    from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.measures import get_measure
-    from chunkcore.evaluation.statistics.comparison import compare
-    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-    from chunkcore.models.llm import Estimator
-    from chunkcore.report import ReportPage
+    from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.report.rendering import require_jinja2
 
     require_jinja2()
-    prices = read_prices(input_price, output_price)
+    prices = costs.prices()
     depth = _depth(k)
-    store = None if no_cache else answers or default_cache()
+    store = None if costs.no_cache else answers or default_cache()
     answering = _kept(llm, store, private=answers is None)
-    models = _Models(answering, _kept(judge, store, private=answers is None) if judge else answering)
-    given = read_benchmark(docs, questions, dataset, output, layout, [ANSWERS], require_evidence=False)
-    benchmark = _limited(given, limit, seed)
+    judging = _kept(judge, store, private=answers is None) if judge else answering
+    benchmark = _limited(data.benchmark(output, [ANSWERS], require_evidence=False), limit, statistics.seed)
     asked = answerable(benchmark)
     names = _measures(measure or [], asked)
-    verdict_by = get_measure(names[0], depth)
-    clusters = _clusters(benchmark, by)
+    clusters = statistics.clusters(benchmark)
     model = get_embedder(embedder)
-    check_measures(asked, names, bert_model=bert_model or model, judge=models.judging)
+    check_measures(asked, names, bert_model=bert_model or model, judge=judging)
     specs = [sized_spec(each.strip(), model) for each in strategy or DEFAULT_STRATEGIES]
     chunkers = build_chunkers(specs, model)
-    if dry_run and _asks(chunkers):
+    if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers):
         for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
-            typer.echo(terminal_text(line))
-        typer.echo("What answers take is known once these have cut the documents: leave them out to see the others'.")
+            say(line)
+        say("What answers take is known once these have cut the documents: leave them out to see the others'.")
         return
-    if not dry_run:
+    if not costs.dry_run:
         output.mkdir(parents=True, exist_ok=True)  # where that cannot be, before anything is paid for
     chunkers = [keeping(chunker, store) for chunker in chunkers]
-    vectors = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
+    vectors = costs.embeddings()
     scored: list[Report] = []
     runs: list[AnswerRun] = []
-    stopped, how_on = "", going_on(vectors.path, store)
-    with reporting(sys.stderr) as progress, told_when_stopped(how_on):
+    stopped, how_on = "", resume(vectors.path, store)
+    with reporting(sys.stderr) as progress, stoppable(how_on):
         named = dict(zip(specs, chunkers, strict=True))
         cached = CachedEmbedder(model, vectors)
         found = retrieve(benchmark, named, cached, depth, retrievers=[retriever], progress=progress)
         work = _Work(asked, names, depth, bert_model or model, model, retries, progress)
-        if dry_run:
-            for line in work.estimate(found, Estimator(), Estimator(), models, prices):
-                typer.echo(terminal_text(line))
+        if costs.dry_run:
+            for line in work.estimate(found, answering, judging, prices):
+                say(line)
             return
         try:
             for report in found:
-                answered, answer_report = work.done(report, models)
-                scores = {**report.scores, **answer_report.scores}
-                scored.append(replace(report, scores=scores, unanswered=answer_report.unanswered))
-                runs.append(answered)
+                run, own = work.done(report, answering, judging)
+                scored.append(replace(report, scores={**report.scores, **own.scores}, unanswered=own.unanswered))
+                runs.append(run)
         except KeyboardInterrupt:
             if not runs:
                 raise
             stopped = f"stopped before the end; the report is of the first {len(runs)} of {len(found)} strategies"
-        comparison = compare(
-            scored[: len(runs)], verdict_by, resamples=resamples, seed=seed, margin=margin / 100, clusters=clusters
-        )
-    settings = {"Answers by": models.answering.name, "Embedder": embedder, "Retriever": retriever}
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not to be seen
-    result = AnswerStudy(
-        ReportPage(comparison, shown, settings, today, stopped=stopped and f"{stopped.capitalize()}."),
-        asked,
-        runs,
-        names,
-        depth,
-    )
-    page = result.write(output)
-    console = Console(highlight=False)
-    for table in result.tables():
-        console.print(table)
-    for note in result.notes():
-        console.print(Text(f"! {terminal_text(note)}"), style="yellow")
-    console.print(Text(terminal_text(f"\n{comparison.verdict}")), style="bold")
-    for line in [*used(chunkers, prices), *models.told(prices)]:
+        comparison = statistics.compare(scored[: len(runs)], get_measure(names[0], depth), clusters)
+    settings = {"Answers by": answering.name, "Embedder": embedder, "Retriever": retriever}
+    shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not shown
+    answered = _Answered(report_page(comparison, shown, settings, stopped), asked, runs, names, depth)
+    html = answered.write(output)
+    answered.show()
+    for line in [*used(chunkers, prices), *_asked([answering, judging], prices)]:
         typer.echo(f"\n{terminal_text(line)}")
-    typer.echo(f"\n{output / ANSWERS}\n{page}")
+    typer.echo(f"\n{output / ANSWERS}\n{html}")
     if stopped:
         raise StoppedError(f"{stopped}; {how_on}")
 
 
-@dataclass(frozen=True)
-class _Models:
-    """Who answers and who judges: the same object where they are the same model."""
+def _asked(models: Sequence[LLM], prices: Prices | None) -> list[str]:
+    """What each model was asked, a line each."""
+    from chunkcore.models.llm import Usage
 
-    answering: LLM
-    judging: LLM
-
-    def told(self, prices: Prices | None) -> list[str]:
-        """What each took."""
-        from chunkcore.models.llm import Usage
-
-        found = {each.name: getattr(each, "usage", Usage()) for each in (self.answering, self.judging)}
-        return [f"{name}: {spent(usage, prices)}" for name, usage in found.items()]
+    found = {each.name: getattr(each, "usage", Usage()) for each in models}
+    return [f"{name}: {spent(usage, prices)}" for name, usage in found.items()]
 
 
 @dataclass(frozen=True)
@@ -212,51 +173,180 @@ class _Work:
     retries: int
     progress: Progress
 
-    def done(self, report: Report, models: _Models) -> tuple[AnswerRun, Report]:
+    def done(self, report: Report, answering: LLM, judging: LLM) -> tuple[AnswerRun, Report]:
         """The answers, and their scores."""
         from chunkcore.answers import answer_questions, score_answers
 
         assert report.run is not None
-        answered = answer_questions(
+        run = answer_questions(
             self.benchmark,
             report.run,
-            models.answering,
+            answering,
             self.depth,
             retries=self.retries,
             progress=lambda done, total: self.progress(f"answers: {report.name}", done, total),
         )
-        found = score_answers(
+        scores = score_answers(
             self.benchmark,
-            answered,
+            run,
             self.names,
             embedder=self.embedder,
             bert_model=self.bert_model,
-            judge=models.judging,
+            judge=judging,
             retries=self.retries,
             progress=lambda name, done, total: self.progress(f"{name}: {report.name}", done, total),
         )
-        return answered, found
+        return run, scores
 
-    def estimate(
-        self, reports: Sequence[Report], answering: LLM, judging: LLM, models: _Models, prices: Prices | None
-    ) -> Iterator[str]:
-        """What the questions to models would take, a line a model, and what that rests on."""
+    def estimate(self, reports: Sequence[Report], answering: LLM, judging: LLM, prices: Prices | None) -> Iterator[str]:
+        """What the models would be asked, a line each, and what the estimate assumes."""
         from chunkcore.answers.scoring import judged
+        from chunkcore.models.llm import Estimator
 
-        asked = judged(self.names)
+        answers, verdicts = Estimator(), Estimator()
+        names = judged(self.names)
         for report in reports:
-            replace(self, names=asked).done(report, _Models(answering, judging))
-        yield f"answers by {models.answering.name}: {spent(answering.usage, prices)}"  # type: ignore[attr-defined]
-        if asked:
-            yield f"verdicts by {models.judging.name}: {spent(judging.usage, prices)}"  # type: ignore[attr-defined]
+            replace(self, names=names).done(report, answers, verdicts)
+        yield f"answers by {answering.name}: {spent(answers.usage, prices)}"
+        if names:
+            yield f"verdicts by {judging.name}: {spent(verdicts.usage, prices)}"
         yield (
             "Tokens are counted as cl100k_base. Answers of 20 words are assumed, and verdicts on two statements; "
             "questions that must be repeated and answers that are kept already are not foreseen. Nothing was asked."
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """A comparison of answers, with the answers.
+
+    Attributes:
+        page: its reports have the measures of answers.
+        benchmark: what was asked.
+        runs: the answers, in the order of the comparison's reports.
+        names: the measures.
+        depth: how much of the ranking the model was shown.
+    """
+
+    page: ReportPage
+    benchmark: Benchmark
+    runs: Sequence[AnswerRun]
+    names: Sequence[str]
+    depth: Depth
+
+    def write(self, folder: Path) -> Path:
+        """Write the report and ``answers.jsonl``, a line for each strategy and question; return the page's path."""
+        from chunkcore.files import write_parts
+        from chunkcore.report import write_report
+
+        write_parts(folder / ANSWERS, self._lines())
+        return write_report(self.page, folder).html
+
+    def show(self) -> None:
+        """Print the tables, the notes and the verdict."""
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(highlight=False)
+        for first in range(0, len(self.names), _AT_ONCE):
+            console.print(self._table(self.names[first : first + _AT_ONCE], retrieved=not first))
+        for note in self._notes():
+            console.print(Text(f"! {terminal_text(note)}"), style="yellow")
+        console.print(Text(terminal_text(f"\n{self.page.comparison.verdict}")), style="bold")
+
+    def _table(self, names: Sequence[str], *, retrieved: bool) -> Table:
+        """A row a strategy, the best first: measures with their intervals; with recall and tokens in the first."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        from chunkcore.evaluation.measures import describe_depth, get_measure
+        from chunkcore.report.tables import amount, percent
+
+        level = f"{100 * self.page.comparison.confidence:g} %"
+        title = f"Answers from {describe_depth(self.depth)}: means in %, {level} intervals" if retrieved else None
+        table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+        table.add_column("Strategy", overflow="fold")
+        for heading in (*names, *(("Recall", "Tokens") if retrieved else ())):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for report in self.page.reports:
+            cells = self._cells(report, names)
+            if retrieved:
+                recall = report.mean(get_measure("Recall", self.depth))
+                cells += [percent(recall), amount(report.mean_tokens(self.depth))]
+            table.add_row(Text(terminal_text(report.name)), *cells)
+        return table
+
+    def _cells(self, report: Report, names: Sequence[str]) -> list[str]:
+        import numpy as np
+
+        from chunkcore.evaluation.measures import get_measure
+        from chunkcore.evaluation.statistics.resampling import mean_intervals
+        from chunkcore.report.tables import percent
+
+        found = self.page.comparison
+        labels = None if found.clusters is None else [found.clusters[query] for query in report.query_ids]
+        values = [self._values(report, name) for name in names]
+        low, high = mean_intervals(
+            np.column_stack(values),
+            resamples=found.resamples,
+            seed=found.seed,
+            confidence=found.confidence,
+            clusters=labels,
+        )
+        means = [report.mean(get_measure(name, self.depth)) for name in names]
+        return [f"{percent(mean)}\n{percent(low[i], 0)}–{percent(high[i], 0)}" for i, mean in enumerate(means)]
+
+    def _notes(self) -> Iterator[str]:
+        """What to know before believing the numbers, a sentence each."""
+        from chunkcore.answers.scoring import judged
+        from chunkcore.report.tables import warnings
+
+        yield from warnings(self.page)
+        for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
+            failures = [found.failure for found in run.answers.values() if found.failure]
+            if failures:
+                count = f"{len(failures):,} of {len(run.answers):,} questions"
+                yield f"{report.name}: {count} have no valid answer and score 0; the first: {failures[0]}"
+            empty = sum(not found.text and not found.failure for found in run.answers.values())
+            if empty:
+                yield f"{report.name}: of {empty:,} questions the model says that the passages do not answer them."
+            answered = [bool(run.answers[query].text) for query in report.query_ids]
+            for name in judged(self.names):
+                values = self._values(report, name).tolist()
+                unknown = sum(math.isnan(value) and some for value, some in zip(values, answered, strict=True))
+                if unknown:
+                    yield f"{report.name}: {name} leaves out {unknown:,} answers that got no valid verdict."
+
+    def _lines(self) -> Iterator[bytes]:
+        from chunkcore.answers.scoring import references_of
+
+        for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
+            columns = {name: self._values(report, name).tolist() for name in self.names}
+            for number, query in enumerate(self.benchmark.queries):
+                found = run.answers[query.id]
+                scores = {name: values[number] for name, values in columns.items()}
+                row = {
+                    "strategy": report.name,
+                    "question_id": query.id,
+                    "question": query.text,
+                    "answer": found.text,
+                    **({} if found.choice is None else {"choice": found.choice}),
+                    **({"failure": found.failure} if found.failure else {}),
+                    "right": list(references_of(query)),
+                    "scores": {name: None if math.isnan(value) else value for name, value in scores.items()},
+                    "passages": list(found.passages),
+                }
+                yield f"{json.dumps(row)}\n".encode("ascii")  # a surrogate in a document is no UTF-8
+
+    def _values(self, report: Report, name: str) -> Scores:
+        from chunkcore.evaluation.measures import get_measure
+
+        return report.values(get_measure(name, self.depth))
+
+
 def _kept(spec: str, store: Path | None, *, private: bool) -> LLM:
-    """The model, with its answers kept in the file; without one, for this run."""
+    """The model with its answers kept in the file; without a file, for this run."""
     from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
 
     found = get_llm(spec)
@@ -270,10 +360,9 @@ def _depth(text: str) -> Depth:
         OptionError: it is neither; "min" would depend on the evidence, which no model is told.
     """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.measures import parse_depth
 
     try:
-        depth = parse_depth(text)
+        (depth,) = read_depths([text])
     except OptionError:
         depth = "min"
     if depth == "min":
@@ -282,7 +371,7 @@ def _depth(text: str) -> Depth:
 
 
 def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
-    """So many questions, drawn; in their order. A larger limit asks those of a smaller one, too."""
+    """The benchmark with `limit` drawn questions, in their order. A larger limit has the questions of a smaller one."""
     both = [*benchmark.queries, *benchmark.without_evidence]
     if limit is None or limit >= len(both):
         return benchmark
@@ -296,11 +385,11 @@ def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
 
 
 def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
-    """The measures that are asked for; the usual ones of what the questions let score where none are.
+    """The given measures; by default those that the questions allow.
 
     Raises:
         OptionError: one is no measure of answers.
-        DataError: none is asked for, and no question has a right answer.
+        DataError: none is given, and no question has a right answer.
     """
     from chunkcore.answers.answering import choices_of
     from chunkcore.answers.scoring import DEFAULT_MEASURES, answer_measures, references_of
@@ -310,7 +399,7 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
         if name not in answer_measures():
             raise OptionError(f"--measure {name}: expected one of {', '.join(answer_measures())}")
     if given:
-        return list(dict.fromkeys(given))  # type: ignore[arg-type]
+        return list(dict.fromkeys(given))
     if any(references_of(query) for query in benchmark.queries):
         choosing = any(choices_of(query) is not None for query in benchmark.queries)
         return ["Accuracy"] if choosing else list(DEFAULT_MEASURES)
@@ -318,22 +407,3 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
         f'no question of {benchmark.name!r} has "answers" or "choices": give the questions right answers, or ask for a '
         "measure that needs none (--measure AnswerCosine, Faithfulness or Relevancy)"
     )
-
-
-def _asks(chunkers: Sequence[Chunker]) -> bool:
-    from chunkcore.chunkers.llm import LLMChunker
-
-    return any(isinstance(chunker, LLMChunker) for chunker in chunkers)
-
-
-def _clusters(benchmark: Benchmark, by: str) -> dict[str, str] | None:
-    from chunkcore.errors import OptionError
-    from chunkcore.evaluation.benchmarks.benchmark import question_documents
-
-    if by not in ("question", "document"):
-        raise OptionError(f"--by is question or document, got {by!r}")
-    if by == "question":
-        return None
-    if benchmark.without_evidence:
-        raise OptionError("--by document needs the documents that evidence is in, and some questions have none")
-    return question_documents(benchmark)

@@ -13,51 +13,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chunkcore.cli import flags
-from chunkcore.cli.caching import default_cache, shown
-from chunkcore.cli.spending import estimates, keeping, read_prices, used
-from chunkcore.cli.stopping import StoppedError
-from chunkcore.cli.wording import help_text
+from chunkcore.cli.options import Llms, grouped, help_text
+from chunkcore.cli.running import Rate, StoppedError, done_so_far, estimates, keeping, rate, say, used
 from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
-    from chunkcore.cli.rate import Rate
     from chunkcore.scale import Stream
 
 __all__ = ["HELP", "chunk"]
 
 HELP = help_text(
-    f"""Cut files into chunks and write them as JSON lines.
+    """Cut files into chunks and write them as JSON lines.
 
-A line is {{"document_id", "id", "index", "spans", "text", "token_count", "metadata"}}; spans are pairs of offsets
-in characters (code points) of the file decoded as UTF-8, so text[start:end] is the chunk. Where a chunk has them, a
-line has also "context", what was written about the chunk; "segments", the parts that are searched on their own, each
-a list of spans; and "derived": true, if a model wrote the text and the spans are the passage it was written from.
+A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
+characters is the chunk. Some have "context", "segments", "derived" or "part" (docs/reference/formats.md).
 
-A folder is walked, and the ids of its documents are their paths in it; files without text, such as images, are
-left out with a warning. A .jsonl file holds documents,
-{{"id", "text"}} a line.
+A run that was stopped resumes with the same command. With --errors skip the errors are in OUTPUT.errors.jsonl.
 
-Files and folders may be of any size: memory is bounded. A document over --part-size is cut in parts that end at
-paragraphs, each as if it were a document, and its lines tell the "part"; spans are those of the whole document. What
-comes out is the same whatever the --processes.
-
-A run with --output that was stopped or killed goes on with the same command. Documents that cannot be read or cut end
-it, or with --errors skip are left out, told in OUTPUT.errors.jsonl, and the exit code is 1.
-
-Answers of language models are kept in {shown(default_cache())}, so that nothing is asked twice; --dry-run tells
-beforehand what they take.
-
-  chunkcore chunk manual.md --strategy recursive:size=200,overlap=20
-
-  chunkcore chunk docs/ --strategy fixed_token:size=256 --output chunks.jsonl
-
-  chunkcore chunk archive/ --processes 8 --errors skip --output chunks.jsonl
+  chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
 
   cat manual.md | chunkcore chunk -
-
-  chunkcore chunk docs/ -s "lumber:llm=openai:qwen3:8b@http://localhost:11434/v1" --dry-run
 """
 )
 
@@ -71,56 +47,44 @@ class Errors(str, Enum):
     skip = "skip"
 
 
+@grouped
 def chunk(
     files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
+    costs: Llms,
     strategy: Annotated[
         str | None,
-        typer.Option(
-            "--strategy",
-            "-s",
-            help="name:option=value,...; see chunkcore strategies. Default: recursive:size=200.",
-            show_default=False,
-        ),
+        typer.Option("--strategy", "-s", metavar="SPEC", help="Default: recursive:size=200."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A YAML file that holds one strategy instead.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write; - for standard output.")] = Path("-"),
-    processes: Annotated[int, typer.Option(min=1, help="Processes that cut, each with its own models.")] = 1,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Threads of each: documents that wait for a model at the same time.")
-    ] = 1,
-    part_size: Annotated[
-        float, typer.Option(min=0.0001, max=1e6, help="Megabytes of text, over which a document is cut in parts.")
-    ] = 8.0,
-    errors: Annotated[
-        Errors, typer.Option(help="Whether a document that cannot be read or cut ends it all, or is left out.")
-    ] = Errors.stop,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with what a stopped run left.")] = False,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file with one strategy.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False)
+    ] = Path("-"),
+    processes: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that cut.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Threads of each.")] = 1,
+    part_size: Annotated[float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")] = 8.0,
+    errors: Annotated[Errors, typer.Option(help="Stop at a bad document?", metavar="stop|skip")] = Errors.stop,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard what a stopped run left.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no answers of language models.")] = False,
-    dry_run: flags.DryRun = False,
-    input_price: flags.InputPrice = None,
-    output_price: flags.OutputPrice = None,
 ) -> int:
     """Cut files into chunks and write them as JSON lines."""
-    from chunkcore.escaping import terminal_text
     from chunkcore.scale import Stream, StreamOptions, stream_documents
 
     _keep_inputs(files, output)
-    prices = read_prices(input_price, output_price)
+    prices = costs.prices()
     chunker = _chunker(strategy, config)
     options = StreamOptions(processes=processes, workers=workers, part_size=_bytes(part_size), errors=errors.value)
-    if dry_run:
+    if costs.dry_run:
         spec = strategy or str(config or chunker.name)
-        for told in estimates({spec: chunker}, stream_documents(files, options.part_size), prices):
-            typer.echo(terminal_text(told))
+        for line in estimates({spec: chunker}, stream_documents(files, options.part_size), prices):
+            say(line)
         return 0
     if processes > 1:
         _check_processes(chunker)
-    chunker = keeping(chunker, None if no_cache else default_cache())
+    chunker = keeping(chunker, costs.answers)
     stream = Stream(files, chunker, options)
     _write(stream, output, fresh=fresh, quiet=quiet)
-    for told in used([chunker], prices):
-        typer.echo(terminal_text(told), err=True)
+    for line in used([chunker], prices):
+        say(line, err=True)
     return 1 if stream.tally.skipped else 0
 
 
@@ -132,7 +96,6 @@ def _bytes(megabytes: float) -> int:
 
 def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
     """Write the stream's lines where they are to go, telling how far that is."""
-    from chunkcore.cli.rate import rate
     from chunkcore.files import write_parts
     from chunkcore.scale import total_bytes
 
@@ -155,13 +118,12 @@ def _lines(stream: Stream, progress: Rate | None) -> Iterator[bytes]:
     for step in stream:
         yield b"".join(step.lines)
         for failure in step.failures:
-            _tell(f"left out: {failure.error}")
+            say(f"chunkcore: left out: {failure.error}", err=True)
         if progress is not None:
             progress(stream.tally)
 
 
 def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bool) -> None:
-    from chunkcore.cli.rate import told
     from chunkcore.errors import DataError
     from chunkcore.scale import ResumableOutput
 
@@ -169,7 +131,7 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
     refused = False
     try:
         if writer.tallies:
-            _tell(f"going on after {told(writer.tallies[-1])}")
+            say(f"chunkcore: going on after {done_so_far(writer.tallies[-1])}", err=True)
             try:
                 stream.go_on(writer.tallies)
             except DataError as error:
@@ -187,10 +149,10 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
             kept = f"{writer.partial} keeps what is done: the same command goes on, or begins anew with --fresh"
             if isinstance(error, KeyboardInterrupt):
                 raise StoppedError(f"stopped before the end; {kept}") from error
-            _tell(kept)
+            say(f"chunkcore: {kept}", err=True)
         raise
     if stream.tally.skipped:
-        _tell(f"{stream.tally.skipped:,} left out for errors, which {writer.errors} tells")
+        say(f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells", err=True)
 
 
 def _identity(stream: Stream) -> dict[str, Any]:
@@ -217,12 +179,6 @@ def _check_processes(chunker: Chunker) -> None:
 
     if isinstance(chunker, LLMChunker):
         raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
-
-
-def _tell(sentence: str) -> None:
-    from chunkcore.escaping import terminal_text
-
-    typer.echo(f"chunkcore: {terminal_text(sentence)}", err=True)
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:

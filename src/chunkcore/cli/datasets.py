@@ -1,4 +1,4 @@
-"""``chunkcore datasets``: the collection that ships, and whether a collection's evidence stands where it says."""
+"""``chunkcore datasets``: collections of documents and questions: listed, fetched, verified and stitched."""
 
 from __future__ import annotations
 
@@ -8,51 +8,54 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli.wording import help_text
+from chunkcore.cli.options import Data, Layout, Output, Questions, Seed, check_folder, grouped, help_text
+from chunkcore.cli.running import reporting, say
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
 __all__ = ["app"]
 
-_HAS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries": "; sections, and no questions"}
-
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="List, locate and verify collections of documents and questions.",
+    help="List, fetch, verify and stitch collections of documents and questions.",
 )
+
+_HOLDS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries": "; sections, and no questions"}
 
 _VERIFY = help_text(
     """Check every question's evidence against the documents.
 
-Takes the name of a shipped collection, a folder with documents and a questions.jsonl (or --questions), or a public
-collection in its own layout. Lists each question that would be left out, with the reason. Exit code 1 when there are
-any, 2 when the collection cannot be read.
-
-  chunkcore datasets verify
+Takes a shipped collection, a folder with documents and a questions.jsonl, or a public collection in its own layout.
+Lists each question that would be left out, with the reason; then the exit code is 1.
 
   chunkcore datasets verify docs/ --questions questions.jsonl
-
-  chunkcore datasets verify scifact/
 """
 )
 
 _FETCH = help_text(
     """Fetch a public collection from its own address.
 
-The only command that goes to the network for data, and only when it is asked to. What comes is checked against the
-checksum that was published with it. Interrupted, the same command goes on. The last line is the collection's folder.
-Its licence is its own: see where it comes from.
+No other command goes to the network for data. The files are checked against their published checksum. Interrupted,
+the same command resumes. The last line is the collection's folder. Its licence is its own.
 
   chunkcore datasets fetch scifact --into collections/
+"""
+)
 
-  chunkcore compare --docs collections/scifact
+_STITCH = help_text(
+    """Join short documents, shuffled, into long ones, so that there is something to cut.
+
+Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
+originals, which the unit [part] counts. Qu et al. (2024), appendix C; see docs/evidence/protocols.md.
+
+  chunkcore datasets stitch --docs abstracts/ --questions questions.jsonl --sentences 100 -o stitched
 """
 )
 
 
-@app.command(name="list", help="List the collections that ship with the package, and those that can be fetched.")
+@app.command(name="list")
 def list_known() -> None:
     """List the collections that ship with the package, and those that can be fetched."""
     from chunkcore.datasets import list_datasets
@@ -67,10 +70,9 @@ def list_known() -> None:
 @app.command(help=_FETCH)
 def fetch(
     name: Annotated[str, typer.Argument(help="One of chunkcore datasets list.")],
-    into: Annotated[Path, typer.Option(help="The folder that the collection's folder is made in.")] = Path(),
+    into: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the collection's folder is made.")] = Path(),
 ) -> None:
     """Fetch a public collection from its own address."""
-    from chunkcore.cli.progress import reporting
     from chunkcore.datasets.fetching import fetch_dataset
 
     with reporting(sys.stderr) as progress:
@@ -78,7 +80,7 @@ def fetch(
     typer.echo(folder)
 
 
-@app.command(help="Print the folder of a shipped collection.")
+@app.command()
 def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "lochmere") -> None:
     """Print the folder of a shipped collection."""
     from chunkcore.datasets import dataset_path
@@ -86,13 +88,13 @@ def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "
     typer.echo(dataset_path(name))
 
 
-@app.command(help="List the layouts of public collections that are read.")
+@app.command()
 def layouts() -> None:
     """List the layouts of public collections that are read."""
     from chunkcore.evaluation.benchmarks import known_layouts
 
     for layout in known_layouts():
-        typer.echo(f"{layout.name}  {layout.files}{_HAS[layout.holds]}")
+        typer.echo(f"{layout.name}  {layout.files}{_HOLDS[layout.holds]}")
 
 
 @app.command(help=_VERIFY)
@@ -100,17 +102,13 @@ def verify(
     collection: Annotated[
         str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
     ] = "lochmere",
-    questions: Annotated[Path | None, typer.Option(help="The questions, where they are not in the folder.")] = None,
-    layout: Annotated[
-        str, typer.Option(help="One of chunkcore datasets layouts, should it not be recognised.")
-    ] = "auto",
+    questions: Questions = None,
+    layout: Layout = "auto",
 ) -> None:
     """Check every question's evidence against the documents."""
-    from chunkcore.escaping import terminal_text
-
     benchmark = _load(collection, questions, layout)
     for problem in benchmark.problems:
-        typer.echo(terminal_text(f"{problem.query_id}: {problem.reason}"))
+        say(f"{problem.query_id}: {problem.reason}")
     spans = sum(len(query.evidence) for query in benchmark.queries)
     good = (
         f"{benchmark.name}: {len(benchmark.documents):,} documents, {len(benchmark.queries):,} questions, "
@@ -120,7 +118,7 @@ def verify(
         count = len(benchmark.without_evidence)
         good += f"; {count:,} question{'s' if count > 1 else ''} that only answers can be scored on"
     bad = len(benchmark.problems)
-    typer.echo(terminal_text(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good))
+    say(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good)
     if bad:
         raise typer.Exit(1)
 
@@ -136,3 +134,48 @@ def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
     if not Path(collection).exists():
         raise DataError(f"{collection!r} is neither a shipped collection ({', '.join(names)}) nor a file or folder")
     return load_benchmark(collection, questions, layout=layout, require_evidence=False)
+
+
+@app.command(help=_STITCH)
+@grouped
+def stitch(
+    data: Data,
+    sentences: Annotated[int, typer.Option(min=1, metavar="N", help="About how many a document gets.")] = 100,
+    seed: Seed = 0,
+    output: Output = Path("stitched"),
+) -> None:
+    """Join short documents, shuffled, into long ones of about 100 sentences."""
+    from chunkcore.evaluation.benchmarks.benchmark import parts_of
+    from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
+    from chunkcore.evaluation.benchmarks.stitching import write_benchmark
+
+    _check_output(output, data)
+    check_folder(output)
+    benchmark = data.benchmark(output)
+    long = stitched(benchmark, sentences=sentences, seed=seed)
+    write_benchmark(long, output)
+    for problem in benchmark.problems:
+        say(f"left out: {problem.query_id}: {problem.reason}", err=True)
+    parts = sum(len(parts_of(each)) for each in long.documents)
+    summary = f"{parts:,} documents in {len(long.documents):,}, {len(long.queries):,} questions"
+    if long.without_evidence:
+        summary += f", {len(long.without_evidence):,} without evidence"
+    if benchmark.problems:
+        summary += f"; {len(benchmark.problems):,} left out"
+    say(summary)
+    say(str(output))
+
+
+def _check_output(output: Path, data: Data) -> None:
+    """Check that no input is replaced.
+
+    Raises:
+        OptionError: the output is, or is in, the folder of the documents or of the questions' file.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.benchmarks.stitching import BENCHMARK_NAMES
+
+    given = [path.resolve() for path in (data.docs, data.questions) if path is not None]
+    for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
+        if any(file == path or path in file.parents for path in given):
+            raise OptionError(f"--output {output} is where the documents or questions are: name another folder")

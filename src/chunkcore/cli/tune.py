@@ -3,124 +3,131 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 
-from chunkcore.cli import flags
-from chunkcore.cli.caching import default_cache
-from chunkcore.cli.inputs import check_output
-from chunkcore.cli.progress import reporting
-from chunkcore.cli.spending import keeping
-from chunkcore.cli.wording import help_text
+from chunkcore.cli.options import (
+    By,
+    Counter,
+    Data,
+    EmbedderName,
+    Embeddings,
+    Output,
+    Resamples,
+    Retriever,
+    Seed,
+    Strategies,
+    check_output,
+    grouped,
+    help_text,
+    read_depths,
+)
+from chunkcore.cli.running import estimates, keeping, reporting, resume, say, stoppable, used
 from chunkcore.files import TUNE_NAMES
 
 if TYPE_CHECKING:
+    from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Measure, Unit
     from chunkcore.tuning import Space
-    from chunkcore.tuning.trials import By
+    from chunkcore.tuning.trials import By as HeldOutBy
 
 __all__ = ["HELP", "tune"]
 
-STUDY, RESULT, WINNER, *_ = TUNE_NAMES
+STUDY = TUNE_NAMES[0]
 
 HELP = help_text(
-    """Search strategies and their options for the configuration that retrieves best on your questions.
+    """Search strategies, options and grids; score the choice on other questions (docs/guides/tuning.md).
 
-Documents and questions are those of compare. Each configuration is run once on all questions. What the winner
-is worth is told by questions that had no part in choosing it: for each of --folds parts of the questions a
-configuration is searched and chosen without them, and scored on them. The choice is compared with --baseline on these
-scores; a difference that chance explains is called that.
-
-Prints the configurations that no other one beats, the winner with its held-out score, and what to paste into
-LangChain, LlamaIndex and Haystack. Writes tune.json, winner.yaml (for compare --config) and study.jsonl into the output
-folder. The same command goes on with a study that was stopped, by Ctrl-C or anything else: nothing is run twice.
-
-Unless --strategy or --space says otherwise, all strategies are searched that need no more than the embedder. A
-strategy that asks a language model is searched where it is named, and --llm-tokens says what it may spend.
-
-  chunkcore tune --docs docs/ --questions questions.jsonl
-
-  chunkcore tune -s recursive -s sentence:minimum=0 --measure Recall@5 --trials 40
-
-  chunkcore tune --space space.yaml --by document --timeout 600
-
-docs/tuning.md tells what is searched, how scores stay honest, and how a space is written.
+  chunkcore tune -s "recursive:size={50,100,200}" --docs docs/ --questions questions.jsonl
 """
 )
 
 
+@dataclass(frozen=True)
+class _Kept(Embeddings):
+    """Without a panel, so that help fits a screen."""
+
+    panel: ClassVar[str] = "Options"
+
+
+@grouped
 def tune(
-    docs: flags.Docs = None,
-    questions: flags.Questions = None,
-    dataset: flags.Dataset = "lochmere",
-    strategy: Annotated[
+    data: Data,
+    costs: _Kept,
+    strategy: Strategies = None,
+    space: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of a space or of grids.")] = None,
+    retriever: Retriever = "dense",
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    measure: Annotated[str, typer.Option(metavar="NAME", help="Maximised. Default: Recall@1000tok.")] = "",
+    k: Annotated[
         list[str] | None,
-        typer.Option("--strategy", "-s", help="Search this, stated options fixed; values in braces are a grid."),
+        typer.Option("--k", "-k", metavar="DEPTH", help="Depths to average the measure over; repeatable."),
     ] = None,
-    space: Annotated[Path | None, typer.Option(help="A YAML file of what to search, beside those given here.")] = None,
-    embedder: Annotated[str, typer.Option(help="A sentence-transformers model, by name or path.")] = "all-MiniLM-L6-v2",
-    retriever: Annotated[str, typer.Option(help="How chunks are searched: dense, bm25, hybrid, ….")] = "dense",
-    measure: Annotated[str, typer.Option(help="What is to be high, such as Recall@5 or nDCG@10.")] = "Recall@1000tok",
-    trials: Annotated[int, typer.Option(min=1, help="How many configurations to try.")] = 60,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which no new one is begun.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="How many parts the questions are held out in.")] = 5,
-    by: Annotated[
-        str, typer.Option(help="What is held out and resampled: question, or document with all its questions.")
-    ] = "question",
-    baseline: Annotated[str, typer.Option(help="What the choice is compared with.")] = "recursive:size=200",
-    margin: Annotated[
-        float,
-        typer.Option(min=0, help="Points of the measure to give away for fewer retrieved tokens, then cost."),
-    ] = 0.0,
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="Counted: token, sentence, document, part.")] = "",
+    counter: Counter = "cl100k_base",
+    queries: Annotated[int, typer.Option(min=0, metavar="N", help="Draw N of the questions.")] = 0,
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Configurations to try, but of grids.")] = 60,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="After which none begins.")] = None,
+    folds: Annotated[int | None, typer.Option(min=2, metavar="N", help="Parts held out in turn. Default: 5.")] = None,
+    by: By = "question",
+    baseline: Annotated[str, typer.Option(metavar="SPEC", help="Compared with the choice.")] = ("recursive:size=200"),
+    margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="To give away for fewer tokens.")] = 0.0,
     llm_tokens: Annotated[
-        int | None, typer.Option(min=0, help="What language models may read and write in all, as estimated.")
+        int | None, typer.Option(min=0, metavar="N", help="The most tokens of language models.")
     ] = None,
-    counter: flags.Counter = "cl100k_base",
-    cache: flags.EmbeddingFile = None,
-    no_cache: flags.NoCache = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of proposals, folds and bootstrap.")] = 0,
-    resamples: flags.Resamples = 10_000,
-    output: flags.OutputFolder = Path("chunkcore-tuning"),
+    seed: Seed = 0,
+    resamples: Resamples = 10_000,
+    output: Output = Path("chunkcore-tuning"),
 ) -> None:
     """Search strategies and their options for the configuration that retrieves best on your questions."""
     from rich.console import Console
 
-    from chunkcore.escaping import terminal_text
-    from chunkcore.evaluation.measures import get_measure
-    from chunkcore.models import EmbeddingCache, get_embedder
+    from chunkcore.models import get_embedder
     from chunkcore.report import write_tuning
     from chunkcore.report.terminal import print_tuning
-    from chunkcore.tuning import TuneOptions
+    from chunkcore.tuning import TuneOptions, default_space
     from chunkcore.tuning import tune as search
     from chunkcore.tuning.result import snippets
-    from chunkcore.tuning.tuner import require_optuna
 
-    require_optuna()
-    check_output(output)
-    wanted = get_measure(measure)
+    searched = _space(strategy or [], space) or default_space()
+    grids = searched.exhaustive
+    measures = _measures(measure, k, cast("Unit", unit), grids=grids)
+    benchmark = _prepared(data.benchmark(output, TUNE_NAMES), measures, queries, seed)
     options = TuneOptions(
         trials=trials,
         timeout=timeout,
         seed=seed,
-        folds=folds,
-        by=cast("By", by),
-        measure=wanted,
+        folds=folds or _folds(benchmark, by, grids=grids),
+        by=cast("HeldOutBy", by),
+        measure=measures,
         counter=counter,
         retriever=retriever,
         baseline=baseline,
-        margin=margin / 100 if wanted.is_share else margin,
+        margin=margin / 100 if measures[0].is_share else margin,
         resamples=resamples,
-        llm_tokens=llm_tokens,
+        llm_tokens=sys.maxsize if grids and llm_tokens is None else llm_tokens,  # a grid says itself what is run
     )
-    searched = _space(strategy or [], space)
-    benchmark = _benchmark(docs, questions, dataset, output)
-    answers = None if no_cache else default_cache()
-    store = EmbeddingCache(None if no_cache else cache or default_cache(), private=cache is None)
+    if costs.dry_run:
+        for line in _listed(searched, benchmark, trials):
+            say(line)
+        return
+    check_output(output)
+    store = costs.embeddings()
     model = get_embedder(embedder)
-    with reporting(sys.stderr) as progress:
+    chunkers: list[Chunker] = []
+
+    def kept(chunker: Chunker) -> Chunker:
+        chunkers.append(keeping(chunker, costs.answers))
+        return chunkers[-1]
+
+    with reporting(sys.stderr) as progress, stoppable(f"nothing is chosen yet; {resume(store.path)}"):
         found = search(
             benchmark,
             searched,
@@ -128,27 +135,31 @@ def tune(
             options=options,
             study=output / STUDY,
             cache=store,
-            keeping=lambda chunker: keeping(chunker, answers),
+            keeping=kept,
             progress=progress,
         )
-    pasted = snippets(found.winner.spec, embedder)
-    result = write_tuning(found, output, embedder=embedder).json
+    settings = {
+        "Documents": f"{data.docs or data.dataset} ({len(benchmark.documents):,})",
+        "Questions": f"{len(benchmark.queries):,}",
+        "Embedder": model.name,
+        "Held out": f"by {by}, seed {seed}",
+        "Date": datetime.now(timezone.utc).date().isoformat(),
+    }
+    files = write_tuning(found, output, settings, embedder=embedder)
     print_tuning(found, Console(highlight=False))
-    for title, text in pasted.items():
+    for title, text in snippets(found.winner.spec, embedder).items():
         typer.echo(f"\n{title}:\n")
         typer.echo(indent(_printable(text), "    "))
-    typer.echo(f"\n{terminal_text(str(result))}")
+    for line in used(chunkers, None):
+        say(line)
+    typer.echo()
+    say(str(files.json))
     if found.stopped == "interrupted":
         raise typer.Exit(130)
 
 
-def _printable(text: str) -> str:
-    """Code as it has to be pasted: white space stays, what could steer a terminal does not."""
-    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
-
-
-def _space(strategies: list[str], path: Path | None) -> Space | None:
-    """What the command line and the file say; None for what is usual.
+def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
+    """What the command line and the file describe; None for the default space.
 
     Raises:
         OptionError: a strategy or an option is wrong.
@@ -157,21 +168,73 @@ def _space(strategies: list[str], path: Path | None) -> Space | None:
     from chunkcore.errors import OptionError
     from chunkcore.tuning import Space, load_space, parse_space
 
-    given = parse_space(strategies) if strategies else None
-    if path is None:
-        return given
-    if given is not None and given.exhaustive:
-        raise OptionError("a grid (values in braces) and --space were both given: write the grid's lists into the file")
-    return Space(branches=(*(given.branches if given else ()), *load_space(path).branches))
+    specs = [each.strip() for each in strategies]
+    repeated = next((each for number, each in enumerate(specs) if each in specs[:number]), None)
+    if repeated is not None:
+        raise OptionError(f"--strategy {repeated} is given twice: give each once")
+    given = parse_space(specs) if specs else None
+    read = load_space(path) if path is not None else None
+    if given is None or read is None:
+        return given or read
+    if given.exhaustive != read.exhaustive:
+        raise OptionError(
+            f"--strategy and {path} are not both grids (values in braces): write the grid's lists into the file"
+        )
+    return Space(branches=(*given.branches, *read.branches), exhaustive=given.exhaustive)
 
 
-def _benchmark(docs: Path | None, questions: Path | None, dataset: str, output: Path) -> Benchmark:
-    from chunkcore.datasets import load_dataset
+def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool) -> list[Measure]:
+    """The measure to maximise; with ``-k`` at each of these depths, over which it is averaged.
+
+    Raises:
+        OptionError: there is no such measure, unit or depth, or they do not go together.
+    """
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.benchmarks import load_benchmark
+    from chunkcore.evaluation.measures import get_measure, retrieval_measures
 
-    if docs is not None:
-        return load_benchmark(docs, questions, leave_out=[output / name for name in TUNE_NAMES])
-    if questions is not None:
-        raise OptionError(f"--questions {questions} was given without --docs: give the documents that it asks about")
-    return load_dataset(dataset)
+    name = measure or ("Recall" if ks else "Recall@1000tok")
+    if ks and "@" in name:
+        raise OptionError(f"--measure {name} has its own depth: give the name alone, or leave --k out")
+    given = [get_measure(name, k) for k in read_depths(ks)] if ks else [get_measure(name)]
+    found = retrieval_measures([get_measure(each.kind, each.k, unit) if unit else each for each in given])
+    if grids and not found[0].is_share:
+        raise OptionError(f"--measure of grids is a share, which tables show in percent, got {name}")
+    return found
+
+
+def _prepared(benchmark: Benchmark, measures: Sequence[Measure], queries: int, seed: int) -> Benchmark:
+    """The benchmark with drawn questions, and with whole sentences as evidence where sentences are counted."""
+    from chunkcore.evaluation.benchmarks.stitching import sample_queries, whole_sentences
+
+    for problem in benchmark.problems:
+        say(f"left out: {problem.query_id}: {problem.reason}", err=True)
+    if queries:
+        benchmark = sample_queries(benchmark, queries, seed=seed)
+    return whole_sentences(benchmark) if measures[0].unit == "sentence" else benchmark
+
+
+def _folds(benchmark: Benchmark, by: str, *, grids: bool) -> int:
+    """Five; of grids, whose choices halves of the questions hold out, fewer where there are fewer questions."""
+    from chunkcore.evaluation.benchmarks.benchmark import question_documents
+
+    units = len(set(question_documents(benchmark).values())) if by == "document" else len(benchmark.queries)
+    return max(2, min(5, units)) if grids else 5
+
+
+def _listed(space: Space, benchmark: Benchmark, trials: int) -> Iterator[str]:
+    """A dry run: the configurations of grids, what language models would be asked, and how many there are."""
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.chunkers.llm import LLMChunker
+
+    chunkers = {spec: get_chunker(spec) for spec in space.specs}
+    asking = {spec: chunker for spec, chunker in chunkers.items() if isinstance(chunker, LLMChunker)}
+    yield from (spec for spec in chunkers if spec not in asking)
+    if asking:
+        yield from estimates(asking, benchmark.documents, None)
+    count = f"{len(chunkers):,} configurations" if space.exhaustive else f"{trials:,} trials of {space.size:,} or more"
+    yield f"{count}, {len(benchmark.queries):,} questions"
+
+
+def _printable(text: str) -> str:
+    """Code to paste: white space stays, what could steer a terminal does not."""
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)

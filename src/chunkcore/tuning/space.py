@@ -20,7 +20,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from chunkcore.chunkers.base import Chunker, get_chunker, strategies
-from chunkcore.chunkers.configuration import read_small, root_node, telling_where
+from chunkcore.chunkers.configuration import read_small, read_specs, root_node, telling_where
 from chunkcore.errors import OptionError
 from chunkcore.registry import format_spec, read_value, split_parts, split_spec
 
@@ -480,7 +480,8 @@ def load_space(path: Path | str) -> Space:
 
     A value alone is fixed. One value of a list is chosen. ``from`` and ``to`` are a range, drawn by order of magnitude
     with ``log: true``. Each mapping of a list of mappings is a branch. A strategy with nothing after it is tried as it
-    is. Only plain values are read (PyYAML's safe loader): no tag in a file can run anything.
+    is. A list is one of grids, as `parse_grid` reads them. Only plain values are read (PyYAML's safe loader): no tag
+    in a file can run anything.
 
     Raises:
         OptionError: not YAML, no such strategy or option, or values that it cannot have; with the line.
@@ -493,6 +494,8 @@ def load_space(path: Path | str) -> Space:
     try:
         with _where(path):
             root = root_node(loader)
+        if isinstance(root, yaml.SequenceNode):
+            return grid_space(read_specs(path, parse_grid))
         if not isinstance(root, yaml.MappingNode) or not root.value:
             raise OptionError(f"{path} names no strategy: write one a line with its options below, as in {_FORM}")
         _refuse_twins(path, root)

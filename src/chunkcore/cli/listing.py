@@ -1,0 +1,57 @@
+"""``chunkcore list``: what strategies, retrievers, measures and the like can be named, and their options."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from chunkcore.cli.options import help_text
+
+__all__ = ["HELP", "list_names"]
+
+# The module of each registry.
+_REGISTRIES = {
+    "strategies": "chunkcore.chunkers.base",
+    "retrievers": "chunkcore.retrieval.base",
+    "measures": "chunkcore.evaluation.measures.base",
+    "counters": "chunkcore.tokens.counters",
+    "embedders": "chunkcore.models.loading",
+    "llms": "chunkcore.models.llm.loading",
+    "layouts": "chunkcore.evaluation.benchmarks.layout",
+}
+
+HELP = help_text(
+    """List what has a name, with its options and defaults.
+
+A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
+
+  chunkcore list strategies
+"""
+)
+
+
+def list_names(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"{', '.join(_REGISTRIES)}.")] = "",
+) -> None:
+    """List what has a name, with its options and defaults."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from chunkcore.errors import OptionError
+    from chunkcore.registry import suggestion
+
+    if not kind:
+        for each in _REGISTRIES:
+            typer.echo(f"chunkcore list {each}")
+        return
+    if kind not in _REGISTRIES:
+        known = ", ".join(_REGISTRIES)
+        raise OptionError(f"unknown kind {kind!r}: expected one of {known}{suggestion(kind, _REGISTRIES)}")
+    import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
+    console = Console(soft_wrap=True)
+    for found in getattr(import_module(_REGISTRIES[kind]), kind).describe():
+        console.print(Text(found.name, style="bold"), Text(found.title))
+        for option in found.options:
+            console.print(Text(f"  {option.name} = {option.shown_default}"))

@@ -1,0 +1,451 @@
+"""Options that several commands share: each defined once, in help panels, with what it builds.
+
+A dataclass here is a group of options in one panel. `grouped` gives a command the options of its parameters of such
+classes. The other names are single options.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from chunkcore.chunkers.base import Chunker
+    from chunkcore.cli.running import Gate
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Depth, Measure
+    from chunkcore.evaluation.results import Report
+    from chunkcore.evaluation.statistics.comparison import Comparison
+    from chunkcore.models import Embedder, EmbeddingCache
+    from chunkcore.models.llm import Prices
+
+__all__ = [
+    "Answers",
+    "By",
+    "Counter",
+    "Data",
+    "Docs",
+    "DryRun",
+    "EmbedderName",
+    "Embeddings",
+    "Layout",
+    "Llm",
+    "LlmPrices",
+    "Llms",
+    "Models",
+    "Output",
+    "Questions",
+    "Resamples",
+    "Retriever",
+    "Scores",
+    "Seed",
+    "Statistics",
+    "Strategies",
+    "build_chunkers",
+    "check_file",
+    "check_folder",
+    "check_output",
+    "default_cache",
+    "grouped",
+    "help_text",
+    "optional_embedder",
+    "read_depths",
+]
+
+_DOCS = typer.Option("--docs", metavar="PATH", help="A folder of text files, a file, or a documents.jsonl.")
+Docs = Annotated[Path, _DOCS]
+_QUESTIONS = typer.Option("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
+Questions = Annotated[Path | None, _QUESTIONS]
+Layout = Annotated[str, typer.Option(metavar="NAME", help="How a public collection is laid out (list layouts).")]
+Strategies = Annotated[
+    list[str] | None,
+    typer.Option("--strategy", "-s", metavar="SPEC", help="name:option=value,...; repeatable (list strategies)."),
+]
+EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
+Retriever = Annotated[
+    str, typer.Option("--retriever", "-r", metavar="SPEC", help="How chunks are searched (list retrievers).")
+]
+Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="The language model, as openai:MODEL@URL.")]
+Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")]
+By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of everything that is drawn.")]
+Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="How often the bootstrap resamples.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")]
+
+
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command as typer reads it: in place of each parameter that is a group of options, these options.
+
+    >>> @grouped
+    ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
+    >>> list(inspect.signature(run).parameters)
+    ['margin', 'by', 'seed', 'resamples', 'output']
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            parameters += _parameters(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        for name, kind in groups.items():
+            given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+        return command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    found = []
+    for field in fields(group):
+        kind, option = hints[field.name].__origin__, copy(hints[field.name].__metadata__[0])
+        option.rich_help_panel = group.panel
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        found.append(inspect.Parameter(field.name, keyword, default=field.default, annotation=Annotated[kind, option]))
+    return found
+
+
+@dataclass(frozen=True)
+class Data:
+    """Documents and questions; by default the collection that ships with the package."""
+
+    panel: ClassVar[str] = "Documents and questions"
+
+    docs: Annotated[Path | None, _DOCS] = None
+    questions: Questions = None
+    layout: Layout = "auto"
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="Without --docs: a collection that ships.")] = "lochmere"
+
+    def benchmark(self, output: Path, written: Sequence[str] = (), *, require_evidence: bool = True) -> Benchmark:
+        """Read them.
+
+        Args:
+            output: the folder to write into. Files of an earlier run in it are no documents.
+            written: names of such files, besides those of a report.
+            require_evidence: whether a question must have evidence.
+
+        Raises:
+            OptionError: questions or a layout without documents, or no such collection.
+            DataError: the files cannot be read.
+        """
+        from chunkcore.datasets import load_dataset
+        from chunkcore.errors import OptionError
+        from chunkcore.evaluation.benchmarks import load_benchmark
+        from chunkcore.files import REPORT_NAMES
+
+        if self.docs is not None:
+            # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
+            earlier = [output / name for name in (*REPORT_NAMES, *written)]
+            return load_benchmark(
+                self.docs,
+                self.questions,
+                layout=self.layout,
+                require_evidence=require_evidence,
+                leave_out=earlier,
+            )
+        if self.questions is not None:
+            raise OptionError(f"--questions {self.questions} was given without --docs: give the documents, too")
+        if self.layout != "auto":
+            raise OptionError(f"--layout {self.layout} was given without --docs: give the collection's folder or file")
+        return load_dataset(self.dataset)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What is scored, which measure the verdict is about, and what fails a build."""
+
+    panel: ClassVar[str] = "Scores"
+
+    k: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--k", "-k", metavar="DEPTH", help="5, min, or 4096tok; repeatable. Default: 5, 10; compare: min, too."
+        ),
+    ] = None
+    measure: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the verdict (list measures). Default: Recall at the first k.")
+    ] = ""
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Fail where a score is surely below, as HitRate@5>=0.70; repeatable."),
+    ] = None
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An earlier report.json: fail where a score surely fell.")
+    ] = None
+    min_rule: Annotated[
+        str, typer.Option(metavar="RULE", help="Chunks that k = min counts: holding evidence, or touching it.")
+    ] = "holding"
+    counter: Counter = "cl100k_base"
+
+    def depths(self, default: Sequence[str]) -> tuple[tuple[Depth, ...], Measure]:
+        """The depths, with that of the verdict's measure; and this measure.
+
+        Raises:
+            OptionError: a k or the measure is malformed.
+        """
+        from chunkcore.evaluation.measures import get_measure
+
+        ks = read_depths(self.k or default)
+        wanted = get_measure(self.measure) if self.measure else get_measure("Recall", ks[0])
+        return tuple(dict.fromkeys([*ks, *([] if wanted.k is None else [wanted.k])])), wanted
+
+    def gate(self) -> Gate:
+        """What every strategy is held to.
+
+        Raises:
+            OptionError: a requirement is malformed.
+            DataError: the baseline is no report.
+            OSError: the baseline cannot be read.
+        """
+        from chunkcore.cli.running import Gate
+        from chunkcore.evaluation.statistics.gate import parse_requirement
+        from chunkcore.report import read_reports
+
+        required = tuple(map(parse_requirement, self.require or []))
+        return Gate(required, None if self.baseline is None else read_reports(self.baseline))
+
+
+def read_depths(texts: Sequence[str]) -> list[Depth]:
+    """The values of ``--k``.
+
+    Raises:
+        OptionError: one is malformed.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.evaluation.measures import parse_depth
+
+    try:
+        return [parse_depth(text) for text in texts]
+    except OptionError as error:
+        raise OptionError(f"--k: {error}") from None
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How reports are compared."""
+
+    panel: ClassVar[str] = "Statistics"
+
+    margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="Smaller differences count as equal.")] = 2.0
+    by: By = "question"
+    seed: Seed = 0
+    resamples: Resamples = 10_000
+
+    def clusters(self, benchmark: Benchmark) -> dict[str, str] | None:
+        """By question, the document that it is resampled with; None where each question is resampled alone.
+
+        Raises:
+            OptionError: `by` is neither question nor document, or the questions are about one document, or none.
+        """
+        from chunkcore.errors import OptionError
+        from chunkcore.evaluation.benchmarks.benchmark import question_documents
+
+        if self.by not in ("question", "document"):
+            raise OptionError(f"--by is question or document, got {self.by!r}")
+        if self.by == "question":
+            return None
+        if benchmark.without_evidence:
+            raise OptionError("--by document needs the documents that evidence is in, and some questions have none")
+        clusters = question_documents(benchmark)
+        if len(set(clusters.values())) < 2:
+            raise OptionError("--by document needs questions about two documents or more: resample by question")
+        return clusters
+
+    def compare(self, reports: Sequence[Report], measure: Measure, clusters: dict[str, str] | None) -> Comparison:
+        """The comparison of the reports by a measure."""
+        from chunkcore.evaluation.statistics.comparison import compare
+
+        margin = self.margin / 100
+        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=margin, clusters=clusters)
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """Whether anything is run."""
+
+    panel: ClassVar[str] = "Models"
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and what it costs.")] = False
+
+
+@dataclass(frozen=True)
+class LlmPrices(DryRun):
+    """What language models cost."""
+
+    input_price: Annotated[
+        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that a language model reads.")
+    ] = None
+    output_price: Annotated[
+        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that one writes.")
+    ] = None
+
+    def prices(self) -> Prices | None:
+        """The prices; None where none are given.
+
+        Raises:
+            OptionError: one without the other, or out of range.
+        """
+        from chunkcore.errors import OptionError
+        from chunkcore.models.llm import Prices
+
+        if self.input_price is None and self.output_price is None:
+            return None
+        if self.input_price is None or self.output_price is None:
+            raise OptionError("--input-price and --output-price go together: give both, of a million tokens")
+        return Prices(input=self.input_price, output=self.output_price)
+
+
+@dataclass(frozen=True)
+class Answers(DryRun):
+    """Whether language models' answers are kept."""
+
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False
+
+    @property
+    def answers(self) -> Path | None:
+        """The file of language models' answers; None where none are kept."""
+        return None if self.no_cache else default_cache()
+
+
+@dataclass(frozen=True)
+class Llms(LlmPrices, Answers):
+    """Language models: what they cost, and whether their answers are kept."""
+
+
+@dataclass(frozen=True)
+class Embeddings(Answers):
+    """What is kept of models."""
+
+    cache: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keeps embeddings. Default: in the user's cache folder.")
+    ] = None
+
+    def embeddings(self) -> EmbeddingCache:
+        """The cache of embeddings."""
+        from chunkcore.models import EmbeddingCache
+
+        return EmbeddingCache(None if self.no_cache else self.cache or default_cache(), private=self.cache is None)
+
+
+@dataclass(frozen=True)
+class Models(LlmPrices, Embeddings):
+    """What is kept of models, and what language models cost."""
+
+
+def default_cache() -> Path:
+    """The file of embeddings and of language models' answers, in the user's cache folder."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "chunkcore" / "cache.sqlite"
+
+
+_NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
+
+
+def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
+    """The strategies; those that embed use this model unless they name another.
+
+    Raises:
+        OptionError: a strategy is malformed, or given twice.
+        MissingExtraError: what loads the model that a strategy names is not installed.
+    """
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.errors import OptionError
+    from chunkcore.models import get_embedder
+
+    made: dict[str, Chunker] = {}
+    for spec in specs:
+        chunker = get_chunker(spec)
+        if "embedder" in chunker.option_names():
+            # A named model is loaded here: as a name it could not be distinguished from the default, which runs share.
+            own = get_embedder(chunker.embedder) if _NAMES_EMBEDDER.search(spec) else model  # type: ignore[attr-defined]
+            chunker = replace(chunker, embedder=own)  # type: ignore[call-arg]
+        for other, known in made.items():
+            if known == chunker:
+                raise OptionError(f"the strategies {other!r} and {spec!r} are the same: give each once")
+        made[spec] = chunker
+    return list(made.values())
+
+
+def optional_embedder(name: str) -> Embedder | None:
+    """The model over the user's cache; None for "none".
+
+    Raises:
+        MissingExtraError: what loads it is not installed.
+    """
+    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+
+    return None if name == "none" else CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache(), private=True))
+
+
+def check_output(output: Path) -> None:
+    """Check before long work that a report can be written.
+
+    Raises:
+        OSError: a file is where a folder is needed, or the folder cannot be written to.
+        MissingExtraError: jinja2 is not installed.
+    """
+    from chunkcore.report.rendering import require_jinja2
+
+    require_jinja2()
+    check_folder(output)
+
+
+def check_file(file: Path) -> None:
+    """Check before long work that a file can be written.
+
+    Raises:
+        OSError: it is a folder, its folder cannot be written to, or it is a pipe that cannot.
+    """
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    if not file.exists() or file.is_file():  # a file is written anew beside the old one
+        check_folder(Path(os.path.realpath(file)).parent)
+    elif not os.access(file, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+
+
+def check_folder(folder: Path) -> None:
+    """Check before long work that files can be written into a folder.
+
+    Raises:
+        OSError: a file is where a folder is needed, or the folder cannot be written to.
+    """
+    place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
+    if code:
+        raise OSError(code, os.strerror(code), str(place))
+
+
+def help_text(text: str) -> str:
+    r"""Help as rich prints it: each paragraph on one line, brackets escaped; an indented line is an example.
+
+    >>> help_text("One\ntwo [3].\n\n  chunkcore compare")
+    'One two \\[3].\n\n[bold]Example:[/bold] chunkcore compare'
+    """
+    paragraphs = [re.sub(r"\[(?=\S)", r"\\[", part) for part in text.strip("\n").split("\n\n")]
+    prose = [" ".join(part.split()) for part in paragraphs if not part.startswith("  ")]
+    examples = [" ".join(part.split()) for part in paragraphs if part.startswith("  ")]
+    return "\n\n".join([*prose, *(f"[bold]Example:[/bold] {each}" for each in examples)])

@@ -1,0 +1,326 @@
+"""``chunkcore questions``: questions about the user's own documents, written by a language model, and checked."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter as Counts
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from chunkcore.cli.options import (
+    Counter,
+    Docs,
+    EmbedderName,
+    Llm,
+    LlmPrices,
+    Questions,
+    Seed,
+    grouped,
+    help_text,
+    optional_embedder,
+)
+from chunkcore.cli.running import StoppedError, reporting, say, spent, stoppable
+
+if TYPE_CHECKING:
+    from chunkcore.document import Document
+    from chunkcore.models import Embedder
+    from chunkcore.models.llm import Prices
+    from chunkcore.questions import Generated
+    from chunkcore.questions.filters import Threshold
+    from chunkcore.questions.page import GenerationFiles
+    from chunkcore.questions.prompts import Mode
+    from chunkcore.questions.validate import Finding
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
+
+_GENERATE = help_text(
+    """Write questions about documents, each with the excerpts that answer it, by a language model.
+
+A question whose excerpts are not in its passage word for word is rejected. The same command resumes: every call is in
+questions.journal.jsonl. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer questions
+than wanted. docs/guides/questions.md has more.
+
+  chunkcore questions generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
+"""
+)
+
+_CHECK = help_text(
+    """Find what is wrong with questions and their evidence, before strategies are compared on them.
+
+Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak their
+answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
+
+  chunkcore questions check --docs docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
+"""
+)
+
+
+@app.command(help=_GENERATE)
+@grouped
+def generate(
+    docs: Docs,
+    llm: Llm,
+    costs: LlmPrices,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; other files are named after it.")
+    ] = Path("questions.jsonl"),
+    questions: Annotated[
+        int, typer.Option("--questions", "-n", min=1, metavar="N", help="How many, before the filters.")
+    ] = 100,
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="factual, or realistic: vague, in the user's own words.")
+    ] = "factual",
+    seed: Seed = 0,
+    sample_size: Annotated[int, typer.Option(min=100, metavar="N", help="Characters of a passage.")] = 4_000,
+    earlier: Annotated[int, typer.Option(min=0, metavar="N", help="The most earlier questions shown.")] = 50,
+    excerpts: Annotated[int, typer.Option(min=1, metavar="N", help="The most excerpts of a question.")] = 5,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions under way at once.")] = 4,
+    duplicate: Annotated[
+        str, typer.Option(metavar="COSINE", help="Drop the later of two questions over it; or none.")
+    ] = "propose",
+    relevance: Annotated[
+        str, typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none.")
+    ] = "propose",
+    embedder: Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")] = (
+        "all-MiniLM-L6-v2"
+    ),
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="The most calls, over all runs into this output.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="COST", help="The most to spend, likewise; needs prices.")
+    ] = None,
+) -> None:
+    """Write questions about documents, each with the excerpts that answer it, by a language model."""
+    from chunkcore.evaluation.benchmarks.layout import read_own
+    from chunkcore.models.llm import get_llm
+    from chunkcore.questions import (
+        CallBudget,
+        FilterThresholds,
+        GenerationOptions,
+        Journal,
+        estimate_generation,
+        generate_benchmark,
+    )
+    from chunkcore.questions.generate import INTERRUPTED
+    from chunkcore.questions.page import files_beside, write_generated
+
+    prices = costs.prices()
+    budget = CallBudget(max_calls=max_calls, max_cost=max_cost, prices=prices)
+    thresholds = FilterThresholds(
+        duplicate=_threshold("--duplicate", duplicate), relevance=_threshold("--relevance", relevance)
+    )
+    options = GenerationOptions(
+        questions=questions,
+        mode=cast("Mode", mode),
+        sample_size=sample_size,
+        earlier=earlier,
+        excerpts=excerpts,
+        seed=seed,
+        concurrency=concurrency,
+    )
+    model = get_llm(llm)
+    files = files_beside(output)
+    _check_output(docs, files)
+    documents = read_own(docs, []).documents
+    if costs.dry_run:
+        say(f"{model.name}: {spent(estimate_generation(documents, options), prices)}")
+        say(
+            "Tokens are counted as cl100k_base. Each question is assumed to be kept at once, with an answer of about "
+            "200 tokens; rejections and answers that a journal holds are not foreseen. Nothing was asked."
+        )
+        return
+    vectors = optional_embedder(embedder)
+    how_on = f"what was answered is kept in {files.journal}: the same command goes on with it"
+    with reporting(sys.stderr) as progress, Journal(files.journal) as journal, stoppable(how_on):
+        made = generate_benchmark(
+            documents,
+            model,
+            options,
+            journal=journal,
+            budget=budget,
+            embedder=vectors,
+            thresholds=thresholds,
+            progress=lambda kept, wanted: progress("questions", kept, wanted),
+        )
+        write_generated(files, made)
+        unanswered = journal.unanswered
+    for line in _summary(made, documents, files, unanswered, model.name, prices):
+        say(line)
+    if made.stopped == INTERRUPTED:
+        raise StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
+    if made.stopped:
+        raise typer.Exit(1)
+
+
+def _threshold(name: str, text: str) -> Threshold:
+    from chunkcore.errors import OptionError
+
+    if text == "none":
+        return None
+    if text == "propose":
+        return "propose"
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"{name} is a cosine, propose, or none; got {text!r}") from None
+
+
+def _check_output(docs: Path, files: GenerationFiles) -> None:
+    """Check that no file of the user's is replaced, and that the output is no document the next time.
+
+    Raises:
+        OptionError: one would be.
+    """
+    from chunkcore.errors import OptionError
+
+    if files.questions.exists() and not files.journal.exists():
+        raise OptionError(
+            f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
+        )
+    root = docs.resolve()
+    if (root / "documents").is_dir() and (root / "questions.jsonl").is_file():
+        root /= "documents"
+    if not (root / "documents.jsonl").is_file() and root in files.questions.resolve().parents:
+        raise OptionError(
+            f"--output {files.questions} lies in the folder of the documents, and would be taken for one: "
+            "write it elsewhere"
+        )
+
+
+def _summary(
+    made: Generated,
+    documents: list[Document],
+    files: GenerationFiles,
+    unanswered: int,
+    model: str,
+    prices: Prices | None,
+) -> Iterator[str]:
+    """What was written and rejected, and what it cost, line by line."""
+    from chunkcore.questions.generate import INTERRUPTED
+
+    represented = {row["document_id"] for row in made.rows}
+    yield (
+        f"{len(made.rows):,} questions about {len(represented):,} of {len(documents):,} documents; "
+        f"{len(made.rejections):,} rejected"
+    )
+    for stage, what in _STAGES.items():
+        count = sum(each.stage == stage for each in made.rejections)
+        if count:
+            yield f"rejected {count:,}: {what}"
+    if made.filtered is not None:
+        yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
+    lost = f", {unanswered:,} of them without an answer" if unanswered else ""
+    yield f"{model}, all runs: {spent(made.usage, prices)}{lost}"
+    if made.unfinished and made.stopped != INTERRUPTED:
+        yield (
+            f"Stopped: {made.stopped}. Raise it and run the same command: it goes on where it is, and what was "
+            f"answered is kept in {files.journal}"
+        )
+    elif made.stopped and not made.unfinished:
+        yield f"Fewer questions than wanted: {made.stopped}. {files.rejected} tells why"
+    yield str(files.questions)
+
+
+_STAGES = {
+    "answer": "no answer, or none that can be read",
+    "question": "asked before, or in the text word for word",
+    "excerpts": "an excerpt does not stand in the passage, or stands at several places",
+    "relevance": "an excerpt has nothing to do with the question",
+    "duplicate": "too much like another question",
+}
+
+
+def _cosine(threshold: float | None) -> str:
+    return "none" if threshold is None else f"{threshold:.3f}"
+
+
+@app.command(help=_CHECK)
+@grouped
+def check(
+    docs: Docs,
+    questions: Questions = None,
+    size: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")] = 200,
+    least: Annotated[int, typer.Option(min=1, metavar="N", help="The fewest tokens of evidence.")] = 3,
+    similarity: Annotated[
+        float, typer.Option(metavar="COSINE", help="Over which questions are nearly the same.")
+    ] = 0.9,
+    counter: Counter = "cl100k_base",
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many of a kind to list; 0 for all.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
+) -> None:
+    """Find what is wrong with questions and their evidence."""
+    from chunkcore.questions.validate import ValidationOptions, validate_benchmark
+
+    ignored = _kinds(ignore or [])
+    options = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
+    found = validate_benchmark(docs, questions, options=options, embedder=_embedder(embedder))
+    found = [each for each in found if each.kind not in ignored]
+    if as_json:
+        typer.echo(json.dumps({"findings": [_record(each) for each in found]}, indent=2))
+    else:
+        for line in _lines(found, limit):
+            say(line)
+    if found:
+        raise typer.Exit(1)
+
+
+def _kinds(given: Sequence[str]) -> frozenset[str]:
+    """The kinds to leave out.
+
+    Raises:
+        OptionError: there is no such kind.
+    """
+    from chunkcore.errors import OptionError
+    from chunkcore.questions.validate import KINDS
+
+    for each in given:
+        if each not in KINDS:
+            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {each!r}")
+    return frozenset(given)
+
+
+def _embedder(name: str) -> Embedder | None:
+    """The model; None if none is wanted, or if it is not installed, which is said."""
+    from chunkcore.errors import MissingExtraError
+
+    try:
+        return optional_embedder(name)
+    except MissingExtraError as error:
+        sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
+        return None
+
+
+def _record(found: Finding) -> dict[str, object]:
+    line = re.search(r"line (\d+)$", found.place)
+    return {**asdict(found), "line": int(line[1]) if line and found.query_id else None}
+
+
+def _lines(found: Sequence[Finding], limit: int) -> Iterator[str]:
+    """How often each kind was found, and then the findings of each."""
+    from chunkcore.questions.validate import KINDS
+
+    counts = Counts(each.kind for each in found)
+    if not counts:
+        yield "nothing is wrong"
+        return
+    for kind, count in sorted(counts.items(), key=lambda item: list(KINDS).index(item[0])):
+        yield f"{count:,} {kind}: {KINDS[kind]}"
+    for kind in KINDS:
+        listed = [each for each in found if each.kind == kind]
+        shown = listed[: limit or None]
+        for each in shown:
+            named = f", {each.query_id!r}" if each.query_id else ""
+            yield f"{each.place}{named}: {kind}: {each.message}"
+        if len(shown) < len(listed):
+            yield f"and {len(listed) - len(shown):,} more of {kind}: --limit 0 lists all"

@@ -1,0 +1,250 @@
+"""``chunkcore segments``: whether strategies cut where the topic changes, and a segmenter trained to."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from chunkcore.cli.options import (
+    EmbedderName,
+    Layout,
+    Models,
+    Resamples,
+    Seed,
+    Strategies,
+    build_chunkers,
+    check_file,
+    grouped,
+    help_text,
+)
+from chunkcore.cli.running import estimates, keeping, reporting, say, used
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from chunkcore.chunkers.base import Chunker
+    from chunkcore.document import Document
+    from chunkcore.evaluation.segmentation import SegmentReport, SegmentUnit
+    from chunkcore.models import EmbeddingCache
+    from chunkcore.segmenters.tagger import Tagger
+    from chunkcore.training import Parts
+
+__all__ = ["DEFAULT_STRATEGIES", "app"]
+
+DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_size=200")
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter.")
+
+_SCORE = help_text(
+    f"""Score strategies against gold boundaries: do chunks begin where the topic changes?
+
+A line of --texts is {{"id", "text", "boundaries"}}: the offsets, in characters, at which sections begin, without the
+first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is better.
+
+Without --strategy scores {", ".join(DEFAULT_STRATEGIES)}. docs/guides/segments.md explains the measures.
+
+  chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
+"""
+)
+
+_TRAIN = help_text(
+    """Train the segmenter of the strategy hierarchical on texts whose sections are known.
+
+A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their ids
+six tenths of the texts train, two choose the epoch and the threshold, and two test. The table is of the last.
+
+  chunkcore segments train articles.jsonl --output sections.safetensors
+"""
+)
+
+
+@app.command(help=_SCORE)
+@grouped
+def score(
+    texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, or a public collection.")],
+    costs: Models,
+    strategy: Strategies = None,
+    layout: Layout = "auto",
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="Of boundaries: sentence or character.")] = "sentence",
+    tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Units that a boundary may be off.")] = 0,
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    seed: Seed = 0,
+    resamples: Resamples = 10_000,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores.")
+    ] = None,
+) -> None:
+    """Score strategies against gold boundaries."""
+    from rich.console import Console
+
+    from chunkcore.evaluation.benchmarks import load_segmented
+    from chunkcore.evaluation.segmentation import SegmentOptions, score_baselines, score_segments
+    from chunkcore.files import write_text
+
+    options = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
+    prices = costs.prices()
+    if output is not None:
+        check_file(output)
+    documents = load_segmented(texts, layout=layout)
+    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
+    chunkers = _chunkers(specs, embedder, costs.embeddings())
+    if costs.dry_run:
+        for line in estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
+            say(line)
+        return
+    chunkers = [keeping(chunker, costs.answers) for chunker in chunkers]
+    reports = []
+    with reporting(sys.stderr) as progress:
+        for number, (spec, chunker) in enumerate(zip(specs, chunkers, strict=True)):
+            progress("strategies", number, len(specs))
+            reports.append(replace(score_segments(documents, [chunker], options)[0], name=spec))
+        progress("strategies", len(specs), len(specs))
+    reports += score_baselines(documents, options, seed=seed)
+    Console(highlight=False).print(_score_table(documents, reports, options.unit, resamples, seed))
+    for line in used(chunkers, prices):
+        say(line)
+    if output is not None:
+        write_text(output, _lines(reports))
+
+
+def _chunkers(specs: Sequence[str], embedder: str, cache: EmbeddingCache) -> list[Chunker]:
+    """The strategies, over one embedder that keeps its vectors."""
+    from chunkcore.models import CachedEmbedder, get_embedder
+    from chunkcore.models.loading import EmbedderCounter
+
+    model = CachedEmbedder(get_embedder(embedder), cache)
+    return [
+        replace(chunker, counter=EmbedderCounter(model)) if chunker.token_counter == EmbedderCounter() else chunker
+        for chunker in build_chunkers(specs, model)
+    ]
+
+
+def _lines(reports: Sequence[SegmentReport]) -> str:
+    """A JSON object for each strategy and text."""
+    rows = [
+        {
+            "strategy": report.name,
+            "text": text,
+            "segments": float(report.segments[number]),
+            **{
+                name: None if math.isnan(values[number]) else float(values[number])
+                for name, values in report.scores.items()
+            },
+        }
+        for report in reports
+        for number, text in enumerate(report.text_ids)
+    ]
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def _score_table(
+    documents: Sequence[Document], reports: Sequence[SegmentReport], unit: SegmentUnit, resamples: int, seed: int
+) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from chunkcore.escaping import terminal_text
+    from chunkcore.evaluation.segmentation import SEGMENT_MEASURES
+
+    gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
+    title = f"{len(documents):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.add_column("Strategy", overflow="fold")
+    for heading in ("Segments", *SEGMENT_MEASURES):
+        table.add_column(_HEADINGS.get(heading, heading), justify="right", no_wrap=True)
+    for report in reports:
+        bounds = report.intervals(resamples=resamples, seed=seed)
+        cells = [_cell(report.mean(name), *bounds[name]) for name in SEGMENT_MEASURES]
+        table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *cells)
+    return table
+
+
+_HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
+
+
+def _cell(mean: float, low: float, high: float) -> str:
+    return "–" if math.isnan(mean) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
+
+
+@app.command(help=_TRAIN)
+@grouped
+def train(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts, or public collections.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")],
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the sentence vectors.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(metavar="FILE", help="To resume an interrupted training.")] = None,
+    seed: Seed = 0,
+    epochs: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most epochs of a network.")] = None,
+    members: Annotated[int | None, typer.Option(min=1, metavar="N", help="Networks that are averaged.")] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, metavar="N", help="Width of a network's layers.")] = None,
+) -> None:
+    """Train the segmenter of the strategy hierarchical."""
+    from rich.console import Console
+
+    from chunkcore.models.loading import get_embedder
+    from chunkcore.training import Training, save_tagger, train_tagger
+
+    given: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
+    training = Training(seed=seed, **{name: value for name, value in given.items() if value is not None})
+    console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+    name = get_embedder(embedder).name.rpartition(":")[2]
+    collections = _collections(files, embedder, cache, seed)
+    count = sum(len(parts.train) for parts in collections.values())
+    log.print(f"{count} {'text' if count == 1 else 'texts'} to train on")
+    tagger = train_tagger(
+        [text for parts in collections.values() for text in parts.train],
+        [text for parts in collections.values() for text in parts.dev],
+        training,
+        embedder=name,
+        checkpoint=checkpoint,
+        progress=lambda member, epoch, loss, dev: log.print(
+            f"network {member + 1}, epoch {epoch}: loss {loss:.4f}, on development texts {dev:.4f}"
+        ),
+    )
+    save_tagger(tagger, output)
+    console.print(_test_table(tagger, collections, seed))
+
+
+def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
+    """By file its texts, embedded, in three parts.
+
+    Raises:
+        DataError: two files have one name, or one cannot be read.
+    """
+    from chunkcore.errors import DataError
+    from chunkcore.evaluation.segmentation import load_labelled
+    from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
+    from chunkcore.models.loading import get_embedder
+    from chunkcore.training import embed_texts, split_texts
+
+    names = [file.parent.name if file.stem == "documents" else file.stem for file in files]
+    if len(set(names)) < len(names):
+        raise DataError(f"two files have one name ({', '.join(names)}): give each file once, under a name of its own")
+    model = CachedEmbedder(get_embedder(embedder), EmbeddingCache(cache))
+    return {
+        name: split_texts(embed_texts(load_labelled(file), model), seed)
+        for name, file in zip(names, files, strict=True)
+    }
+
+
+def _test_table(tagger: Tagger, collections: dict[str, Parts], seed: int) -> Table:
+    """Pk and WindowDiff on the test texts of each file."""
+    from rich.table import Table
+
+    from chunkcore.training import compare_on
+
+    table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
+    for name, parts in collections.items():
+        for segmenter, scores in compare_on(parts, tagger, seed).items():
+            table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
+        table.add_section()
+    return table
