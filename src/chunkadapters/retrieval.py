@@ -163,7 +163,9 @@ def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measu
     >>> [str(each) for each in measures_of("Recall@5")]
     ['Recall@5']
     """
-    found = retrieval_measures([measures] if isinstance(measures, Measure | str) else _listed("measures", measures))
+    found: list[Measure] = list(
+        retrieval_measures([measures] if isinstance(measures, Measure | str) else _listed("measures", measures))
+    )
     if not found:
         raise OptionError('measures is empty: expected some, such as ["Recall@5", "IoU@5"]')
     return found

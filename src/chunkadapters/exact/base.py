@@ -204,7 +204,8 @@ class Aligned(Chunker):
     def fingerprint(self) -> str:
         """That of all options but `unplaced`, which changes no chunk."""
         options = {name: getattr(self, name) for name in self.option_names() if name != "unplaced"}
-        return Chunker.fingerprint.func(SimpleNamespace(name=self.name, option_names=lambda: list(options), **options))
+        seen = SimpleNamespace(name=self.name, option_names=lambda: list(options), **options)
+        return str(vars(Chunker)["fingerprint"].func(seen))
 
     def validate(self) -> None:
         if not callable(self.split):
@@ -218,7 +219,7 @@ class Aligned(Chunker):
             return []
         aligner = Aligner([Document("text", source.text)], similarity=self.similarity)
         places = aligner.locate_in_order([piece for piece, _ in pieces], document_id="text")
-        drafts = []
+        drafts: list[Draft] = []
         for row, ((piece, metadata), found) in enumerate(zip(pieces, places, strict=True)):
             spans = found.spans
             if not spans and self.unplaced == "refuse":

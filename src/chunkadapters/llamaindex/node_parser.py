@@ -54,7 +54,7 @@ __all__ = [
 KEYS = PlaceKeys("start_char_idx", "end_char_idx")
 
 
-def node_place(spans: tuple[Span, ...]) -> tuple[dict[str, int | None], dict[str, Any]]:
+def node_place(spans: tuple[Span, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """A place as a node's attributes and metadata. Of an unknown place, both attributes are None."""
     metadata = KEYS.write(spans)
     return {key: metadata.pop(key, None) for key in (KEYS.start, KEYS.end)}, metadata
@@ -292,7 +292,7 @@ class ChunkcoreNodeParser(NodeParser):
 
     @chunk_size.setter
     def chunk_size(self, size: int) -> None:
-        self._take(replace(self._chunker, **{self._sized("size", "max_size")[0]: size}))
+        self._take_size(size, "size", "max_size")
 
     @property
     def chunk_overlap(self) -> int:
@@ -301,13 +301,17 @@ class ChunkcoreNodeParser(NodeParser):
 
     @chunk_overlap.setter
     def chunk_overlap(self, overlap: int) -> None:
-        self._take(replace(self._chunker, **{self._sized("overlap")[0]: overlap}))
+        self._take_size(overlap, "overlap")
 
     def _sized(self, *names: str) -> tuple[str, int]:
         for name in names:
             if type(value := getattr(self._chunker, name, None)) is int:
                 return name, value
         raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {names[0]}")
+
+    def _take_size(self, value: int, *names: str) -> None:
+        changes: dict[str, Any] = {self._sized(*names)[0]: value}
+        self._take(replace(self._chunker, **changes))
 
     def _take(self, chunker: Chunker) -> None:
         self._chunker = chunker

@@ -87,6 +87,8 @@ def _hit(found: Any) -> Hit:
 
 
 def _system(retriever: BaseRetriever | BaseQueryEngine) -> System:
+    ask: Callable[[str], Any]
+    aask: Callable[[str], Awaitable[Any]]
     if isinstance(retriever, BaseRetriever):
         ask, aask = retriever.retrieve, retriever.aretrieve
     elif isinstance(retriever, BaseQueryEngine):
