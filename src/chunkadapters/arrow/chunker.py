@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from itertools import starmap
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -20,40 +21,19 @@ from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 
-__all__ = ["ArrowChunker", "BlankError", "Cut", "cut_each", "ray_chunks", "spark_chunks"]
+__all__ = ["ArrowChunker", "ray_chunks", "spark_chunks"]
 
 # How many documents, and how many characters, are cut together if that is cheaper.
 _TOGETHER = 64
 _CHARACTERS = 100_000
 
 
-class BlankError(DataError):
-    """An empty document: reported in its row like an error, but never raised."""
-
-
-class Cut(NamedTuple):
-    """A row's document with its chunks, or the problem why there are none."""
-
-    reading: Reading
-    chunks: list[Chunk]
-    problem: Exception | None = None
-
-
-def cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[Cut]:
-    """Every row, in order, lazily. An exception for one document is its own problem."""
+def _cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[tuple[Reading, list[Chunk] | Exception]]:
+    """Every row with its chunks, in order, lazily; or with the problem why there are none, [] for an empty document."""
     for group in _groups(readings, _TOGETHER if chunker.tokens_only else 1):
         cut = _cut(chunker, [each.document for each in group if each.document is not None])
         for reading in group:
-            if reading.document is None:
-                yield Cut(reading, [], reading.problem)
-                continue
-            answer = next(cut)
-            if isinstance(answer, Exception):
-                yield Cut(reading, [], answer)
-            elif answer:
-                yield Cut(reading, answer)
-            else:
-                yield Cut(reading, [], BlankError("it has no chunks: its text is empty or white space alone"))
+            yield reading, next(cut) if reading.problem is None else reading.problem
 
 
 def _groups(readings: Iterable[Reading], most: int) -> Iterator[list[Reading]]:
@@ -221,22 +201,24 @@ class ArrowChunker:
         columns = Columns(
             id=self.id_column, text=self.text_column, metadata=self.metadata_column, longest=self.max_characters
         )
-        return map(self._rows, cut_each(self._strategy, columns.read(batch)))
+        return starmap(self._rows, _cut_each(self._strategy, columns.read(batch)))
 
-    def _rows(self, cut: Cut) -> Iterable[Row]:
+    def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
         """A document's chunks as rows, or its one row with the problem."""
-        problem = cut.problem
-        if problem is None:
-            assert cut.reading.document is not None
+        if not cut:
+            return [error_row(reading.id, "it has no chunks: its text is empty or white space alone")]
+        problem = cut
+        if isinstance(cut, list) and reading.document is not None:
             try:
-                embedding = None if self._vectorizer is None else self._vectorizer(cut.chunks)
-                return chunk_rows(cut.reading.document, cut.chunks, embedding)
+                embedding = None if self._vectorizer is None else self._vectorizer(cut)
+                return chunk_rows(reading.document, cut, embedding)
             except Exception as error:  # noqa: BLE001  # a document's failure is its row
                 problem = error
+        assert isinstance(problem, Exception)
         told = self._told(problem)
-        if self.errors == "raise" and not isinstance(problem, BlankError):
-            raise DataError(f"the document {cut.reading.id!r} cannot be cut: {told}") from problem
-        return [error_row(cut.reading.id, told)]
+        if self.errors == "raise":
+            raise DataError(f"the document {reading.id!r} cannot be cut: {told}") from problem
+        return [error_row(reading.id, told)]
 
     def _told(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
