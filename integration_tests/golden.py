@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from chunkcore import CachedEmbedder, Chunker, EmbeddingCache, get_chunker, get_embedder
+from chunkcore import Chunker, get_chunker, get_embedder
 from chunkcore.cli.options import default_cache
+from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.cache import text_key
 from tests.conftest import SHARED, shared

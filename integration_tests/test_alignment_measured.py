@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from chunkcore import Aligner, get_chunker
+from chunkcore import get_chunker
+from chunkcore.evaluation import Aligner
 from integration_tests.benchmarks import alignment_accuracy as accuracy
 from tests.conftest import shared
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from chunkcore import Document, dataset_path, get_llm, load_benchmark, load_dataset
+from chunkcore import Document, get_llm, load_benchmark, load_dataset
+from chunkcore.datasets import dataset_path
 from chunkcore.questions import Generated, GenerationOptions, generate_benchmark
 from chunkcore.questions.page import files_beside
 from integration_tests.small_llm import MODEL, is_installed, served

@@ -17,9 +17,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from chunkadapters.langchain import ChunkcoreTextSplitter, as_embedder, as_llm
-from chunkcore import CachedEmbedder
 from chunkcore.errors import ModelError, OptionError
-from chunkcore.models import Embedder
+from chunkcore.models import CachedEmbedder, Embedder
 from chunkcore.models.llm import LLM
 from integration_tests.bridges import (
     DOCUMENT,

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkcore import Document, LateEmbedder, Span, get_chunker, get_embedder, load_dataset
+from chunkcore import Document, Span, get_chunker, get_embedder, load_dataset
 from chunkcore.errors import OptionError
+from chunkcore.models import LateEmbedder
 from chunkcore.models.base import TokenEmbedder
 from chunkcore.models.loading import EmbedderCounter
 

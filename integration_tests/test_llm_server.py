@@ -12,7 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from chunkcore import Document, ModelError, NoAnswerError, get_chunker, get_llm, load_dataset
+from chunkcore import Document, ModelError, get_chunker, get_llm, load_dataset
+from chunkcore.errors import NoAnswerError
 from tests.fake_llm_server import FATAL, HARMLESS, LASTING
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")

@@ -7,22 +7,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from chunkcore import (
-    Benchmark,
-    EmbeddingCache,
-    TuneOptions,
-    Tuning,
-    load_benchmark,
-    load_dataset,
-    parts_of,
-    sample_queries,
-    stitch,
-    tune,
-    whole_sentences,
-    write_benchmark,
-)
+from chunkcore import Benchmark, load_benchmark, load_dataset, tune
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.tuning import Trial
+from chunkcore.evaluation.benchmarks import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
+from chunkcore.models import EmbeddingCache
+from chunkcore.tuning import Trial, TuneOptions, Tuning
 from integration_tests.benchmarks.short_documents import sections
 from tests.conftest import shared
 

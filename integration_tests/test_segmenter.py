@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkcore import CachedEmbedder, Document, EmbeddingCache, get_chunker, get_embedder, get_segmenter
+from chunkcore import Document, get_chunker, get_embedder, get_segmenter
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.segmentation import load_labelled
+from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.segmenters.texttiling import TextTiling
 from chunkcore.training import embed_texts, part_of, score
 from integration_tests.golden import needs_model

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from chunkcore import dataset_path, load_dataset
+from chunkcore import load_dataset
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.cli import main
+from chunkcore.datasets import dataset_path
 from chunkcore.tuning import snippets
 from tests.processes import started, wait_for
 

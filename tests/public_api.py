@@ -27,9 +27,30 @@ LISTING = ROOT / "docs" / "api_signatures.txt"
 # The modules whose `__all__` is public. Haystack writes the last ones' names into pipelines.
 HAYSTACK = "haystack_integrations.components"
 KINDS = ("embedders", "evaluators", "preprocessors", "rankers", "writers")
+ROOMS = (
+    "errors",
+    "registry",
+    "packing",
+    "tokens",
+    "stored",
+    "models",
+    "models.llm",
+    "segmenters",
+    "chunkers",
+    "retrieval",
+    "evaluation",
+    "evaluation.benchmarks",
+    "evaluation.measures",
+    "datasets",
+    "tuning",
+    "report",
+    "questions",
+    "answers",
+    "update",
+)
 MODULES = (
     "chunkcore",
-    *(f"chunkcore.{name}" for name in ("registry", "packing", "tokens")),
+    *(f"chunkcore.{name}" for name in ROOMS),
     *(f"chunkadapters.{name}" for name in ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")),
     *(f"{HAYSTACK}.{kind}.chunkadapters" for kind in KINDS),
 )

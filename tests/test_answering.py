@@ -21,13 +21,10 @@ from hypothesis import strategies as st
 
 from chunkcore import (
     Benchmark,
-    CachedLLM,
-    CallableLLM,
     DataError,
     Document,
     Evidence,
     ModelError,
-    NoAnswerError,
     OptionError,
     Query,
     Recursive,
@@ -43,7 +40,9 @@ from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST, answer_question, choice_question, retrieve
 from chunkcore.answers.scoring import references_of
 from chunkcore.cli import main
+from chunkcore.errors import NoAnswerError
 from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
+from chunkcore.models.llm import CachedLLM, CallableLLM
 from chunkcore.report import read_reports
 from tests import fake_llm_server
 from tests.fakes import FakeEmbedder, ScriptedLLM

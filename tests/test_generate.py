@@ -23,20 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore import (
-    CallableLLM,
-    DataError,
-    Document,
-    Evidence,
-    ModelError,
-    OptionError,
-    Prices,
-    Span,
-    load_benchmark,
-)
+from chunkcore import DataError, Document, Evidence, ModelError, OptionError, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
-from chunkcore.models.llm import BadAnswerError, Reply, UnreachableError, Usage
+from chunkcore.models.llm import BadAnswerError, CallableLLM, Prices, Reply, UnreachableError, Usage
 from chunkcore.questions import (
     CallBudget,
     FilterThresholds,
@@ -1103,7 +1093,8 @@ def endpoint():
 WORK = """
 import json, sys, urllib.request
 from pathlib import Path
-from chunkcore import CallableLLM, Document
+from chunkcore import Document
+from chunkcore.models.llm import CallableLLM
 from chunkcore.questions import GenerationOptions, generate_benchmark
 from chunkcore.questions.page import files_beside, write_generated
 

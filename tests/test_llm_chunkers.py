@@ -15,16 +15,12 @@ from hypothesis import strategies as st
 
 from chunkcore import (
     Agentic,
-    CachedLLM,
-    CallableLLM,
     Chunker,
     Contextual,
     Document,
-    Draft,
     LLMSemantic,
     Lumber,
     ModelError,
-    NoAnswerError,
     OptionError,
     Propositions,
     Recursive,
@@ -33,7 +29,9 @@ from chunkcore import (
     get_chunker,
     get_llm,
 )
-from chunkcore.models.llm import Reply
+from chunkcore.chunkers import Draft
+from chunkcore.errors import NoAnswerError
+from chunkcore.models.llm import CachedLLM, CallableLLM, Reply
 from chunkcore.models.llm.base import count_message_tokens
 from tests.fake_llm_server import FATAL, LASTING
 from tests.fakes import FakeLLM, ScriptedLLM

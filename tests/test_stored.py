@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore import files as scratch
-from chunkcore import load_benchmark, store_documents
+from chunkcore import load_benchmark
 from chunkcore import stored as stored_module
 from chunkcore.chunkers import get_chunker
 from chunkcore.columns import concatenate, release
@@ -34,6 +34,7 @@ from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import ScratchFile
+from chunkcore.stored import store_documents
 from tests.fakes import FakeEmbedder
 
 TEXTS = st.text(st.characters(codec=None), max_size=30)

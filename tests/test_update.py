@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from chunkcore import Chunk, Chunker, Document, FixedSentences, FixedToken, Recursive, Sentence, Span, plan_update
+from chunkcore import Chunk, Chunker, Document, FixedSentences, FixedToken, Recursive, Sentence, Span
 from chunkcore.errors import DataError, SizeError
 from chunkcore.models import CachedEmbedder
-from chunkcore.update import UpdatePlan
+from chunkcore.update import UpdatePlan, plan_update
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
 from tests.test_chunker_promises import every_chunker

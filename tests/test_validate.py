@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore import DataError, Document, MissingExtraError, OptionError, dataset_path
+from chunkcore import DataError, Document, MissingExtraError, OptionError
 from chunkcore.cli import main
+from chunkcore.datasets import dataset_path
 from chunkcore.questions import Finding, ValidationOptions, validate_benchmark
 from chunkcore.questions.validate import KINDS
 from tests.fakes import FakeEmbedder

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
-from chunkcore import CallableLLM, Chunk, Chunker, Document, get_chunker, registry, strategies
+from chunkcore import Chunk, Chunker, Document, get_chunker, registry, strategies
+from chunkcore.models.llm import CallableLLM
 from chunkcore.registry import split_spec
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SHOWN, Shown

@@ -26,7 +26,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkcore import Aligner, Document, Retrieved, Span, get_chunker
+from chunkcore import Document, Retrieved, Span, get_chunker
+from chunkcore.evaluation import Aligner
 
 COLLECTIONS = ("chroma", "covid_qa", "cuad", "evidence_inference", "fairytaleqa", "qmsum", "wiki300")
 RIGHT = 0.9

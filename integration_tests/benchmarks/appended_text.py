@@ -7,17 +7,10 @@ kept where the command line keeps its own; `make golden` has made nearly all of 
 
 from __future__ import annotations
 
-from chunkcore import (
-    CachedEmbedder,
-    Chunker,
-    ClusterSemantic,
-    Document,
-    EmbeddingCache,
-    Recursive,
-    get_embedder,
-    plan_update,
-)
+from chunkcore import Chunker, ClusterSemantic, Document, Recursive, get_embedder
 from chunkcore.cli.options import default_cache
+from chunkcore.models import CachedEmbedder, EmbeddingCache
+from chunkcore.update import plan_update
 from integration_tests.golden import text_of
 
 

@@ -14,16 +14,8 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from chunkcore import (
-    Benchmark,
-    CachedEmbedder,
-    EmbeddingCache,
-    compare,
-    get_chunker,
-    get_embedder,
-    load_benchmark,
-    run_experiment,
-)
+from chunkcore import Benchmark, compare, get_chunker, get_embedder, load_benchmark, run_experiment
+from chunkcore.models import CachedEmbedder, EmbeddingCache
 from integration_tests.benchmarks.chroma_table import STRATEGIES
 
 SMALL = ("state_of_the_union", "wikitexts", "chatlogs")

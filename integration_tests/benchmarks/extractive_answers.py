@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore import CachedEmbedder, CallableLLM, EmbeddingCache, compare, get_chunker, get_embedder, load_benchmark
+from chunkcore import compare, get_chunker, get_embedder, load_benchmark
 from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import retrieve
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.statistics.resampling import mean_intervals
-from chunkcore.models import Embedder
-from chunkcore.models.llm import Message
+from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
+from chunkcore.models.llm import CallableLLM, Message
 
 STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
 MEASURES = ("SquadF1", "ExactMatch", "RougeL", "Bleu1", "Bleu4", "Meteor", "BertScore", "AnswerCosine")

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chunkcore import Benchmark, CachedEmbedder, EmbeddingCache, Evidence, Query, get_embedder, load_benchmark
+from chunkcore import Benchmark, Evidence, Query, get_embedder, load_benchmark
 from chunkcore.cli.options import default_cache
-from chunkcore.models import Embedder
+from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
 from chunkcore.questions import FilterThresholds
 from chunkcore.questions.filters import Filtered, filter_questions
 from chunkcore.questions.prompts import draw_sample

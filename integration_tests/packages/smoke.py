@@ -211,7 +211,8 @@ def llm() -> None:
 
 def lexical() -> None:
     """Searches by words."""
-    from chunkcore import Scorer, get_chunker, load_dataset, run_experiment
+    from chunkcore import get_chunker, load_dataset, run_experiment
+    from chunkcore.evaluation import Scorer
 
     (run,) = run_experiment(
         Scorer(load_dataset("lochmere"), counter="words"),
@@ -224,7 +225,8 @@ def lexical() -> None:
 
 def ann() -> None:
     """Searches approximately."""
-    from chunkcore import Scorer, get_chunker, load_dataset, run_experiment
+    from chunkcore import get_chunker, load_dataset, run_experiment
+    from chunkcore.evaluation import Scorer
 
     assert run_experiment(
         Scorer(load_dataset("lochmere"), counter="words"),
@@ -236,7 +238,8 @@ def ann() -> None:
 
 def tune() -> None:
     """Searches for a configuration."""
-    from chunkcore import TuneOptions, load_dataset
+    from chunkcore import load_dataset
+    from chunkcore.tuning import TuneOptions
     from chunkcore.tuning import tune as search
 
     assert search(load_dataset("lochmere"), embedder=Toy(), options=TuneOptions(trials=2, resamples=200))

@@ -20,7 +20,8 @@ class RayMap:
     pile up in memory. Ray repeats the task of a worker that died.
 
         from chunkadapters.ray import RayMap
-        from chunkcore import Sharded, run_experiment
+        from chunkcore import run_experiment
+        from chunkcore.retrieval import Sharded
 
         run_experiment(benchmark, chunkers, retrievers=[Sharded(mapper=RayMap(in_flight=8), folder="/shared/vectors")])
 

@@ -1,14 +1,29 @@
 """Chunking for retrieval with exact spans, and honest evaluation of it.
 
-text -> `Document` -> `Chunker` -> `Chunk`s -> index -> `Retriever` -> `Run` -> `score` -> `Report` -> `compare`
+text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrieved` -> `Run` -> `score` -> `Report`
+-> `compare` -> page
 
->>> from chunkcore import Document, Recursive
+>>> import tempfile
+>>> from chunkcore import Benchmark, Document, Evidence, Query, Recursive, Retrieved, Span
+>>> from chunkcore import compare, cut, get_retriever, run_retriever, score, write_report
 >>> story = Document("story.txt", "The fox naps. The dog naps. The fox wakes.")
->>> [(chunk.text, chunk.start, chunk.end) for chunk in Recursive(size=15, counter="characters").chunk(story)]
+>>> corpus = cut([story], Recursive(size=15, counter="characters"))
+>>> [(chunk.text, chunk.start, chunk.end) for chunk in corpus]
 [('The fox naps.', 0, 13), ('The dog naps.', 14, 27), ('The fox wakes.', 28, 42)]
+>>> class InOrder:
+...     def retrieve(self, query, k=None, max_tokens=None):
+...         return [Retrieved(chunk.document_id, chunk.spans, text=chunk.text) for chunk in corpus][:k]
+>>> toy = Benchmark("toy", [story], [Query("q1", "Which dog naps?", (Evidence("story.txt", Span(14, 27)),))])
+>>> retrievers = {"in order": InOrder(), "bm25": get_retriever("bm25").index(corpus)}
+>>> runs = [run_retriever(each, toy, k=1, name=name) for name, each in retrievers.items()]
+>>> reports = [score(run, toy, ["Recall@1"]) for run in runs]
+>>> [report.mean("Recall@1") for report in reports]
+[0.0, 1.0]
+>>> with tempfile.TemporaryDirectory() as folder:
+...     write_report(compare(reports, "Recall@1"), folder).html.name
+'report.html'
 """
 
-from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.chunkers import (
     Agentic,
     Auto,
@@ -18,7 +33,6 @@ from chunkcore.chunkers import (
     Code,
     Contextual,
     Dbscan,
-    Draft,
     DualSemantic,
     FixedSentences,
     FixedToken,
@@ -37,113 +51,34 @@ from chunkcore.chunkers import (
     get_chunkers,
     strategies,
 )
-from chunkcore.chunkers.overlap import SemanticOverlap
-from chunkcore.datasets import dataset_path, list_datasets, load_dataset
+from chunkcore.datasets import load_dataset
 from chunkcore.document import Chunk, Document, Mark, Span
-from chunkcore.errors import (
-    ChunkcoreError,
-    DataError,
-    MissingExtraError,
-    ModelError,
-    NoAnswerError,
-    OptionError,
-    SizeError,
-)
-from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Part, Query, parts_of
-from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query, layouts, load_benchmark
 from chunkcore.evaluation.experiment import run_experiment, run_retriever
-from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, measures, measures_at
-from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
-from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.evaluation.segmentation import (
-    BoundaryScores,
-    SegmentOptions,
-    SegmentReport,
-    boundary_scores,
-    boundary_similarity,
-    pk,
-    score_segments,
-    window_diff,
-)
-from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
-from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
-from chunkcore.evaluation.statistics.pareto import pareto_front
-from chunkcore.models import (
-    CachedEmbedder,
-    CacheWarning,
-    Embedder,
-    EmbeddingCache,
-    LateEmbedder,
-    TokenEmbedder,
-    get_embedder,
-)
-from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache, Prices, Usage, get_llm
-from chunkcore.questions import (
-    CallBudget,
-    FilterThresholds,
-    Finding,
-    Generated,
-    GenerationOptions,
-    Rejection,
-    ValidationOptions,
-    estimate_generation,
-    generate_benchmark,
-    validate_benchmark,
-)
+from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, measures
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.run_files import read_run, write_run
+from chunkcore.evaluation.scoring import score
+from chunkcore.evaluation.statistics.comparison import Comparison, compare
+from chunkcore.models import Embedder, get_embedder
+from chunkcore.models.llm import LLM, get_llm, llms
 from chunkcore.registry import Registry
-from chunkcore.report import ReportFiles, ReportPage, write_report
-from chunkcore.retrieval import (
-    BM25,
-    HNSW,
-    ChunkedCorpus,
-    Dense,
-    Hits,
-    Hybrid,
-    Index,
-    Late,
-    Reranked,
-    Reranker,
-    RetrievalMethod,
-    SearchRecall,
-    Sharded,
-    TextVectors,
-    cut,
-    get_reranker,
-    get_retriever,
-    retrievers,
-)
-from chunkcore.retrieval.search import top_k
+from chunkcore.report import write_report
+from chunkcore.retrieval import ChunkedCorpus, Hits, Index, RetrievalMethod, cut, get_retriever, retrievers
 from chunkcore.run import Retrieved, Retriever, Run
-from chunkcore.segmenters import Segmenter, Tagger, TextTiling, get_segmenter
-from chunkcore.stored import store_documents
+from chunkcore.segmenters import Segmenter, get_segmenter
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tokens.counters import counters
-from chunkcore.tuning import TuneOptions, Tuning, tune
-from chunkcore.update import KeptChunk, UpdatePlan, plan_update
+from chunkcore.tuning import tune
 
 __all__ = [
-    "BM25",
-    "HNSW",
     "LLM",
     "Agentic",
-    "Aligner",
-    "Answer",
-    "AnswerRun",
     "Auto",
     "Benchmark",
-    "BoundaryScores",
     "Breakpoint",
-    "CacheWarning",
-    "CachedEmbedder",
-    "CachedLLM",
-    "CallBudget",
-    "CallableLLM",
-    "Check",
     "Chunk",
-    "ChunkStatistics",
     "ChunkcoreError",
     "ChunkedCorpus",
     "Chunker",
@@ -151,131 +86,66 @@ __all__ = [
     "Code",
     "Comparison",
     "Contextual",
-    "Cost",
     "DataError",
-    "DataProblem",
     "Dbscan",
-    "Dense",
-    "Difference",
     "Document",
-    "Draft",
     "DualSemantic",
     "Embedder",
-    "EmbeddingCache",
     "Evidence",
-    "FilterThresholds",
-    "Finding",
     "FixedSentences",
     "FixedToken",
-    "Generated",
-    "GenerationOptions",
     "Hierarchical",
     "Hits",
     "Html",
-    "Hybrid",
     "Index",
     "Kamradt",
     "KamradtModified",
-    "KeptChunk",
-    "LLMCache",
     "LLMSemantic",
-    "Late",
-    "LateEmbedder",
     "Lumber",
     "Mark",
     "Markdown",
     "Measure",
     "MissingExtraError",
     "ModelError",
-    "NoAnswerError",
     "OptionError",
-    "Part",
-    "Prices",
     "Propositions",
     "Query",
     "Recursive",
     "Registry",
-    "Rejection",
     "Report",
-    "ReportFiles",
-    "ReportPage",
-    "Reranked",
-    "Reranker",
     "RetrievalMeasure",
     "RetrievalMethod",
     "Retrieved",
     "Retriever",
     "Run",
-    "Scorer",
-    "SearchRecall",
-    "SegmentOptions",
-    "SegmentReport",
     "Segmenter",
-    "SemanticOverlap",
     "Sentence",
-    "Sharded",
     "SingleLinkage",
-    "SizeError",
     "Span",
-    "Tagger",
-    "TextTiling",
-    "TextVectors",
     "TokenCounter",
-    "TokenEmbedder",
-    "TuneOptions",
-    "Tuning",
-    "UpdatePlan",
-    "Usage",
-    "ValidationOptions",
-    "answer_questions",
-    "boundary_scores",
-    "boundary_similarity",
-    "check_baseline",
-    "check_requirement",
     "compare",
     "counters",
     "cut",
-    "dataset_path",
-    "estimate_generation",
-    "generate_benchmark",
     "get_chunker",
     "get_chunkers",
     "get_counter",
     "get_embedder",
     "get_llm",
     "get_measure",
-    "get_reranker",
     "get_retriever",
     "get_segmenter",
-    "list_datasets",
+    "layouts",
+    "llms",
     "load_benchmark",
     "load_dataset",
-    "load_segmented",
     "measures",
-    "measures_at",
-    "pareto_front",
-    "parts_of",
-    "pk",
-    "plan_update",
-    "read_pool",
     "read_run",
     "retrievers",
     "run_experiment",
     "run_retriever",
-    "sample_queries",
     "score",
-    "score_answers",
-    "score_segments",
-    "stitch",
-    "store_documents",
     "strategies",
-    "top_k",
     "tune",
-    "validate_benchmark",
-    "whole_sentences",
-    "window_diff",
-    "write_benchmark",
-    "write_pool",
     "write_report",
     "write_run",
 ]

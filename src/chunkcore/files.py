@@ -354,6 +354,7 @@ class AppendLog:
         self.path = Path(path)
         self.entries: list[tuple[int, dict[str, Any]]] = []
         self.cut_off = False
+        self._end = 0
         self._what, self._advice = what, advice
         self._file = open_locked(self.path, advice)
         try:

@@ -79,7 +79,7 @@ def test_a_time_out_is_a_time_and_travels() -> None:
 
 PROGRAM = """
 import time
-from chunkcore import CachedEmbedder
+from chunkcore.models import CachedEmbedder
 from chunkcore.errors import ModelError
 from tests.fakes import FakeEmbedder
 

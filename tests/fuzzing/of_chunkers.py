@@ -8,9 +8,10 @@ from contextlib import suppress
 
 from hypothesis import strategies as st
 
-from chunkcore import Chunk, Document, Span, plan_update
+from chunkcore import Chunk, Document, Span
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.errors import OptionError, SizeError
+from chunkcore.update import plan_update
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts

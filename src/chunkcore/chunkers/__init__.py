@@ -17,6 +17,7 @@ from chunkcore.chunkers.kamradt import Kamradt, KamradtModified
 from chunkcore.chunkers.llm_semantic import Agentic, LLMSemantic
 from chunkcore.chunkers.lumber import Lumber
 from chunkcore.chunkers.markdown import Markdown
+from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.chunkers.propositions import Propositions
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
@@ -44,10 +45,10 @@ __all__ = [
     "Markdown",
     "Propositions",
     "Recursive",
+    "SemanticOverlap",
     "Sentence",
     "SingleLinkage",
     "get_chunker",
     "get_chunkers",
-    "label",
     "strategies",
 ]

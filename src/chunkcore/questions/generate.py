@@ -321,7 +321,7 @@ def generate_benchmark(
         ModelError: the model cannot be asked at all, or the embedder failed.
         KeyboardInterrupt: before any question was kept; later it ends the work with those that are there.
 
-    >>> from chunkcore import CallableLLM
+    >>> from chunkcore.models.llm import CallableLLM
     >>> told = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'
     >>> made = generate_benchmark(
     ...     [Document("fox.txt", "The fox naps. The dog runs.")],

@@ -95,7 +95,7 @@ class Layout(ABC):
         """
         raise DataError(
             f"{root} holds texts whose sections are known, and no questions (the layout {self.name}): "
-            "chunkcore.load_segmented reads it"
+            "chunkcore.evaluation.benchmarks.load_segmented reads it"
         )
 
     def sections(self, root: Path) -> Iterable[Row]:
