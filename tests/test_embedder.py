@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
+from chunkcore.escaping import encodable
 from chunkcore.models import Embedder, check_vectors, embed, get_embedder, is_symmetric, loading
-from chunkcore.models.base import encodable, sorted_batches
+from chunkcore.models.base import sorted_batches
 from chunkcore.models.model_files import folder_fingerprint, is_bert_folder, read_bert_folder
 from chunkcore.models.openvino import import_openvino
 from tests.fakes import BROKEN, FakeEmbedder, ListEmbedder, NanEmbedder, RaisingEmbedder, WordsEmbedder
@@ -110,7 +111,7 @@ def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, t
 
 @given(hard_text())
 def test_what_a_tokenizer_is_given_can_be_encoded(text):
-    (ready,) = encodable([text])
+    ready = encodable(text)
     ready.encode("utf-8")
     assert len(ready) == len(text)
 

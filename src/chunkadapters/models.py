@@ -17,8 +17,8 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
+from chunkcore.escaping import encodable
 from chunkcore.models import Vectors, check_vectors
-from chunkcore.models.base import encodable
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM
 
@@ -362,7 +362,7 @@ class BridgedEmbedder:
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         try:
-            answer = await ask(encodable(texts))
+            answer = await ask([encodable(text) for text in texts])
         except ChunkcoreError:
             raise
         except Exception as error:  # noqa: BLE001  # a model may raise anything
@@ -466,9 +466,7 @@ class BridgedLLM(MeteredLLM):
         return finished(self._answer(messages, schema, at_once(self._ask)))
 
     async def _answer(self, messages: Sequence[Message], schema: Mapping[str, Any] | None, ask: _Ask) -> Reply:
-        readable: list[Message] = [
-            {"role": each["role"], "content": encodable([each["content"]])[0]} for each in messages
-        ]
+        readable: list[Message] = [{"role": each["role"], "content": encodable(each["content"])} for each in messages]
         try:
             if schema is None or not self._takes_schema:
                 return await ask(readable, None)

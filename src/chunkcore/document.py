@@ -1,6 +1,6 @@
-"""The types that everything passes: `Span`, `Mark`, `Document`, `Chunk`.
+"""The basic types: `Span`, `Mark`, `Document`, `Chunk`.
 
-All offsets are Python code points of the document's text, half-open: ``text[start:end]``.
+Offsets are half-open, in code points of the document's text: ``text[start:end]``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Span:
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int:
-            # numpy integers are welcome and become plain ones, so that JSON and pickles stay plain.
+            # numpy integers become plain ones, for JSON and pickles.
             object.__setattr__(self, "start", _whole(self.start))
             object.__setattr__(self, "end", _whole(self.end))
         if not 0 <= self.start < self.end:
@@ -43,7 +43,7 @@ class Span:
         return self.end - self.start
 
     def slice(self, text: str) -> str:
-        """The text that the span stands for."""
+        """The span's text."""
         return text[self.start : self.end]
 
 
@@ -98,7 +98,7 @@ class Document:
 
     @property
     def size(self) -> int:
-        """How many code points its text has."""
+        """The number of code points of the text."""
         return len(self.text)
 
 
@@ -107,16 +107,16 @@ class Chunk:
     """One or several spans of one document.
 
     Attributes:
-        document_id: the document that the spans are offsets into.
+        document_id: the document of the spans.
         index: the chunk's place among its document's chunks, from 0.
-        spans: in the order in which the text reads; neighbours that touch are merged.
+        spans: in reading order; touching neighbours are merged.
         text: the source slices, joined by the chunker's separator where there are several.
-        token_count: of `text`, in the chunker's counter's unit.
-        context: what was written about the chunk (a title path, a model's sentence); never source text.
-        metadata: what the strategy tells about the chunk.
+        token_count: of `text`, in the chunker's counter.
+        context: text about the chunk (a title path, a model's sentence); never source text.
+        metadata: what the strategy adds.
         fingerprint: of the chunker and its options.
-        segments: the parts that multi-vector search embeds on their own, each as its spans; mostly none.
-        derived: whether a model wrote `text`; the spans are then the passage that it was written from.
+        segments: parts with vectors of their own in multi-vector search, each as its spans; mostly none.
+        derived: whether a model wrote `text`; the spans are then the passage it was written from.
 
     >>> chunk = Chunk("faq.md", 0, (Span(0, 3),), "Why", 1)
     >>> chunk.start, chunk.end, chunk.id == Chunk("faq.md", 0, (Span(0, 3),), "Why", 1).id
@@ -140,12 +140,12 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        """The offset of the first character that the chunk covers."""
+        """The offset of the chunk's first character."""
         return min(span.start for span in self.spans)
 
     @property
     def end(self) -> int:
-        """The offset after the last character that the chunk covers."""
+        """The offset after the chunk's last character."""
         return max(span.end for span in self.spans)
 
     @property
@@ -153,18 +153,18 @@ class Chunk:
         """32 hexadecimal digits, the same in every run: document id + chunker fingerprint + spans (+ derived text)."""
         found = _begun(self.document_id, self.fingerprint).copy()
         found.update(_framed(",".join([f"{span.start}-{span.end}" for span in self.spans])))
-        if self.derived:  # a passage can have several texts written from it
+        if self.derived:  # several texts can be written from one passage
             found.update(_framed(self.text))
         return found.hexdigest()
 
     @property
     def embedded_text(self) -> str:
-        """What a model reads of the chunk: its context, where it has one, on a line before its text."""
+        """The text that is embedded: the context, if any, on a line before the text."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
     @property
     def content_hash(self) -> str:
-        """32 hexadecimal digits of context and text alone: equal where nothing needs embedding again."""
+        """32 hexadecimal digits of context and text: equal hashes need no second embedding."""
         found = blake2b(_framed(self.context), digest_size=16)
         found.update(_framed(self.text))
         return found.hexdigest()
@@ -176,6 +176,6 @@ def _begun(*parts: str) -> blake2b:
 
 
 def _framed(text: str) -> bytes:
-    """Bytes in which ("ab", "c") and ("a", "bc") differ; unpaired surrogates are welcome."""
+    """Bytes with their length, so that ("ab", "c") and ("a", "bc") differ. Unpaired surrogates are allowed."""
     data = text.encode("utf-8", "surrogatepass")
     return len(data).to_bytes(8, "little") + data

@@ -13,30 +13,43 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["csv_cell", "markdown_cell", "page_text", "plain_json", "script_json", "terminal_text"]
+__all__ = ["csv_cell", "encodable", "markdown_cell", "page_text", "plain_json", "script_json", "terminal_text"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # C0 and C1 controls but tab, line feed and carriage return; and the noncharacters U+FFFE and U+FFFF.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
-# Marks, embeddings, overrides and isolates of the bidirectional algorithm, the line and paragraph separators, the
-# invisible tag characters: whatever moves or hides other text.
+# Characters that move or hide other text: bidirectional controls, line and paragraph separators, tag characters.
 _REORDERING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\U000e0000-\U000e007f]")
 _SPACE = re.compile(r"[ \t\r\n]+")
-# A spreadsheet takes a cell that begins so for a formula. Full-width forms are folded to these by some of them.
+# Spreadsheets read a cell that begins so as a formula; some fold full-width forms to these.
 _SIGN = "[\\s\u200b-\u200f\u2060\ufeff]{0,99}[=+\\-@\uff1d\uff0b\uff0d\uff20]"
-# Where it parts cells by semicolons or tabs, our quotes mean nothing to it, and a cell begins after each of them.
+# A spreadsheet that splits at semicolons or tabs ignores our quotes: a cell begins after each.
 _FORMULA = re.compile(f"^(?=[\t\r\n]|{_SIGN})|(?<=[;\t\r\n])(?={_SIGN})")
-# Only what means something inside a line; an underscore between letters does not.
+# Characters with a meaning inside a line; an underscore between letters has none.
 _MARKDOWN = re.compile(r"([\\`*\[\]|~$]|(?<!\w)_|_(?!\w))")
 
 
+def encodable(text: str) -> str:
+    r"""`text` with unpaired surrogates replaced by U+FFFD, for UTF-8 and tokenizers: as many code points.
+
+    >>> encodable("a\ud800").encode()
+    b'a\xef\xbf\xbd'
+    """
+    if not text.isascii():
+        try:
+            text.encode()  # far faster than to look for surrogates
+        except UnicodeEncodeError:
+            return _SURROGATES.sub("\ufffd", text)
+    return text
+
+
 def terminal_text(text: str) -> str:
-    r"""`text` on one line, with everything that could steer a terminal or reorder the line made visible.
+    r"""`text` on one line, with terminal controls and reordering characters made visible.
 
     >>> terminal_text("red \x1b[31m\nand \u202eback")
     'red ␛[31m and \\u202eback'
     """
-    text = _SURROGATES.sub("\ufffd", _SPACE.sub(" ", text))
+    text = encodable(_SPACE.sub(" ", text))
     text = _REORDERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return _CONTROLS.sub(_picture, text)
 
@@ -47,7 +60,7 @@ def page_text(text: str) -> str:
     >>> page_text("a\x00b \ud800")
     'a␀b �'
     """
-    return _CONTROLS.sub(_picture, _SURROGATES.sub("\ufffd", text))
+    return _CONTROLS.sub(_picture, encodable(text))
 
 
 def _picture(match: re.Match[str]) -> str:
@@ -59,7 +72,7 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    r"""`text` as one cell of a Markdown table, which is also safe where Markdown passes HTML through.
+    r"""`text` as one cell of a Markdown table, safe also where Markdown allows HTML.
 
     >>> markdown_cell("a|b <img src=x> *c*")
     'a\\|b &lt;img src=x&gt; \\*c\\*'
@@ -68,7 +81,7 @@ def markdown_cell(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """`text` with an apostrophe wherever a spreadsheet would take what follows for a formula.
+    """`text` with an apostrophe wherever a spreadsheet would read a formula.
 
     >>> csv_cell("=HYPERLINK(1)"), csv_cell("a = b"), csv_cell("a;=1")
     ("'=HYPERLINK(1)", 'a = b', "a;'=1")
@@ -94,9 +107,7 @@ def plain_json(value: Any) -> Any:
 
 
 def script_json(value: Any) -> str:
-    r"""JSON that can stand inside a ``<script>`` element: no ``<``, ``>``, ``&`` and nothing outside ASCII.
-
-    NaN is no JSON and raises ValueError.
+    r"""JSON for a ``<script>`` element: ASCII without ``<``, ``>`` and ``&``. NaN raises ValueError.
 
     >>> print(script_json({"q": "</script><!--"}))
     {"q":"\u003c/script\u003e\u003c!--"}

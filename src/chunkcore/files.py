@@ -1,6 +1,6 @@
-"""Reading files as they are: UTF-8, no newline changed, and a clear sentence where that cannot be.
+"""Files: reading text, JSON and CSV; writing whole files and logs; temporary files; output names; archives.
 
-Lines and rows are streamed: beside the row that is looked at, nothing of the file is in memory.
+Text is UTF-8, with newlines unchanged. Lines and rows are streamed, one at a time in memory.
 """
 
 from __future__ import annotations
@@ -63,20 +63,18 @@ __all__ = [
     "written_names",
 ]
 
-_PDF = b"%PDF-"  # may be free of NULs, which every other common format of images, archives and office files has
+_PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-_WHOLE = 512 * 1024**2  # bytes of a JSON file, which can only be read whole, and takes several times as much memory
+_WHOLE = 512 * 1024**2  # bytes of a JSON file, which is read whole and takes several times as much memory
 LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
-    """A file that holds no text at all, in any encoding: it is empty, or an image, an archive, a PDF."""
+    """A file without text in any encoding: empty, or an image, an archive, a PDF."""
 
 
 def read_text(path: Path) -> str:
-    """The file's text, with its newlines and, if it has one, its byte order mark.
-
-    Offsets into this text are offsets into the file decoded as UTF-8; nothing is translated.
+    """The file's text, decoded as UTF-8, with its newlines and byte order mark.
 
     Raises:
         NoTextError: the file is empty or binary.
@@ -92,10 +90,10 @@ def read_text(path: Path) -> str:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""Line number, from 1, and each line with its newline; without byte order mark. Only ``\n`` ends a line.
+    r"""Line number, from 1, and line with its newline, without byte order mark. Only ``\n`` ends a line.
 
     Raises:
-        DataError: what `read_text` raises; with the line that is not UTF-8.
+        DataError: as `read_text`, with the number of the line that is not UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -117,20 +115,16 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number, from 1, and object of each line that is not blank.
 
     Raises:
-        DataError: a line is no JSON object, or what `text_lines` raises.
+        DataError: a line is no JSON object; or as `text_lines`.
     """
-    # Only "\n" ends a line: JSON allows U+2028 and U+0085, at which str.splitlines cuts, inside of strings.
+    # Not str.splitlines, which cuts at U+2028 and U+0085: JSON strings may contain them.
     for number, line in text_lines(path):
         if line.strip():
             yield number, json_object(line, f"{path}, line {number}: ")
 
 
 def json_object(line: str, place: str = "") -> dict[str, Any]:
-    """The object that a line is; `place` begins the message where it is none.
-
-    Raises:
-        DataError: it is no JSON object.
-    """
+    """The JSON object of a line. Raises `DataError`, which begins with `place`, for any other line."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -141,10 +135,10 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds.
+    """The content of a JSON file.
 
     Raises:
-        DataError: it is no JSON, it is so large that reading it would fill the memory, or what `read_text` raises.
+        DataError: no JSON; over 512 MB; or as `read_text`.
     """
     try:
         size = path.stat().st_size
@@ -165,17 +159,16 @@ def read_json(path: Path) -> Any:
 
 
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """The line it ends on, from 1, and each row of a CSV file with a header; a value that is missing is None.
+    """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 
     Args:
         path: the file.
-        columns: those that it must have; others are given, too.
+        columns: required columns; others are returned, too.
 
     Raises:
-        DataError: a column is missing, a row has more values than there are columns, the file is no CSV, or what
-            `text_lines` raises.
+        DataError: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
-    # Lines keep their newlines, as the csv module wants it: a line feed inside of quotes stays what it is.
+    # Lines keep their newlines, so that line feeds inside quotes survive.
     reader = csv.reader((line for _, line in text_lines(path)), strict=True)
     try:
         header = next(reader, [])
@@ -199,7 +192,7 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
 
 
 def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
-    """The text of a file or of one of its lines, before which the file has so many bytes.
+    """The text of a file, or of its line number `line` after `before` bytes.
 
     Raises:
         NoTextError: the bytes are binary.
@@ -214,7 +207,7 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
 
 
 def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> DataError:
-    """The error of a file whose byte at a place is none of UTF-8."""
+    """The error of a file with a byte that is not UTF-8."""
     return (NoTextError if binary else DataError)(
         f"{path} is not UTF-8 text (byte {place} is 0x{byte:02x}){'' if binary else f' on line {line}'}: "
         "convert it, or take it out"
@@ -222,22 +215,22 @@ def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> D
 
 
 def is_binary(head: bytes, *, has_nul: bool) -> bool:
-    """Of a file that is not UTF-8, by its first bytes: whether it is no text in another encoding either."""
+    """Whether a file that is not UTF-8 is binary and not text in another encoding, by its first bytes."""
     return head.startswith(_PDF) or (has_nul and not head.startswith(_UTF_16_OR_32))
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
-    """The error of a file or folder that the system does not let us read."""
+    """The error of a file or folder that cannot be read."""
     return DataError(f"{path} cannot be read: {error.strerror or error}")
 
 
 def empty(path: Path) -> NoTextError:
-    """The error of a file in which there is nothing."""
+    """The error of an empty file."""
     return NoTextError(f"{path} is empty: fill it or take it out")
 
 
 def _said(error: Exception) -> str:
-    """The error's message; where it tells a line, that is of the line that was read, and says nothing."""
+    """The error's message, without the line number, which is always 1 for a single line."""
     return f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
@@ -247,18 +240,18 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
-    """Write `parts` one after another, first beside `path` and then moved over it; folders are made.
+    """Write the parts to a temporary file beside `path` and move it over `path`; folders are created.
 
-    A reader finds the old file or the new one. When anything fails, in the writing or in whatever makes
-    the parts, the old one stays and nothing is left behind. A symbolic link stays, and the file that it leads
-    to is written. What is no regular file, such as ``/dev/null`` or a named pipe, is written to as it is.
+    A reader finds the old file or the new one. After any failure, also while the parts are made, the old file stays
+    and nothing else is left. A symbolic link stays, and its target is written. A device or a named pipe is written to
+    directly.
 
     Raises:
         OSError: the folder cannot be written to, or the disk is full; it names the file.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    # Asked of the path as given: where /dev/stdout leads to a pipe, the resolved path names nothing.
+    # Not of the resolved path: /dev/stdout may lead to a pipe, whose resolved path does not exist.
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             file.writelines(parts)
@@ -280,20 +273,12 @@ def _replace(path: Path, parts: Iterable[bytes]) -> None:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(unfinished)):
-            error.filename = str(path)  # of a full disk none is told, and nobody knows the other one
+            error.filename = str(path)  # the user does not know the temporary file; a full disk names none
         raise
 
 
 def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
-    """Write whole lines at the end of an unbuffered file and sync them to disk: all of them, or none.
-
-    Args:
-        file: open for writing.
-        lines: each with its newline.
-        end: where to write; None for the end of the file.
-
-    Returns:
-        The new end of the file.
+    """Write lines at `end` of an unbuffered file (None: at its end) and sync them: all or none. Returns the new end.
 
     Raises:
         OSError: the lines cannot be written. The file is as before, also after Ctrl-C.
@@ -305,7 +290,7 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
             left = left[file.write(left) or 0 :]
         os.fsync(file.fileno())
     except BaseException:  # Ctrl-C among them
-        with suppress(OSError):  # half a line would damage the next one
+        with suppress(OSError):  # half a line would damage the next line
             file.truncate(begin)
             file.seek(begin)
         raise
@@ -313,26 +298,25 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
 
 
 class AppendLog:
-    """JSON lines in a file that only grows, open in one process at a time (Windows: no lock).
+    """A file of JSON lines that only grows, open in one process at a time (no lock on Windows).
 
-    The first line is the header, whose first entry says what the file is. Lines are on the disk when `append` returns.
-    Opening cuts off a last line that a kill left unfinished, and refuses a damaged line before it.
+    The first line is the header. `append` returns when its lines are on disk. Opening cuts off an unfinished last
+    line, which a kill leaves behind, and refuses a damaged line before it.
 
     Args:
-        path: the file, begun where there is none; its folder is made.
-        header: the first line of a new file; its first entry is the mark of such files, and "version" the
-            mark's version, where it has one.
-        what: what the file should be, for errors: "study of chunkcore tune".
-        advice: what to do about another file, for errors: "name another output".
-        check: called with the header that is there, to compare it with this one.
+        path: the file; it and its folder are created where missing.
+        header: the first line of a new file. Its first entry marks such files; "version" is the mark's version.
+        what: the kind of file, for errors: "study of chunkcore tune".
+        advice: the remedy, for errors: "name another output".
+        check: called with an existing header, to compare it with this one.
 
     Attributes:
-        entries: line number and object of each line after the header, as they were when the log was opened.
-        cut_off: whether a last, unfinished line was cut off.
+        entries: line number and object of each line after the header, when the log was opened.
+        cut_off: whether an unfinished last line was cut off.
 
     Raises:
         OptionError: another process has the file open.
-        DataError: the file is another one, is damaged, or cannot be opened, read or written; or what `check` raises.
+        DataError: the file is no such log, is damaged, or cannot be opened, read or written; or as `check`.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for _ in range(2):
@@ -364,10 +348,10 @@ class AppendLog:
             raise
 
     def append(self, *entries: Mapping[str, Any]) -> None:
-        """Add lines: all of them or none, on the disk when this returns.
+        """Add lines to the disk, all or none.
 
         Raises:
-            DataError: they cannot be written; what is there stays.
+            DataError: they cannot be written; earlier lines stay.
         """
         lines = b"".join(map(_json_line, entries))
         try:
@@ -421,10 +405,10 @@ class AppendLog:
 
 
 def open_locked(path: Path, advice: str) -> FileIO:
-    """A file, made where there is none, for this process alone: read and write, unbuffered.
+    """An unbuffered file for reading and writing, locked for this process; created where missing.
 
     Raises:
-        OptionError: another process has it open; `advice` says what to do.
+        OptionError: another process has it open; `advice` is the remedy.
         DataError: it cannot be opened.
     """
     try:
@@ -456,12 +440,12 @@ def _whole_line(line: bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) and line.endswith(b"\n") else None
 
 
-_AT_ONCE = 2**30  # bytes; systems read no more than 2 GB in one call
+_AT_ONCE = 2**30  # bytes; no system reads over 2 GB in one call
 
 
 @contextmanager
 def telling_the_folder() -> Iterator[None]:
-    """An error of a file without a name tells where it was."""
+    """Add the temporary folder to an OSError without a file name."""
     try:
         yield
     except OSError as error:
@@ -471,9 +455,9 @@ def telling_the_folder() -> Iterator[None]:
 
 
 class ScratchFile:
-    """Bytes that are written once, and read from any place. It lies in the temporary folder and goes with this object.
+    """A temporary file of bytes, written once and read at any place; deleted with this object.
 
-    Threads may read at the same time, and so may processes that were forked, but on Windows, where none are.
+    Threads and forked processes may read at the same time.
 
     >>> file = ScratchFile()
     >>> file.add(b"fox"), file.add(b"hen")
@@ -489,10 +473,10 @@ class ScratchFile:
         self._size = 0
 
     def add(self, data: bytes) -> int:
-        """Write behind what is there; where that begins.
+        """Append bytes; returns their place.
 
         Raises:
-            OSError: the disk is full; it names the temporary folder. What was there stays, and nothing is added.
+            OSError: the disk is full; it names the temporary folder. Nothing is added.
         """
         with self._lock, telling_the_folder():
             begin = self._size
@@ -504,11 +488,7 @@ class ScratchFile:
         return begin
 
     def read(self, start: int, size: int) -> bytes:
-        """So many bytes from a place.
-
-        Raises:
-            DataError: they are not all there.
-        """
+        """`size` bytes from a place. Raises `DataError` where the file is too short."""
         parts: list[bytes] = []
         at, end = start, start + size
         while at < end and (part := self._part(at, min(end - at, _AT_ONCE))):
@@ -519,7 +499,7 @@ class ScratchFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _part(self, start: int, size: int) -> bytes:
-        """As much of it as the system reads at once."""
+        """As many bytes as the system reads at once."""
         if hasattr(os, "pread"):
             return os.pread(self._file.fileno(), size, start)
         with self._lock:
@@ -535,7 +515,7 @@ ANSWERS = "answers.jsonl"
 
 
 class _Output(NamedTuple):
-    """Files that are written together: those that tell it, all of them there, and those that may be there, too."""
+    """Files of one output: it is there if all of the first are; the others are optional."""
 
     telling: tuple[str, ...]
     others: tuple[str, ...] = ()
@@ -547,7 +527,7 @@ _FOLDERS = (
     _Output(("study.jsonl", "tune.json"), TUNE_NAMES),
     _Output(BENCHMARK_NAMES),
 )
-# Endings of one stem: saved runs, and what stands beside generated questions.
+# Endings of one stem: saved runs, and the files beside generated questions.
 _ENDINGS = (
     _Output((".chunks.jsonl", ".trec", ".jsonl")),
     _Output((".journal.jsonl", ".info.json", ".jsonl"), (".rejected.jsonl", ".filters.html")),
@@ -555,7 +535,7 @@ _ENDINGS = (
 
 
 def written_before(files: Iterable[Path]) -> set[Path]:
-    """Those of the files that an earlier command wrote: one name alone tells nothing, those of one output together do.
+    """The files that an earlier command wrote, which are recognised by the names of one output together.
 
     >>> names = ("out/report.json", "out/scores.csv", "out/report.md", "out/own.md", "deep/report.json")
     >>> sorted(each.as_posix() for each in written_before(map(Path, names)))
@@ -582,17 +562,19 @@ def _by_stem(names: set[str]) -> Iterator[tuple[str, _Output]]:
 
 _BLOCK = 1024**2
 _RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
-_ALWAYS = 64 * 1024**2  # bytes that are unpacked whatever the ratio
+_ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
 _FILES = 200_000
 _ENCRYPTED = 0x1
 
 
 def unzip(archive: Path, folder: Path) -> None:
-    """Unpack a ZIP file into a folder that is there and empty.
+    """Unpack a ZIP file into an empty folder.
+
+    Verified checksums do not replace the checks here: some publishers state an MD5, which can be forged.
 
     Raises:
-        DataError: it is no ZIP file or damaged; a name leads out of the folder, is a link or stands there twice; or it
-            unpacks to more than is plausible. What was unpacked until then stays.
+        DataError: no ZIP file, or damaged; a name leads out of the folder, is a link or is there twice; or it unpacks
+            to an implausible size. Files unpacked before stay.
         OSError: the files cannot be written.
     """
     room = max(_ALWAYS, _RATIO * archive.stat().st_size)
@@ -630,7 +612,7 @@ def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
 
 
 def _unpack(opened: ZipFile, member: ZipInfo, target: Path, room: int) -> int:
-    """Write one file, and tell how many bytes it has; what its header says of that is not believed."""
+    """Write one file; returns its bytes, which its header may misstate."""
     written = 0
     with opened.open(member) as source, target.open("xb") as file:
         while block := source.read(_BLOCK):
@@ -642,7 +624,7 @@ def _unpack(opened: ZipFile, member: ZipInfo, target: Path, room: int) -> int:
 
 
 def installed_version() -> str:
-    """The installed package's version; "of a source tree" where none is installed.
+    """The installed package's version; "of a source tree" without one.
 
     >>> installed_version() != ""
     True

@@ -1,7 +1,6 @@
-"""The only span algebra: union, intersection, difference and length of sets of half-open ranges.
+"""The span algebra: union, intersection, difference and length of sets of half-open ranges.
 
-The functions on arrays work on ranges as an ``(n, 2)`` int64 array of starts and ends; they are what
-the evaluation calls for thousands of queries at once. Those on `Span` are their convenient face.
+The functions on ``(n, 2)`` int64 arrays serve thousands of queries at once; those on `Span` are their convenient face.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def as_ranges(spans: Iterable[Span]) -> Ranges:
 
 
 def ranges_length(ranges: Ranges) -> int:
-    """The summed length of ranges; where two overlap, both count."""
+    """The summed length of ranges; positions in two ranges count twice."""
     return int((ranges[:, 1] - ranges[:, 0]).sum())
 
 
@@ -63,7 +62,7 @@ def union_ranges(ranges: Ranges) -> Ranges:
 
 
 def intersect_ranges(left: Ranges, right: Ranges) -> Ranges:
-    """The positions that both sets cover, as sorted disjoint ranges. O((n + m) log(n + m)).
+    """The positions in both sets, as sorted disjoint ranges. O((n + m) log(n + m)).
 
     >>> intersect_ranges(np.array([[0, 5], [8, 10]]), np.array([[3, 9]])).tolist()
     [[3, 5], [8, 9]]
@@ -89,7 +88,7 @@ def _spans(ranges: Ranges) -> list[Span]:
 
 
 def union(*groups: Iterable[Span]) -> list[Span]:
-    """Every position that any group covers, as sorted disjoint spans.
+    """The positions in any group, as sorted disjoint spans.
 
     >>> union([Span(0, 3)], [Span(2, 5), Span(7, 8)])
     [Span(start=0, end=5), Span(start=7, end=8)]
@@ -98,7 +97,7 @@ def union(*groups: Iterable[Span]) -> list[Span]:
 
 
 def intersect(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
-    """Every position that both cover, as sorted disjoint spans.
+    """The positions in both, as sorted disjoint spans.
 
     >>> intersect([Span(0, 3)], [Span(2, 5)])
     [Span(start=2, end=3)]
@@ -107,7 +106,7 @@ def intersect(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
 
 
 def subtract(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
-    """Every position that `left` covers and `right` does not, as sorted disjoint spans.
+    """The positions in `left` and not in `right`, as sorted disjoint spans.
 
     >>> subtract([Span(0, 9)], [Span(2, 5)])
     [Span(start=0, end=2), Span(start=5, end=9)]
@@ -122,7 +121,7 @@ def subtract(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
 
 
 def length(spans: Iterable[Span]) -> int:
-    """How many positions are covered; one that several spans cover counts once.
+    """The number of positions covered; overlaps count once.
 
     >>> length([Span(0, 3), Span(2, 5)])
     5
@@ -131,7 +130,7 @@ def length(spans: Iterable[Span]) -> int:
 
 
 def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Join each span that begins where its predecessor ends, keeping the order.
+    """Join each span to its predecessor where they touch, keeping the order.
 
     >>> merge_touching([Span(0, 3), Span(3, 5), Span(8, 9)])
     (Span(start=0, end=5), Span(start=8, end=9))

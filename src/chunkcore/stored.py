@@ -1,4 +1,4 @@
-"""`store_documents`: documents of which only so much text is in memory; the rest is read when it is asked for."""
+"""`store_documents`: documents with their texts partly in a temporary file, read on use."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from chunkcore.files import ScratchFile
 __all__ = ["store_documents"]
 
 MEMORY = 256 * 2**20  # bytes
-_HELD = 2**24  # characters of the texts that were read last: chunks of a document are asked for one after the other
+_HELD = 2**24  # characters of the texts read last, because chunks of a document are read one after the other
 
 
 def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY) -> list[Document]:
-    """Documents for a `Benchmark` of any size: so many bytes of text stay in memory, all further texts are in a file.
+    """Documents for a `Benchmark` of any size: texts beyond `memory_bytes` are in a temporary file.
 
-    A stored document is a `Document` as any other, equal to the one that it was made from. Its text is read whole
-    whenever it is asked for, and some that were read last are held, 16 million characters or one text; its `size`
-    costs nothing. A pickle or a changed copy of it is a plain document.
+    A stored document equals the original. Its text is read whole on each use; the texts read last stay in memory, up
+    to 16 million characters or one text. Its `size` costs nothing. A pickle or a changed copy is a plain document.
 
-    The file lies in the temporary folder (`TMPDIR` says where; it should be on a disk), as long as a document of it is
-    in use.
+    The file is in the temporary folder (`TMPDIR`; it should be on a disk) as long as one of its documents is in use.
 
     Args:
-        documents: taken one after the other, so that they need never be in memory together.
-        memory_bytes: of texts that are kept in memory.
+        documents: taken one by one; they need not be in memory together.
+        memory_bytes: bytes of text that stay in memory.
 
     Raises:
         OptionError: memory_bytes is under 0, or no whole number.
-        DataError: something among the documents is none.
+        DataError: one of them is no document.
         OSError: the disk is full.
 
     >>> small, large = store_documents([Document("a", "A fox."), Document("b", "Foxes nap.")], memory_bytes=60)
@@ -59,7 +57,7 @@ def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY
 
 
 class _StoredDocument(Document):
-    """A document without its text, and where that is."""
+    """A document with its text in a file."""
 
     __slots__ = ("_size", "_texts", "_where")
 
@@ -68,7 +66,7 @@ class _StoredDocument(Document):
     _size: int
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
-        return Document(*args, **options)  # what `dataclasses.replace` asks for: a document of its own
+        return Document(*args, **options)  # for `dataclasses.replace`
 
     @property
     def text(self) -> str:
@@ -93,7 +91,7 @@ class _StoredDocument(Document):
 
 
 class _Texts:
-    """Texts in a file that begins with the first; some that were read last are held."""
+    """Texts in a file, created with the first one; the texts read last are held."""
 
     def __init__(self) -> None:
         self._file: ScratchFile | None = None
@@ -102,7 +100,7 @@ class _Texts:
         self._lock = threading.Lock()
 
     def stored(self, document: Document) -> Document:
-        """The document, with its text in the file; one of a class of its own stays what it is."""
+        """The document with its text in the file; a document of a subclass stays as it is."""
         if type(document) is not Document:
             return document
         self._file = self._file or ScratchFile()

@@ -11,6 +11,7 @@ import numpy as np
 
 from chunkcore.boundaries.separators import finder
 from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.escaping import encodable
 from chunkcore.spans import Ranges
 
 __all__ = ["SentenceSplitter", "check_splitter", "sentence_ranges"]
@@ -32,7 +33,6 @@ _HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
 _NEXT = re.compile(r"\s+[\"'“‘«(\[{¿¡*_]*")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
 
@@ -255,7 +255,7 @@ def _spacy_starts(text: str, name: str) -> Iterator[int]:
         if start:
             yield start
         # spaCy cannot read unpaired surrogates; the replacement is as long.
-        for number, sentence in enumerate(pipeline(_SURROGATE.sub("\ufffd", text[start:end])).sents):
+        for number, sentence in enumerate(pipeline(encodable(text[start:end])).sents):
             if number and not text[start + sentence.start_char : start + sentence.end_char].isspace():
                 yield start + sentence.start_char
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -23,7 +22,6 @@ __all__ = [
     "distinct",
     "embed",
     "embed_tokens",
-    "encodable",
     "is_symmetric",
     "sorted_batches",
     "text_tokens",
@@ -32,8 +30,6 @@ __all__ = [
 T = TypeVar("T")
 
 Vectors = NDArray[np.float32]
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def distinct(texts: Sequence[str]) -> tuple[list[str], Numbers]:
@@ -66,11 +62,6 @@ def sorted_batches(lengths: Sequence[int] | Numbers, *, size: int, total: int | 
         room = size if total is None else max(1, min(size, total // max(1, longest)))
         yield order[start : start + room]
         start += room
-
-
-def encodable(texts: Sequence[str]) -> list[str]:
-    """The texts with unpaired surrogates replaced by U+FFFD; tokenizers cannot read them."""
-    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in texts]
 
 
 @runtime_checkable

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.models.base import TextTokens, Vectors, encodable, sorted_batches, text_tokens
+from chunkcore.escaping import encodable
+from chunkcore.models.base import TextTokens, Vectors, sorted_batches, text_tokens
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
 from chunkcore.spans import Numbers
 
@@ -182,7 +183,7 @@ class OpenVinoEmbedder:
 
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens with their code points, without truncation."""
-        (ready,) = encodable([text])
+        ready = encodable(text)
         found = self._counter.encode(self._ready([ready], self._folder.document_prompt)[0])
         return text_tokens(
             ready,
@@ -236,7 +237,7 @@ class OpenVinoEmbedder:
         return tokenizer
 
     def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
-        ready = [prompt + text for text in encodable(texts)]
+        ready = [prompt + encodable(text) for text in texts]
         return [text.lower() for text in ready] if self._folder.lowercase else ready
 
     def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from chunkcore.errors import MissingExtraError, OptionError
-from chunkcore.models.base import TextTokens, Vectors, encodable, sorted_batches, text_tokens
+from chunkcore.escaping import encodable
+from chunkcore.models.base import TextTokens, Vectors, sorted_batches, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
 from chunkcore.spans import Numbers
 
@@ -76,7 +77,7 @@ class SentenceTransformersEmbedder:
         if not texts:
             return np.zeros(0, dtype=np.int64)
         prompt = _prompt(self._model, "document", "passage", "corpus")
-        ready = [prompt + text for text in encodable(texts)]
+        ready = [prompt + encodable(text) for text in texts]
         if self._static is not None:
             return np.array([len(each) for each in self._static.encode_batch(ready, **_PLAIN)], dtype=np.int64)
         with self._lock:
@@ -89,7 +90,7 @@ class SentenceTransformersEmbedder:
         Raises:
             OptionError: the model's tokenizer gives no offsets.
         """
-        (ready,) = encodable([text])
+        ready = encodable(text)
         prompt = _prompt(self._model, "document", "passage", "corpus")
         if self._static is not None:
             one = self._static.encode(prompt + ready, **_PLAIN)
@@ -162,7 +163,7 @@ class SentenceTransformersEmbedder:
 
     def _embed(self, encode: Callable[..., Any], texts: Sequence[str]) -> Vectors:
         # encode sorts by length within a call, so all texts go in one; for no texts one shows the width.
-        ready = encodable(texts) or [""]
+        ready = list(map(encodable, texts)) or [""]
         with self._lock:
             answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
         return answer[: len(texts)].astype(np.float32, copy=False)

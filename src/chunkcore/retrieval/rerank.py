@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError
-from chunkcore.models.base import encodable
+from chunkcore.escaping import encodable
 from chunkcore.models.model_files import fetch
 
 __all__ = [
@@ -85,7 +85,7 @@ class CrossEncoderReranker:
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """The model's output for each pair: float32, shape (len(pairs),)."""
-        ready = list(zip(encodable([a for a, _ in pairs]), encodable([b for _, b in pairs]), strict=True))
+        ready = [(encodable(a), encodable(b)) for a, b in pairs]
         with self._own:
             answer: NDArray[np.float32] = self._model.predict(ready, batch_size=_BATCH, show_progress_bar=False)
         return answer

@@ -1,4 +1,4 @@
-"""What a size is measured in: `TokenCounter` counts tokens and says at which character each begins."""
+"""Token counters by name: characters, words, tiktoken, Hugging Face tokenizers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.escaping import encodable
 from chunkcore.registry import Registry, suggestion
 from chunkcore.spans import Numbers
 from chunkcore.tokens.tokenized import (
@@ -40,8 +41,7 @@ __all__ = [
     "token_byte_lengths",
 ]
 
-# The BPE files that llama-index-core ships, by the names under which tiktoken's cache keeps them
-# (the SHA-1 of their addresses).
+# BPE files in llama-index-core, by their names in tiktoken's cache (the SHA-1 of their addresses).
 _SHIPPED_FILES = {
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
@@ -51,7 +51,7 @@ _environment_lock = threading.Lock()
 
 
 def _shipped_cache(name: str) -> Path | None:
-    """The folder of llama-index-core that holds this encoding's file, found without importing it."""
+    """The folder of llama-index-core with this encoding's file, found without importing the package."""
     file = _SHIPPED_FILES.get(name)
     package = find_spec("llama_index") if file else None
     for root in (package.submodule_search_locations or []) if package else []:
@@ -63,10 +63,10 @@ def _shipped_cache(name: str) -> Path | None:
 
 @lru_cache(maxsize=8)
 def load_encoding(name: str) -> Any:
-    """The tiktoken encoding of that name.
+    """The tiktoken encoding of a name.
 
     Raises:
-        OptionError: its files are nowhere to be had.
+        OptionError: its files cannot be found.
     """
     import tiktoken
 
@@ -74,7 +74,7 @@ def load_encoding(name: str) -> Any:
     try:
         if folder is None:
             return tiktoken.get_encoding(name)
-        # The environment is tiktoken's only way to be told where its files are.
+        # tiktoken takes the folder from the environment only.
         with _environment_lock:
             os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
             try:
@@ -91,7 +91,7 @@ def load_encoding(name: str) -> Any:
 
 @lru_cache(maxsize=8)
 def token_byte_lengths(name: str) -> NDArray[np.int32]:
-    """How many bytes each token stands for, indexed by token id."""
+    """The number of bytes of each token, indexed by token id."""
     encoding = load_encoding(name)
     lengths = np.zeros(encoding.n_vocab, dtype=np.int32)
     for token in range(encoding.n_vocab):
@@ -104,10 +104,10 @@ def token_byte_lengths(name: str) -> NDArray[np.int32]:
 
 @lru_cache(maxsize=8)
 def load_tokenizer(source: str) -> Any:
-    """The `tokenizers.Tokenizer` of a folder, a file or a hub name, made to take all text as text.
+    """The `tokenizers.Tokenizer` of a folder, a file or a hub name, which reads special tokens as text.
 
     Raises:
-        OptionError: there is none.
+        OptionError: there is no such tokenizer.
         MissingExtraError: tokenizers is not installed.
     """
     try:
@@ -124,17 +124,15 @@ def load_tokenizer(source: str) -> Any:
         ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # Text that looks like a special token is text; and a byte-level post-processor would trim the
-    # space off each token's offsets.
+    # Text that looks like a special token is text. A byte-level post-processor would trim spaces off offsets.
     tokenizer.encode_special_tokens = True
     tokenizer.post_processor = None
     return tokenizer
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _GAP = re.compile(r"\s+")
-_GIANT = 999_999  # white-space characters: of so many in a row, some patterns' matching gives up
-_SHORT = 32  # characters; longer pieces repeat too seldom to be worth remembering
+_GIANT = 999_999  # white-space characters in a row: some patterns fail on them
+_SHORT = 32  # characters; longer pieces seldom repeat, so they are not cached
 
 
 counters: Registry[type[TokenCounter]] = Registry(
@@ -179,9 +177,7 @@ class WordCounter(TokenCounter):
 
 
 class TiktokenCounter(TokenCounter):
-    """OpenAI's byte-pair encodings. Text that looks like a special token is text.
-
-    An unpaired surrogate, which UTF-8 cannot say, counts as the replacement character.
+    """OpenAI's byte-pair encodings. Special tokens are read as text; an unpaired surrogate counts as U+FFFD.
 
     >>> counter = TiktokenCounter("cl100k_base")
     >>> counter.count("<|endoftext|>"), counter.boundaries("a 👩‍👩‍👧").tolist()
@@ -211,9 +207,8 @@ class TiktokenCounter(TokenCounter):
         starts: Numbers = np.cumsum(lengths, dtype=np.int64)
         starts -= lengths
         if not text.isascii():
-            # A byte's character is its place less the continuation bytes up to it; as signed numbers those
-            # bytes are the lowest.
-            data = np.frombuffer(_encodable(text).encode("utf-8"), dtype=np.int8)
+            # A byte's character is its place less the continuation bytes (the lowest signed numbers) up to it.
+            data = np.frombuffer(encodable(text).encode("utf-8"), dtype=np.int8)
             continues = (data < -64).nonzero()[0]
             later = np.bincount(starts.searchsorted(continues), minlength=len(starts) + 1)
             starts -= np.cumsum(later)[: len(starts)]
@@ -224,7 +219,7 @@ class TiktokenCounter(TokenCounter):
 
     def _encode(self, text: str) -> NDArray[np.uint32]:
         # disallowed_special=() makes look-alikes of special tokens plain text.
-        clean = _encodable(text)
+        clean = encodable(text)
         ids: NDArray[np.uint32]
         try:
             ids = self.encoding.encode_to_numpy(clean, disallowed_special=())
@@ -240,8 +235,7 @@ class TiktokenCounter(TokenCounter):
 class HuggingFaceCounter(TokenCounter):
     """A fast tokenizer of the `tokenizers` library: a folder, a ``tokenizer.json`` or a hub name.
 
-    Tokens that the tokenizer adds around a text ([CLS], [SEP]) are not counted, and neither truncation
-    nor padding is applied. Needs the extra ``models``.
+    Without special tokens around a text ([CLS], [SEP]), truncation and padding. Needs the extra ``models``.
     """
 
     def __init__(self, source: str) -> None:
@@ -261,28 +255,18 @@ class HuggingFaceCounter(TokenCounter):
         return load_tokenizer(self.source)
 
     def boundaries(self, text: str) -> Numbers:
-        encoding = self.tokenizer.encode(_encodable(text), add_special_tokens=False)
+        encoding = self.tokenizer.encode(encodable(text), add_special_tokens=False)
         return np.array([start for start, _ in encoding.offsets], dtype=np.int64)
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        encodings = self.tokenizer.encode_batch([_encodable(text) for text in distinct], add_special_tokens=False)
+        encodings = self.tokenizer.encode_batch([encodable(text) for text in distinct], add_special_tokens=False)
         counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
         return counts[[distinct[text] for text in texts]] if len(texts) else counts
 
 
-def _encodable(text: str) -> str:
-    """The text as UTF-8 can say it, with as many code points."""
-    if not text.isascii():
-        try:
-            text.encode()  # far faster than to look for surrogates
-        except UnicodeEncodeError:
-            return _SURROGATE.sub("\ufffd", text)
-    return text
-
-
 def _cut_giant_gaps(text: str) -> list[str]:
-    """The text, cut inside white space that is too long for tiktoken's pattern to take."""
+    """The text, cut inside white space that is too long for tiktoken's pattern."""
     cuts = [0]
     for gap in _GAP.finditer(text):
         if gap.end() - gap.start() >= _GIANT:
@@ -292,15 +276,15 @@ def _cut_giant_gaps(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def short_count(encoding: str, text: str) -> int:
-    """Tokens of a text of few characters: the same heads, tails and separators are asked for again and again."""
-    return len(load_encoding(encoding).encode_ordinary(_encodable(text)))
+    """The tokens of a short text; the same heads, tails and separators come again and again."""
+    return len(load_encoding(encoding).encode_ordinary(encodable(text)))
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:
     """The counter that a string names; a `TokenCounter` is returned as it is.
 
-    That is ``characters``, ``words``, a tiktoken encoding, ``hf:`` and a tokenizer, ``embedder:`` and a model of
-    `get_embedder` for its own tokens (``embedder`` alone is the default model), or what `counters` holds.
+    Names: ``characters``, ``words``, a tiktoken encoding, ``hf:`` and a tokenizer, ``embedder:`` and a model of
+    `get_embedder` (``embedder`` alone: the default model), or any other name in `counters`.
 
     Raises:
         OptionError: no such counter.

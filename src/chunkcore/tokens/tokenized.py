@@ -1,4 +1,4 @@
-"""`TokenCounter` and `TokenizedText`: what counts tokens, and a text with its tokens."""
+"""`TokenCounter` counts tokens; `TokenizedText` is a text with its tokens, which counts many pieces at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ __all__ = [
     "has_context_free_boundaries",
 ]
 
-# Encodings whose patterns the rules were checked against; any other is counted piece by piece.
+# The rules of context-free boundaries that each encoding's pattern was checked against, as bits; other encodings are
+# counted piece by piece.
 _RULES = {
     "gpt2": 0b011,
     "r50k_base": 0b011,
@@ -36,20 +37,21 @@ _RULES = {
     "o200k_harmony": 0b111,
 }
 
-# White_Space of the Unicode standard, which is what \s means in the patterns. Python's str.isspace
-# also counts U+001C to U+001F.
+# Unicode's White_Space, the \s of the patterns. Python's str.isspace also counts U+001C to U+001F.
 _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
 
 _PAGE = 256
 
 
 def has_context_free_boundaries(encoding: str) -> bool:
-    """Whether the rules hold for the tiktoken encoding of this name."""
+    """Whether there are rules for the tiktoken encoding of this name."""
     return encoding in _RULES
 
 
 def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    r"""For each of the n + 1 places of a text whether it is a context-free boundary; both its ends are.
+    r"""Whether each of the n + 1 places of a text is a context-free boundary; its ends always are.
+
+    Tokens before and after such a place are the same whatever stands on its other side.
 
     >>> text = np.array([ord(c) for c in "two words.\nEnd"], dtype=np.uint32)
     >>> np.flatnonzero(context_free_boundaries("cl100k_base", text)).tolist()
@@ -66,7 +68,7 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
 
 
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
-    """For each character, bit i: it may stand after a boundary of rule i + 1; bit i + 4: before one."""
+    """For each character bit i: it may be after a boundary of rule i + 1; bit i + 4: before one."""
     if code_points.dtype == np.uint8:
         ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
         return ascii_roles
@@ -90,7 +92,7 @@ def _role(code_point: int) -> int:
     category = unicodedata.category(character)
     is_word = category[0] in "LN"
     is_white = character in _WHITE
-    # A character that this Python does not know may be a letter to a newer table.
+    # An unassigned character (Cn) may be a letter in a newer Unicode table.
     ends_word = not is_word and category[0] != "M" and category != "Cn" and character != "'"
     starts_line = not is_white and character != "/"
     return (
@@ -106,13 +108,13 @@ def _role(code_point: int) -> int:
 T = TypeVar("T")
 
 _IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # no white space is after U+3000
-_MANY = 256  # single characters: of so many, it pays to count each distinct one once
+_MANY = 256  # single characters, from which counting each distinct one once is faster
 
 
 class _Once(Generic[T]):
-    """`functools.cached_property` without its lock, which before Python 3.12 all instances share.
+    """`functools.cached_property` without the lock that all instances share before Python 3.12.
 
-    With it one thread at a time would tokenize. Two threads that ask one object at once both compute.
+    With that lock one thread at a time would tokenize. Without it two threads may compute one value twice.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -121,22 +123,22 @@ class _Once(Generic[T]):
 
     def __get__(self, instance: Any, owner: type) -> T:
         if instance is None:
-            return self  # type: ignore[return-value]  # asked of the class, as documentation tools do
+            return self  # type: ignore[return-value]  # read from the class, as documentation tools do
         value = self.compute(instance)
         instance.__dict__[self.compute.__name__] = value
         return value
 
 
 class TokenizedText:
-    """A text and its tokens, computed once, when first asked for.
+    """A text and its tokens, computed once, on first use.
+
+    `counts(starts, ends)` is the number of tokens of each ``text[start:end]`` *on its own*, as if it were encoded
+    separately.
 
     Attributes:
         text: the text.
-        counter: whose tokens.
-        parts: the ranges that are texts by themselves, ``(n, 2)``; but for a text that was joined, the whole.
-
-    `counts(starts, ends)` is the number of tokens of each ``text[start:end]`` *on its own*, which is
-    what encoding each piece apart would give.
+        counter: the counter of the tokens.
+        parts: the ranges of the texts that were joined, ``(n, 2)``; otherwise the whole text.
 
     >>> from chunkcore.tokens import TiktokenCounter
     >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
@@ -151,10 +153,9 @@ class TokenizedText:
 
     @classmethod
     def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
-        """Several texts as one, so that many small ones cost no more array operations than a large one.
+        """Several texts of one counter as one, so that many small texts cost as few array operations as a large one.
 
-        `parts` tells the range of each. Each stays tokenized by itself, so that `counts` must only be asked
-        for pieces inside one part. All have the same counter.
+        Each text is tokenized by itself; `parts` has its range. `counts` is right for pieces inside one part only.
         """
         joined = type(sources[0])("".join([source.text for source in sources]), sources[0].counter)
         lengths = np.array([len(source.text) for source in sources], dtype=np.int64)
@@ -186,7 +187,7 @@ class TokenizedText:
         return self._counts_apart(starts, ends)
 
     def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Each distinct piece is encoded by itself: time grows with the pieces' summed length."""
+        """Encodes each distinct piece: linear in the pieces' summed length."""
         if len(starts) > _MANY:
             single = ends - starts == 1
             if np.count_nonzero(single) > _MANY:
@@ -198,30 +199,31 @@ class TokenizedText:
         return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
 
     def _counts_of_characters(self, places: Numbers) -> Numbers:
-        """Of single characters, each distinct one is counted once."""
+        """The tokens of single characters; each distinct one is counted once."""
         distinct, which = np.unique(self.code_points[places], return_inverse=True)
         counts: Numbers = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
         return counts
 
 
 class TokenCounter(ABC):
-    """Counts tokens, and knows the code point at which each begins.
+    """Counts tokens, and gives the code point at which each begins.
 
-    `name` is the string from which `get_counter` builds an equal counter.
+    Attributes:
+        name: the string from which `get_counter` builds an equal counter.
     """
 
     name: str
 
     @abstractmethod
     def boundaries(self, text: str) -> Numbers:
-        """The code-point offset at which every token begins: int64, sorted, one a token.
+        """The code-point offset of each token's beginning: int64, ascending, ``count(text)`` of them.
 
-        A token that begins inside a character (an emoji of three byte-level tokens) is given that
-        character's offset, so offsets can repeat, and ``len(boundaries(text)) == count(text)``.
+        A token that begins inside a character (an emoji of three byte-level tokens) has that character's offset, so
+        offsets can repeat.
         """
 
     def count(self, text: str) -> int:
-        """How many tokens the text is, on its own."""
+        """The number of tokens of the text."""
         return len(self.boundaries(text))
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
@@ -234,10 +236,10 @@ class TokenCounter(ABC):
 
     @classmethod
     def read(cls, options: str) -> TokenCounter:
-        """The counter that ``kind:options`` names, from the options; "" for none.
+        """The counter of ``kind:options``, from the options; "" for none.
 
         Raises:
-            OptionError: there are options, and the counter has none.
+            OptionError: the counter has no options.
         """
         if options:
             raise OptionError(f"the token counter {cls.name!r} has no options, got {options!r}")
@@ -265,16 +267,16 @@ class WordText(TokenizedText):
 
     @_Once
     def runs(self) -> Runs:
-        """The words. One may go on from a part into the next; pieces of one part are counted right all the same."""
+        """The words. A word may continue in the next part; counts inside one part are right all the same."""
         return Runs(~_is_white(self.code_points))
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Words that begin inside the piece, and one more where the piece begins inside a word."""
+        """Words that begin inside the piece, plus one where it begins inside a word."""
         return self.runs.counts(starts, ends)
 
 
 def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    """Of each character whether it is white space, as `str.isspace` has it."""
+    """Whether each character is white space, by `str.isspace`."""
     if code_points.dtype == np.uint8:
         ascii_white: NDArray[np.bool_] = _IS_WHITE[code_points]
         return ascii_white
@@ -283,10 +285,10 @@ def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
 
 
 class Runs:
-    """Runs of characters of one kind in a text, and how many of them each of many pieces of it holds.
+    """Runs of characters of one kind in a text, counted in many pieces at once.
 
     Args:
-        inside: of each character whether it is of the kind.
+        inside: whether each character is of the kind.
 
     >>> runs = Runs(np.array([True, True, False, True]))
     >>> runs.starts.tolist(), runs.counts(np.array([0, 1, 2]), np.array([4, 2, 3])).tolist()
@@ -300,7 +302,7 @@ class Runs:
         self.starts: Numbers = (inside & ~before).nonzero()[0]
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Runs that begin inside each piece, and one more where it begins inside a run; int64."""
+        """Runs that begin inside each piece, plus one where it begins inside a run; int64."""
         found = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
         if len(self._goes_on):
             found += self._goes_on[np.minimum(starts, len(self._goes_on) - 1)] & (starts < ends)
@@ -308,7 +310,7 @@ class Runs:
 
 
 class BytePairText(TokenizedText):
-    """Counts by differences of token numbers between context-free boundaries; the ragged ends are encoded."""
+    """Counts by differences of token numbers between context-free boundaries, and encodes the ragged ends."""
 
     @_Once
     def _is_boundary(self) -> NDArray[np.bool_]:
@@ -341,7 +343,7 @@ class BytePairText(TokenizedText):
         return counts
 
     def _tokens_between(self, first: Numbers, last: Numbers) -> Numbers:
-        """How many tokens of the text begin in each range; ranges that touch share a look-up."""
+        """The number of tokens that begin in each range; touching ranges share a look-up."""
         before = self.boundaries.searchsorted(first)
         after = np.empty_like(before)
         after[:-1] = before[1:]

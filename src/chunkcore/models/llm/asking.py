@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from chunkcore.concurrency import check_wanted, ordered
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
-from chunkcore.models.base import encodable
+from chunkcore.escaping import encodable
 from chunkcore.models.llm.base import (
     LLM,
     CachedLLM,
@@ -257,8 +257,7 @@ def _correction(answer: str, problem: str) -> list[Message]:
 
 
 def _sendable(messages: Sequence[Message]) -> list[Message]:
-    contents = encodable([each["content"] for each in messages])
-    return [{"role": each["role"], "content": content} for each, content in zip(messages, contents, strict=True)]
+    return [{"role": each["role"], "content": encodable(each["content"])} for each in messages]
 
 
 def quoted(title: str, texts: Sequence[str]) -> str:
