@@ -156,10 +156,10 @@ def answer_questions(
     """Let a model answer every query from the run's best pieces.
 
     The model is shown the pieces as quoted material and answers in JSON, or chooses one of the query's
-    ``metadata["choices"]`` (docs/answers.md has the prompt). As many questions are asked at once as the model takes
-    (`LLM.concurrency`). One that has no valid answer after `retries` corrections fails alone: its `Answer.failure` says
-    why; where none of the first 20 has one, the work ends. With a `CachedLLM` nothing is asked twice, and an
-    interrupted run goes on where it stopped.
+    ``metadata["choices"]`` (docs/guides/answers.md has the prompt). As many questions are asked at once as the model
+    takes (`LLM.concurrency`). One that has no valid answer after `retries` corrections fails alone: its
+    `Answer.failure` says why; where none of the first 20 has one, the work ends. With a `CachedLLM` nothing is asked
+    twice, and an interrupted run goes on where it stopped.
 
     Args:
         benchmark: the queries.

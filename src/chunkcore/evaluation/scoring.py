@@ -86,7 +86,7 @@ def score(
         DataError: a span outside of its document, or results of other queries only.
 
     Time O(n log n) in the retrieved spans and the documents' length, memory O(n): 10,000 queries with 100
-    spans each take seconds (docs/benchmarks.md).
+    spans each take seconds (docs/evidence/benchmarks.md).
 
     Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics";
     `chunkcore.evaluation.measures` names those of the other measures.

@@ -179,7 +179,7 @@ def rechosen(
 
     The choices of different folds share questions, so held-out scores are not independent. Where many configurations
     are equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
-    better than an equal baseline (docs/tuning.md has the simulation). Here each resample chooses anew.
+    better than an equal baseline (docs/evidence/statistics.md has the simulation). Here each resample chooses anew.
 
     Args:
         outcomes: see `hold_out`.

@@ -1,4 +1,4 @@
-"""The measures of what was retrieved; docs/measures.md works an example of each.
+"""The measures of what was retrieved; docs/reference/measures.md works an example of each.
 
 A unit is a token, a character, a sentence, a document or a part of a stitched document. A relevant unit counts once
 however often it is retrieved. A retrieved unit counts every time, but for documents and parts.

@@ -1,7 +1,8 @@
 """Which differences between systems are real, which do not matter, and a verdict in words.
 
 Intervals come from the paired bootstrap, p-values from the paired randomisation test with Holm's correction over all
-pairs, "no difference that matters" from two one-sided tests; docs/statistics.md has what simulation says of each.
+pairs, "no difference that matters" from two one-sided tests; docs/evidence/statistics.md has what
+simulation says of each.
 """
 
 from __future__ import annotations
