@@ -1,9 +1,4 @@
-"""The one packer: pieces into chunks of a target size with overlap, a hard maximum and a soft minimum.
-
-`pack` groups pieces by their sizes. `fit` cuts a range of a text that is over a maximum: at words, and inside a word at
-graphemes. `join_small` joins fragments with their neighbours; `join_ranges` does so with ranges of a text. `Overlap` is
-an `overlap` option that is found from the text.
-"""
+"""Packing: pieces into chunks (`pack`), a hard maximum (`fit`), a soft minimum (`join_small`), and `Overlap`."""
 
 from __future__ import annotations
 
@@ -42,10 +37,10 @@ _GRAPHEME = regex.compile(r"\X")
 
 
 class Overlap(ABC):
-    """How much neighbouring chunks share, found from the text: what an `overlap` option holds that is no number.
+    """An `overlap` option found from the text instead of a number.
 
     Attributes:
-        name: the string from which `read_overlap` builds it.
+        name: the string that `read_overlap` accepts.
         fingerprint: changes when the shared text could change.
     """
 
@@ -59,15 +54,15 @@ class Overlap(ABC):
     @classmethod
     @abstractmethod
     def read(cls, options: str) -> Overlap:
-        """The overlap that a string describes by what follows the kind and a colon."""
+        """Build the overlap from the text after "kind:"."""
 
     @abstractmethod
     def topics(self, sentences: list[str]) -> list[int]:
-        """For each sentence the first one that a chunk may share which begins with it."""
+        """For each sentence, the first sentence that a chunk beginning there may share."""
 
     @abstractmethod
     def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
-        """A function from places (code points) to how many tokens before each a chunk may share that begins there."""
+        """A function from chunk starts (code points) to how many tokens before each may be shared."""
 
 
 overlaps: Registry[type[Overlap]] = Registry(
@@ -76,10 +71,7 @@ overlaps: Registry[type[Overlap]] = Registry(
 
 
 def read_overlap(value: int | str | Overlap) -> int | Overlap:
-    """An `overlap` option as chunkers keep it: a number, or what a string such as "semantic:0.5" describes.
-
-    Raises:
-        OptionError: the string describes no overlap.
+    """An `overlap` option as a number or an `Overlap`. Raises `OptionError` for an unknown string.
 
     >>> read_overlap("semantic:0.5").name
     'semantic:0.5'
@@ -97,14 +89,14 @@ def read_overlap(value: int | str | Overlap) -> int | Overlap:
 
 
 def shareable(overlap: int | str | Overlap, source: TokenizedText, size: int) -> Callable[[Numbers], int | Numbers]:
-    """A function from places to how much `pack` may let the range share that begins there: its `overlap`."""
+    """A function from piece starts to the `overlap` that `pack` expects."""
     if isinstance(overlap, Overlap):
         return overlap.allowance(source, size)
     return lambda places: cast("int", overlap)
 
 
 def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
-    """Sums of the first 0, 1, ..., n sizes, each with the gap that follows it: what `pack` reads.
+    """Sums of the first 0, 1, ..., n sizes, each with the gap after it: the input of `pack`.
 
     >>> running_sizes(np.array([3, 4]), gap=1).tolist()
     [0, 4, 9]
@@ -117,25 +109,24 @@ def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
 def pack(
     sums: Numbers, size: int, overlap: int | Numbers = 0, *, gap: int = 0, first: int = 0, last: int | None = None
 ) -> list[tuple[int, int]]:
-    """Ranges of neighbouring pieces, as large as `size` allows, that share at most `overlap` with their predecessor.
+    """Ranges of neighbouring pieces, as large as `size` allows, with overlap.
 
-    A range's size is the sum of its pieces' sizes and of the gaps between them. A piece over `size` is a range of its
-    own (or follows pieces of size 0). Each range ends later than the one before. Pieces are shared only where the next
-    piece still fits: O(chunks x log(pieces)).
+    A range's size is the sum of its pieces and of the gaps between them. A piece over `size` is a range of its own, or
+    follows pieces of size 0. Each range ends later than the one before. Pieces are shared only if the next piece still
+    fits. O(chunks x log(pieces)) time.
 
     Args:
         sums: `running_sizes` of the pieces.
         size: the target.
-        overlap: how much two neighbouring ranges may share; or an array with, for each piece, how much a range may
-            share whose first new piece it is.
-        gap: the size of what is between two pieces.
-        first: the piece to begin with.
-        last: the piece to end before; None for all.
+        overlap: the most that neighbouring ranges share: one number, or one for each first new piece.
+        gap: the size between two pieces.
+        first: the first piece.
+        last: the piece to stop before; None for all.
 
     >>> pack(running_sizes(np.array([4, 3, 2, 5, 9])), size=9, overlap=2)
     [(0, 3), (2, 4), (4, 5)]
     """
-    reader = memoryview(cast("Any", sums))  # bisection reads it without making an array scalar of each item
+    reader = memoryview(cast("Any", sums))  # faster to bisect: no array scalars
     stop = len(sums) - 1 if last is None else last
     ranges = []
     begin, end = first, first
@@ -165,20 +156,17 @@ def join_small(
     maximum: int | None,
     together: Callable[[int, int], int],
 ) -> list[tuple[int, int]]:
-    """The soft minimum: ranges of neighbouring chunks to merge, so that small ones join a neighbour.
+    """The soft minimum: ranges of chunks to merge, so that small chunks join a neighbour.
 
-    In order, each chunk under the minimum joins the neighbour across the smaller gap (of equal gaps the one before), or
-    the other one, if the two are not over the maximum together; else it stays. Nothing is dropped.
+    In order, each chunk under `minimum` joins the neighbour across the smaller gap (ties: the one before), else the
+    other one. It stays small if both merges exceed `maximum`. O(n) time, at most two calls of `together` a small chunk.
 
     Args:
-        sizes: of the chunks.
-        gaps: between each chunk and the one before it, anything that compares: characters, a distance. None where the
-            two must not be merged. The first is ignored.
+        sizes: one for each chunk.
+        gaps: before each chunk: characters, a distance, or None to forbid a merge. The first is ignored.
         minimum: a smaller chunk joins a neighbour.
-        maximum: two merged chunks are not over it; None for no limit.
+        maximum: of merged chunks; None for no limit.
         together: the size of the merged chunks `first` to `last - 1`.
-
-    O(n) time, and at most two calls of `together` for each chunk under the minimum.
 
     >>> words = [5, 1, 4, 5, 2]
     >>> join_small(words, [0, 2, 1, 1, 1], 3, 7, lambda first, last: sum(words[first:last]))
@@ -220,14 +208,14 @@ def join_ranges(
     maximum: int | None = None,
     gaps: Sequence[Any] | None = None,
 ) -> list[tuple[int, int]]:
-    """`join_small` for chunks that are ranges of a text, in order, measured by their own text.
+    """`join_small` for ranges of a text, measured by their own text.
 
     Args:
-        source: the text; chunks of different parts of it are not merged.
-        rows: starts and ends; they may overlap.
+        source: the text; ranges in different parts are not merged.
+        rows: starts and ends in order; they may overlap.
         minimum: see `join_small`.
         maximum: see `join_small`.
-        gaps: see `join_small`; by default the number of characters between two chunks.
+        gaps: see `join_small`; by default the characters between two ranges.
 
     >>> from chunkcore.tokens import WordCounter
     >>> source = WordCounter().tokenize("one two. three.  four five.")
@@ -251,12 +239,12 @@ def join_ranges(
         maximum,
         lambda first, last: source.count(rows[first][0], reach[last - 1]),
     )
-    # A chunk that was not merged keeps its end, though an earlier chunk may reach farther.
+    # An unmerged chunk keeps its end, even if an earlier chunk reaches farther.
     return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without the white space at its ends; empty, at `end`, if it is all white space.
+    """The range without white space at its ends; empty, at `end`, if it is all white space.
 
     >>> trim("  a b ", 0, 6)
     (2, 5)
@@ -267,13 +255,13 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
-    """Cut ``text[start:end]`` so that every part's own text counts at most `maximum`.
+    """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`.
 
-    Each part ends after a word, or inside a word over the maximum after a grapheme, about as late as fits. With `strip`
-    parts lose the white space at their ends, and parts of white space are left out. Time grows with the range's length.
+    Each part ends after a word, or inside a long word after a grapheme, about as late as fits. With `strip` parts lose
+    the white space at their ends, and blank parts are dropped. Linear time.
 
     Raises:
-        SizeError: one grapheme alone is over the maximum.
+        SizeError: one grapheme is over the maximum.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
@@ -297,10 +285,7 @@ def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: boo
 
 
 def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
-    """The ranges in order; a range over the maximum in the parts that `fit` makes of it. None for no maximum.
-
-    Raises:
-        SizeError: one grapheme alone is over the maximum.
+    """The ranges in order, those over the maximum cut by `fit`. None for no maximum.
 
     >>> from chunkcore.tokens import WordCounter
     >>> fit_ranges(WordCounter().tokenize("One. And three words."), np.array([[0, 4], [5, 21]]), 2).tolist()
@@ -318,18 +303,18 @@ def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ra
 
 
 def _fits(source: TokenizedText, start: int, end: int, maximum: int) -> bool:
-    # A range many times too long is not counted again for each part that is cut off.
+    # Do not recount a range that is far too long for each part cut off.
     return end <= _reach(source, start, 8 * maximum + 64) and source.count(start, end) <= maximum
 
 
 def _reach(source: TokenizedText, start: int, tokens: int) -> int:
-    """The place that many tokens after `start` in the text's own tokenization."""
+    """The place `tokens` tokens after `start` in the text's own tokenization."""
     place = int(np.searchsorted(source.boundaries, start)) + tokens
     return int(source.boundaries[place]) if place < len(source.boundaries) else len(source.text)
 
 
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
-    """The last place where a part that begins at `start` can end: after a word, else inside the first word."""
+    """The last place to end a part that begins at `start`: after a word, else inside the first word."""
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
     gaps = (gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit))
     cut = _last_that_fits(source, start, np.fromiter(gaps, dtype=np.int64), maximum, strip=strip)
@@ -346,7 +331,7 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
 
 
 def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]:
-    """Ends of graphemes from `start`, up to the first at or after `limit`."""
+    """Up to the first end at or after `limit`."""
     for grapheme in _GRAPHEME.finditer(text, start, end):
         yield grapheme.end()
         if grapheme.end() >= limit:
@@ -356,7 +341,7 @@ def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]
 def _last_that_fits(
     source: TokenizedText, start: int, cuts: NDArray[np.int64], maximum: int, *, strip: bool
 ) -> int | None:
-    """The last cut whose part fits, sought from the end in doubling steps."""
+    """The last cut that fits, searched from the end in doubling steps."""
     if not len(cuts):
         return None
     back = np.array([0, 1, 2, *(2**k + 2 for k in range(len(cuts).bit_length()))], dtype=np.int64)

@@ -1,9 +1,4 @@
-"""Things that have a name: how they are registered, found, described, checked and written as strings.
-
-A `Registry` holds one kind of thing (strategies, retrievers, measures, ...). Installed packages add to it by an entry
-point of the registry's group. `check_option` checks an option of a frozen dataclass by its type hint. `split_spec`
-and `format_spec` read and write ``name:option=value,option=value``.
-"""
+"""`Registry`: things by name. Also typed options of frozen dataclasses, and ``name:option=value`` strings."""
 
 from __future__ import annotations
 
@@ -53,16 +48,16 @@ C = TypeVar("C")
 class Registry(Generic[T]):
     """Things of one kind by name: chunkcore's own, and those of installed packages.
 
-    A package adds a thing by an entry point of `group`: its name is the thing's name, its value leads to the thing,
-    which the package's module registers under that name. The module is imported when the name is first asked for.
+    A package adds a thing by an entry point of `group`, whose value leads to the registered thing. Its module is
+    imported when the name is first requested.
 
     Args:
-        noun: what one is called in errors, such as "strategy".
-        group: the entry points' group. Its last part is the registry's own name: "chunkcore.strategies".
-        base: the class that a registered class extends; errors name it.
+        noun: what errors call one thing, such as "strategy".
+        group: the group of the entry points, such as "chunkcore.strategies".
+        base: the class that registered classes extend, for errors.
         attribute: the class attribute that `register` sets to the name; "" for none.
-        note: what the error about an unknown name says after the known names.
-        modules: those that register chunkcore's own things; imported when a name is not known yet.
+        note: ends the list of known names in an error.
+        modules: modules that register chunkcore's own things, imported when a name is unknown.
 
     >>> fruits = Registry("fruit", "chunkcore.fruits")
     >>> @fruits.register("apple")
@@ -94,11 +89,7 @@ class Registry(Generic[T]):
         self._known: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[C], C]:
-        """Decorator: make a thing available by its name.
-
-        Raises:
-            OptionError: another thing has the name.
-        """
+        """Decorator: register a thing. Raises `OptionError` if another thing has the name."""
 
         def add(thing: C) -> C:
             taken = getattr(self._known.get(name), "__qualname__", None)
@@ -112,11 +103,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """The thing of a name.
-
-        Raises:
-            OptionError: no such name; or an installed package offers it, and it cannot be loaded.
-        """
+        """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""
         found = self.find(name)
         if found is None:
             known = list(self)
@@ -128,11 +115,7 @@ class Registry(Generic[T]):
     __getitem__ = get
 
     def find(self, name: object, *, packages: bool = True) -> T | None:
-        """The thing of a name; None where neither chunkcore nor, with `packages`, an installed package has the name.
-
-        Raises:
-            OptionError: an installed package offers it, and it cannot be loaded, or is not registered by that name.
-        """
+        """Like `get`, but None for an unknown name. Without `packages`, installed packages are not searched."""
         if not isinstance(name, str):
             return None
         if name not in self._known:
@@ -149,7 +132,6 @@ class Registry(Generic[T]):
         return self._known.get(name)
 
     def _import(self) -> None:
-        """Import the modules that register chunkcore's own things."""
         modules, self._modules = self._modules, ()
         for each in modules:
             import_module(each)
@@ -171,7 +153,7 @@ class Registry(Generic[T]):
             ) from error
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
-        """Entry points by name. For a package that is on the path twice, `entry_points` gives the first alone."""
+        """`entry_points` returns only the first of a package that is on the path twice."""
         from importlib.metadata import entry_points  # slow to import, and rarely needed
 
         found: dict[str, list[EntryPoint]] = {}
@@ -181,11 +163,11 @@ class Registry(Generic[T]):
 
     @property
     def offered(self) -> list[str]:
-        """The names that installed packages offer, in alphabetical order; nothing is imported."""
+        """Names from installed packages, sorted; nothing is imported."""
         return sorted(self._offers())
 
     def __iter__(self) -> Iterator[str]:
-        """Every name, in alphabetical order; no package's module is imported."""
+        """All names, sorted; no package's module is imported."""
         self._import()
         return iter(sorted({*self._known, *self._offers()}))
 
@@ -198,7 +180,7 @@ class Registry(Generic[T]):
         return len({*self._known, *self._offers()})
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Every name with its thing. A package's thing that cannot be loaded is left out with a warning."""
+        """All names with their things. A package's thing that fails to load is skipped with a warning."""
         for name in self:
             try:
                 yield name, self.get(name)
@@ -206,15 +188,11 @@ class Registry(Generic[T]):
                 warnings.warn(str(error), stacklevel=2)
 
     def describe(self) -> list[Description]:
-        """What each says of itself, in the order of the names; see `items`."""
+        """A `Description` of each thing, by name."""
         return [describe(name, thing) for name, thing in self.items()]
 
     def build(self, name: str, options: Mapping[str, Any]) -> Any:
-        """The thing of a name called with options.
-
-        Raises:
-            OptionError: no such name or option, or a value out of range.
-        """
+        """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
         thing = self.get(name)
         check_option_names(f"the {self.noun} {name}", options, [each.name for each in fields(cast(Any, thing))])
         return cast(Callable[..., Any], thing)(**options)
@@ -225,7 +203,7 @@ def _package(offer: EntryPoint) -> str:
 
 
 def suggestion(wrong: object, known: Iterable[str]) -> str:
-    """The end of an error about a wrong name: the nearest known one, if one is near.
+    """The end of an error message: the nearest known name, or "".
 
     >>> suggestion("recursiv", ["markdown", "recursive"])
     "; did you mean 'recursive'?"
@@ -239,13 +217,12 @@ def suggestion(wrong: object, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Option:
-    """An option as users see it.
+    """An option of a dataclass, for users.
 
     Attributes:
-        name: how it is written.
-        kind: the values that it takes, in words.
-        default: its default; dataclasses.MISSING where there is none.
-        meaning: what its class, or the nearest base class, says of it under "Attributes:"; "" where none does.
+        kind: the accepted values, in words.
+        default: dataclasses.MISSING if the option is required.
+        meaning: the entry under "Attributes:" in the class or its nearest base; "" without one.
     """
 
     name: str
@@ -255,19 +232,13 @@ class Option:
 
     @property
     def shown_default(self) -> str:
-        """The default as Python writes it; a counter or a model by its name."""
+        """The default as Python source; a counter or a model by its name."""
         return "(must be given)" if self.default is MISSING else repr(getattr(self.default, "name", self.default))
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a registered thing says of itself.
-
-    Attributes:
-        name: as registered.
-        title: the docstring's first line.
-        options: those of a dataclass, in their order.
-    """
+    """A registered thing: its name, the first line of its docstring, and its options."""
 
     name: str
     title: str
@@ -275,13 +246,13 @@ class Description:
 
 
 def describe(name: str, thing: object) -> Description:
-    """What a thing says of itself: its docstring's first line and its options."""
+    """The `Description` of a thing."""
     title = cleandoc(getattr(thing, "__doc__", None) or "").split("\n", 1)[0]
     return Description(name, title, options_of(thing) if isinstance(thing, type) else ())
 
 
 def options_of(cls: type) -> tuple[Option, ...]:
-    """The options of a dataclass, in the order of its fields; none for any other class.
+    """The options of a dataclass in field order; none for other classes.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -304,7 +275,7 @@ def options_of(cls: type) -> tuple[Option, ...]:
 
 
 def default_of(field: Any) -> Any:
-    """The default value of a dataclass's field; MISSING where it has none."""
+    """The default of a dataclass field, or MISSING."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
@@ -312,7 +283,7 @@ _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 
 def _meaning(cls: type, option: str) -> str:
-    """What the nearest class that documents an option says; "see `Base`" is replaced by what Base says."""
+    """The option's entry in the nearest documenting class; "see `Base`" becomes the base's entry."""
     for each in cls.__mro__:
         told = _attributes(each).get(option)
         if told is None:
@@ -328,7 +299,7 @@ def _meaning(cls: type, option: str) -> str:
 
 @lru_cache(maxsize=256)
 def _attributes(cls: type) -> dict[str, str]:
-    """By name, the entries of "Attributes:" in a class's own docstring."""
+    """The "Attributes:" entries of a class's own docstring, by name."""
     for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
         head, _, rest = block.partition("\n")
         if head == "Attributes:":
@@ -338,10 +309,7 @@ def _attributes(cls: type) -> dict[str, str]:
 
 
 def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse options that are not known.
-
-    Raises:
-        OptionError: names the unknown options and those that there are.
+    """Raise `OptionError` for unknown options.
 
     >>> check_option_names("the strategy blank", ["sise"], ["size"])
     Traceback (most recent call last):
@@ -362,20 +330,17 @@ class _WrongTypeError(Exception):
 
 
 def check_options(thing: Any) -> None:
-    """Check every option of an instance of a frozen dataclass, and set it to what `check_option` returns.
-
-    Raises:
-        OptionError: see `check_option`.
-    """
+    """Check every option of a frozen dataclass instance and store what `check_option` returns."""
     for field in fields(thing):
         object.__setattr__(thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name)))
 
 
 def check_option(cls: type, name: str, value: Any) -> Any:
-    """The value as the option keeps it: a list becomes a tuple, numpy's numbers become Python's.
+    """The value as stored: a list becomes a tuple, numpy numbers become Python's. A bool or a digit string is no
+    number.
 
     Raises:
-        OptionError: the value's type is not the option's type hint. A bool is no number, nor is a string of digits.
+        OptionError: the value does not match the type hint.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -395,14 +360,9 @@ def check_option(cls: type, name: str, value: Any) -> Any:
 
 
 def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | str]) -> None:
-    """Check options against a least value, or against a least and a most. None passes, NaN does not.
+    """Raise `OptionError` for options outside their bounds: a minimum, or (minimum, maximum). None passes, NaN fails.
 
-    Args:
-        thing: has the options as attributes.
-        ranges: by option the bounds: numbers, or the names of options that hold them.
-
-    Raises:
-        OptionError: an option is out of its range.
+    A bound is a number or the name of an option that holds it.
 
     >>> from types import SimpleNamespace
     >>> check_ranges(SimpleNamespace(size=5, minimum=6), size=1, minimum=(0, "size"))
@@ -427,7 +387,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | 
 
 
 def _called(cls: type) -> str:
-    """A strategy's name, a retriever's kind (its name is a property of its instances), or the class's name."""
+    """A strategy's name, a retriever's kind (its name is an instance property), or the class name."""
     named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
     return next((name for name in named if isinstance(name, str) and name), cls.__name__)
 
@@ -510,15 +470,14 @@ def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIO' or name == 'LLM' else 'a'} {name}"
 
 
-# A value that is written without quotes: no separator of this syntax, no quote, no white space at its ends.
+# Written without quotes: no separator, quote, or white space at the ends.
 _BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
 
 
 def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
-    """The name and the options that a string states. Whether they exist is not checked.
+    """The name and options in ``name:option=value,...``; neither is looked up.
 
-    A value is JSON where it can be read as such (numbers, true, false, null, lists, quoted strings), else the
-    string as written. Commas inside brackets and double quotes belong to the value.
+    A value is JSON if it parses as JSON, else a plain string. Commas inside brackets and double quotes belong to it.
 
     Raises:
         OptionError: malformed, or an option is given twice.
@@ -537,12 +496,9 @@ def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = N
 
     Args:
         text: the options.
-        spec: the whole string, as errors show it.
-        noun: what the string describes, as errors name it.
-        unnamed: gets the parts that are no option=value, in their order; None: such a part is an error.
-
-    Raises:
-        OptionError: malformed, or an option is given twice.
+        spec: the whole string, for errors.
+        noun: what the string describes, for errors.
+        unnamed: collects parts without "="; None makes them errors.
     """
     options: dict[str, Any] = {}
     for part in map(str.strip, split_parts(text, spec, noun)):
@@ -562,14 +518,10 @@ def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = N
 
 
 def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
-    """The options of a dataclass instance as JSON values.
-
-    Args:
-        thing: the instance.
-        changed: only those that differ from their defaults.
+    """The options of a dataclass instance as JSON values; with `changed`, only non-default ones.
 
     Raises:
-        OptionError: an option holds an object without a name to build it from again.
+        OptionError: an option holds an object without a name.
     """
     found = {}
     for field in fields(thing):
@@ -584,7 +536,7 @@ def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
 
 
 def plain_option(option: str, value: Any) -> Any:
-    """An option's value as JSON knows it: a strategy, a counter or a model becomes the string that builds it."""
+    """An option's value as JSON. A strategy, counter or model becomes its string."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
@@ -599,7 +551,7 @@ def plain_option(option: str, value: Any) -> Any:
 
 
 def format_spec(name: str, options: Mapping[str, Any]) -> str:
-    r"""A name and options, which are JSON values, as one string that `split_spec` reads.
+    r"""The inverse of `split_spec`, for JSON values.
 
     >>> format_spec("recursive", {"size": 200, "separators": ["\n", " "], "counter": "words"})
     'recursive:size=200,separators=["\\n", " "],counter=words'
@@ -609,15 +561,10 @@ def format_spec(name: str, options: Mapping[str, Any]) -> str:
 
 
 def split_parts(text: str, spec: str, kind: str) -> list[str]:
-    """Cut at the commas outside brackets and double quotes.
-
-    Args:
-        text: what is cut.
-        spec: the whole string, as errors show it.
-        kind: what the string describes, as errors name it.
+    """Split `text` at commas outside brackets and double quotes. `spec` and `kind` appear in errors.
 
     Raises:
-        OptionError: a quote or a bracket is not closed.
+        OptionError: a quote or bracket is not closed.
     """
     parts, start, depth, quoted, place = [], 0, 0, False, 0
     while place < len(text):
@@ -642,10 +589,10 @@ def split_parts(text: str, spec: str, kind: str) -> list[str]:
 
 
 def read_value(value: str, option: str) -> Any:
-    """A value as JSON where it can be read as such, else as the string that it is.
+    """The value as JSON, or as a plain string if it is not JSON.
 
     Raises:
-        OptionError: it begins like a string, a list or an object of JSON and is malformed.
+        OptionError: malformed JSON that begins with a quote or bracket.
     """
     try:
         return json.loads(value, parse_constant=_no_constant)
@@ -656,7 +603,7 @@ def read_value(value: str, option: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number here")  # NaN, Infinity: they stay strings, and no option takes them
+    raise ValueError(f"{name} is no number here")  # NaN, Infinity: no option accepts them
 
 
 def _write(value: Any) -> str:

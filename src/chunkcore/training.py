@@ -1,4 +1,4 @@
-"""Training of a `Tagger` with PyTorch: seeded, stopped early, and resumed from a checkpoint."""
+"""Training of a `Tagger` with PyTorch: seeded, with early stopping and checkpoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
     "whole_texts",
 ]
 
-SHORTEST = 10  # sentences: a shorter piece teaches nothing
+SHORTEST = 10  # sentences in the shortest piece
 _WINDOWS = (3, 5, 8, 10, 12, 15, 20, 25)
 _DEVIATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 17))
@@ -50,7 +50,7 @@ Progress = Callable[[int, int, float, float], None]
 
 
 class Labelled(NamedTuple):
-    """A text with its sentences' vectors, shape (n, d), and the sentences that begin a segment, but for the first."""
+    """A text: its sentence vectors, shape (n, d), and the sentences that begin a segment, without the first."""
 
     id: str
     vectors: Vectors
@@ -58,7 +58,7 @@ class Labelled(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Texts to train on, to choose the best epoch and threshold by, and to test on."""
+    """Texts for training, for choosing epoch and threshold, and for testing."""
 
     train: list[Labelled]
     dev: list[Labelled]
@@ -66,11 +66,7 @@ class Parts(NamedTuple):
 
 
 def embed_texts(texts: Sequence[LabelledText], embedder: Embedder) -> list[Labelled]:
-    """The texts with their sentences' vectors, from one call of the model.
-
-    Raises:
-        ModelError: the model failed, or answered with something that is no answer, twice.
-    """
+    """The texts with sentence vectors, from one call of the model."""
     vectors = embed(embedder, [sentence for text in texts for sentence in text.sentences])
     ends = np.cumsum([len(text.sentences) for text in texts])
     parts = np.split(vectors, ends[:-1])
@@ -78,9 +74,7 @@ def embed_texts(texts: Sequence[LabelledText], embedder: Embedder) -> list[Label
 
 
 def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
-    """Six tenths of the texts to train on, two to choose by, two to test on: by a hash of the seed and the id.
-
-    A text's part depends on no other text: more texts move none to another part.
+    """Split texts 6 : 2 : 2 by a hash of seed and id. A text's part does not depend on other texts.
 
     >>> none = np.empty((0, 2), dtype=np.float32)
     >>> parts = split_texts([Labelled(str(n), none, np.empty(0, dtype=np.int64)) for n in range(1000)], seed=0)
@@ -94,7 +88,7 @@ def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
 
 
 def part_of(name: str, seed: int) -> Literal["train", "dev", "test"]:
-    """Which part a text of this id is in."""
+    """The part of the text with this id."""
     hashed = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, salt=seed.to_bytes(8, "little"))
     tenth = int.from_bytes(hashed.digest(), "big") % 10
     return "train" if tenth < 6 else "dev" if tenth < 8 else "test"
@@ -108,12 +102,12 @@ class SegmentationScores(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Of the two: settings are chosen by it."""
+        """The mean of both scores, by which settings are chosen."""
         return (self.pk + self.window_diff) / 2
 
 
 def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> SegmentationScores:
-    """The means over texts of two sentences or more; 0 without such texts."""
+    """Mean scores over texts of two or more sentences; 0 without such texts."""
     rows = []
     for text in texts:
         if len(text.vectors) > 1:
@@ -123,10 +117,10 @@ def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> Seg
 
 
 def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, SegmentationScores]:
-    """Scores on the test texts: the tagger, TextTiling tuned on the other texts, and baselines that read no sentence.
+    """Test scores of the tagger, of TextTiling tuned on the other texts, and of baselines that read no sentence.
 
-    "every n sentences" cuts at the mean segment length of the other texts; "random" draws as many boundaries as the
-    other texts have, 20 times.
+    "every n sentences" cuts at the mean segment length of the other texts. "random" draws boundaries at their rate, 20
+    times.
     """
     known, test = parts.train + parts.dev, parts.test
     rate = sum(len(text.starts) for text in known) / max(1, sum(len(text.vectors) for text in known))
@@ -150,33 +144,30 @@ def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, Segmentatio
 
 
 def best_texttiling(texts: Sequence[Labelled]) -> TextTiling:
-    """The window and the deviations with the best scores on some texts."""
+    """The window and deviations with the best scores."""
     choices = [TextTiling(window=window, deviations=over) for window, over in product(_WINDOWS, _DEVIATIONS)]
     return min(choices, key=lambda tiling: score(texts, lambda text: tiling.find(text.vectors)).mean)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a tagger is trained. The defaults made the weights that ship.
+    """Options of a tagger's training. The defaults made the shipped weights.
 
     Attributes:
-        hidden: width of each direction of each layer.
-        layers: of a network.
-        members: networks, trained one after the other from different seeds; their probabilities are averaged.
+        hidden: width of each direction of a layer.
+        layers: LSTM layers of a network.
+        members: networks trained from different seeds; their probabilities are averaged.
         windows: see `sentence_features`.
         dropout: of inputs and states.
         epochs: the most for one network.
-        patience: training ends after this many epochs that did not lower the loss on the development texts.
-        batch: pieces of texts in one step.
-        piece: sentences in a piece.
+        patience: epochs without a lower development loss before training stops.
+        batch: pieces in one step.
+        piece: sentences in a piece of a text.
         rate: Adam's learning rate.
-        shuffle: probability that a text's segments, but for the first, are shuffled.
-        splice: probability that a segment is replaced by one of any text.
-        thin: the largest share of a segment's sentences that is left out.
+        shuffle: probability of shuffling a text's segments, without the first.
+        splice: probability of replacing a segment by one of another text.
+        thin: largest share of a segment's sentences to leave out.
         seed: of all random draws.
-
-    Raises:
-        OptionError: an option is out of range.
     """
 
     hidden: int = 48
@@ -213,12 +204,12 @@ class Training:
 
 
 class Batch(NamedTuple):
-    """Some pieces side by side, padded: all float32.
+    """Pieces side by side, padded; all float32.
 
     Attributes:
         inputs: shape (pieces, sentences, features).
-        labels: 1 where a segment begins: shape (pieces, sentences).
-        counted: 0 for padding, and for first sentences, where nothing is to be found.
+        labels: 1 where a segment begins, shape (pieces, sentences).
+        counted: 0 for padding and first sentences.
     """
 
     inputs: Vectors
@@ -227,11 +218,7 @@ class Batch(NamedTuple):
 
 
 class VariedTexts:
-    """The texts to train on, changed in every epoch: a hundred texts have few sections.
-
-    Segments are shuffled or replaced by another text's, and sentences are left out, so that segments begin at places
-    that no text has.
-    """
+    """Training texts, changed in every epoch: segments shuffled or replaced, sentences left out."""
 
     def __init__(self, texts: Sequence[Labelled], training: Training) -> None:
         self._texts = [_segments(text) for text in texts]
@@ -266,7 +253,7 @@ class VariedTexts:
 
 
 def whole_texts(texts: Sequence[Labelled], training: Training) -> list[Batch]:
-    """Each text of two sentences or more, unchanged, as a batch of its own."""
+    """Each text of two or more sentences, unchanged, as a batch."""
     return [_padded([_prepared(_segments(text), training.windows)]) for text in texts if len(text.vectors) > 1]
 
 
@@ -302,21 +289,21 @@ def train_tagger(
     checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> Tagger:
-    """Train on some texts; choose the best epoch of each network and the threshold by others.
+    """Train a tagger: cross-entropy of "a segment begins here", with Adam.
 
-    Cross-entropy of whether a sentence begins a segment, with Adam, on pieces of the texts that are drawn anew each
-    epoch. PyTorch runs in one thread: the same machine gives the same weights, also after an interruption.
+    The best epoch of each network and the threshold are chosen on `dev`. PyTorch runs in one thread: the same machine
+    gives the same weights, also after an interruption.
 
     Args:
         train: texts to learn from.
         dev: texts to choose by.
         training: the options.
         embedder: the name of the model that made the vectors.
-        checkpoint: a file for the state after each epoch; training resumes from what it holds.
-        progress: called after each epoch with the network, the epoch, and the losses on both sets of texts.
+        checkpoint: a file for the state after each epoch; training resumes from it.
+        progress: called after each epoch with network, epoch, and the training and development loss.
 
     Raises:
-        DataError: there are no texts to train on or to choose by, or the checkpoint is of another training.
+        DataError: no texts of enough sentences, or the checkpoint is of another training.
         MissingExtraError: PyTorch is not installed.
     """
     try:
@@ -336,7 +323,7 @@ def train_tagger(
 
 
 def save_tagger(tagger: Tagger, path: Path) -> None:
-    """Write the weights, at half precision, and the settings: one safetensors file.
+    """Write weights (half precision) and settings as one safetensors file.
 
     Raises:
         MissingExtraError: safetensors is not installed.
@@ -351,7 +338,7 @@ def save_tagger(tagger: Tagger, path: Path) -> None:
 
 @contextmanager
 def _one_thread(torch: Any) -> Iterator[None]:
-    """PyTorch in one thread, with its random state left as it was."""
+    """PyTorch in one thread; its random state is restored."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -362,7 +349,7 @@ def _one_thread(torch: Any) -> Iterator[None]:
 
 
 class _Course:
-    """One training, from its beginning or from a checkpoint to its end."""
+    """One training, from the start or a checkpoint."""
 
     def __init__(
         self,
@@ -383,7 +370,7 @@ class _Course:
         self.progress = progress or (lambda member, epoch, loss, dev_loss: None)
 
     def run(self) -> dict[str, Any]:
-        """The best weights of each network, by their names with the network's number before them."""
+        """The best weights of each network, named "<network>.<weight>"."""
         state = self._load() or {"member": 0, "done": {}}
         for member in range(state["member"], self.training.members):
             best = self._fit(state)
@@ -393,7 +380,7 @@ class _Course:
         return found
 
     def _fit(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Train one network, from its saved state or anew, until its loss falls no more; its best weights."""
+        """Train one network until its loss stops falling; returns its best weights."""
         member = state["member"]
         self.torch.manual_seed(self._seed(member, 0))
         network = _network(self.torch, self.width, self.training)
@@ -418,8 +405,8 @@ class _Course:
         return int(np.random.default_rng([self.training.seed, member, epoch]).integers(2**31))
 
     def _epoch(self, network: Any, optimizer: Any, member: int, epoch: int) -> tuple[float, float]:
-        """One pass over the texts; the mean losses of training and of the development texts."""
-        # Draws depend on the epoch alone, so that a resumed training draws the same.
+        """One pass over the texts; the mean training and development losses."""
+        # Draws depend on the epoch alone, so a resumed training repeats them.
         self.torch.manual_seed(self._seed(member, epoch + 1))
         network.train()
         losses = []
@@ -447,17 +434,12 @@ class _Course:
             write_parts(self.checkpoint, [data.getvalue()])
 
     def _load(self) -> dict[str, Any] | None:
-        """The state that was saved; None without a file.
-
-        Raises:
-            DataError: the file is no checkpoint, or another training's.
-        """
         if self.checkpoint is None or not self.checkpoint.exists():
             return None
         try:
             state: dict[str, Any] = self.torch.load(io.BytesIO(self.checkpoint.read_bytes()), weights_only=True)
             identity = state["of"]
-        except Exception as error:  # torch raises many kinds for a file that it did not write
+        except Exception as error:  # torch raises many kinds for a foreign file
             raise DataError(
                 f"the checkpoint {str(self.checkpoint)!r} cannot be read or is no checkpoint of a training "
                 f"({type(error).__name__}): delete it to begin anew, or give another path"
@@ -483,7 +465,7 @@ def _identity(training: Training, *parts: Sequence[Labelled]) -> str:
 
 
 def _network(torch: Any, width: int, training: Training) -> Any:
-    """A bidirectional LSTM and a linear unit, whose weights have the names that `boundary_probabilities` reads."""
+    """A bidirectional LSTM and a linear unit, with the weight names of `boundary_probabilities`."""
 
     class Network(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
         def __init__(self) -> None:

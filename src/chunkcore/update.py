@@ -1,4 +1,4 @@
-"""`plan_update`: which chunks of an index stay, go and come when a document has changed."""
+"""`plan_update`: which chunks of an index to keep, delete and add after a document changed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _Content = tuple[str, tuple[tuple[tuple[int, int, int], ...], ...]]
 
 
 class KeptChunk(NamedTuple):
-    """A new chunk with the content of an old one, whose vectors it keeps.
+    """A new chunk with the content of an indexed one, whose vectors it keeps.
 
     Attributes:
-        old: as it is indexed.
-        new: as it is now, perhaps at another place, with another index, id or metadata.
+        old: the indexed chunk.
+        new: the same content, perhaps with another place, index, id or metadata.
     """
 
     old: Chunk
@@ -31,10 +31,10 @@ class KeptChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """The changes after which an index holds the new document's chunks, and no others of the document.
+    """The changes that bring an index to the new document's chunks.
 
     Attributes:
-        stay: pairs of an old and a new chunk of the same content, in the new document's order.
+        stay: old and new chunks of equal content, in the new document's order.
         go: old chunks to delete, in the old document's order.
         come: new chunks to add, in the new document's order.
     """
@@ -45,15 +45,15 @@ class UpdatePlan:
 
     @property
     def moved(self) -> tuple[KeptChunk, ...]:
-        """Chunks that stay and have changed: overwrite `old` with `new`, and keep the vectors."""
+        """Chunks that stay but changed place or metadata: overwrite `old` with `new`, keep the vectors."""
         return tuple(kept for kept in self.stay if kept.old != kept.new)
 
     @property
     def to_embed(self) -> tuple[Chunk, ...]:
-        """One chunk of `come` for each content that is new: a model needs to see no others.
+        """One chunk of `come` for each new content; only these need embedding.
 
-        The other chunks of `come` share their content with one of these or with one that stays: see
-        `Chunk.content_hash`. A chunk whose text is known but whose `segments` are new is embedded, for the segments.
+        The rest of `come` shares its content (`Chunk.content_hash` and segments) with one of these or with a kept
+        chunk.
         """
         known = {_content(kept.new) for kept in self.stay}
         new = {content: chunk for chunk in reversed(self.come) if (content := _content(chunk)) not in known}
@@ -61,25 +61,24 @@ class UpdatePlan:
 
 
 def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker) -> UpdatePlan:
-    """Which chunks of a document can be kept after its text has changed.
+    """Plan the update of an index after a document's text changed.
 
-    Chunks are matched by content (`Chunk.content_hash`, and the segments of a chunk that has them): first chunks at
-    their old place, then in order. This is right for every strategy. How much stays depends on how far a change
-    reaches: to the next separator or sentence (`recursive`, `sentence`), to the end of the text (`fixed_token`), or
-    everywhere, where a threshold is taken from the whole text. A strategy that embeds sentences embeds all of the new
-    text's; with a `CachedEmbedder` the model sees the new sentences only.
+    Chunks are matched by content (`Chunk.content_hash` and segments), first at their old place, then in order. How much
+    stays depends on the strategy: changes reach the next separator (`recursive`, `sentence`), the end of the text
+    (`fixed_token`), or all of it (thresholds taken from the whole text). Use a `CachedEmbedder` to embed only new
+    sentences.
 
-    Not for vectors that depend on the text around a chunk (late chunking): the vectors of kept chunks change too.
+    Not for late chunking: there the vectors of kept chunks change too.
 
     Args:
         old_chunks: all indexed chunks of the document, in any order.
-        new_document: the new text, under the same id.
+        new_document: the new text under the same id.
         chunker: usually the one that made the old chunks.
 
-    Cost: one run of the chunker, then time and memory linear in the number of chunks.
+    Cost: one run of the chunker, then linear time and memory.
 
     Raises:
-        DataError: an old chunk is of another document; and whatever the chunker raises.
+        DataError: an old chunk is of another document.
 
     >>> from chunkcore import Document, Recursive
     >>> chunker = Recursive(size=15, counter="characters")
@@ -113,7 +112,7 @@ def _checked(chunks: Iterable[Chunk], document_id: str) -> Iterable[Chunk]:
 
 
 def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
-    """By the place of each new chunk with an old partner, the old chunk's place."""
+    """For each matched new chunk's place, the old chunk's place."""
     contents = [_content(chunk) for chunk in new]
     waiting: defaultdict[_Content, deque[int]] = defaultdict(deque)
     unmoved: defaultdict[tuple[_Content, tuple[Span, ...]], deque[int]] = defaultdict(deque)
@@ -138,12 +137,12 @@ def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
 
 
 def _content(chunk: Chunk) -> _Content:
-    """What a chunk's vectors depend on: its content, and its segments' places inside it."""
+    """What a chunk's vectors depend on."""
     return chunk.content_hash, tuple(_inside(chunk, segment) for segment in chunk.segments)
 
 
 def _inside(chunk: Chunk, segment: tuple[Span, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Each span of a segment: the number of the chunk's span that holds its start, and its ends relative to that."""
+    """Each span of a segment as (number of the chunk's span, start, end), relative to that span."""
     spans = sorted(chunk.spans)
     starts = [span.start for span in spans]
     numbers = [max(0, bisect_right(starts, part.start) - 1) for part in segment]

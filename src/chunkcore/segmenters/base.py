@@ -1,4 +1,4 @@
-"""What finds the places where a text's topic changes: the protocol, the registry, and the check of an answer."""
+"""The `Segmenter` protocol, the registry `segmenters`, and the check of a segmenter's answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Segmenter", "check_segmenter", "get_segmenter", "segment_starts", "s
 
 @runtime_checkable
 class Segmenter(Protocol):
-    """Parts a text's sentences into segments, each on one topic.
+    """Divides a text's sentences into segments, each on one topic.
 
     Attributes:
-        name: the string from which `get_segmenter` builds it.
-        fingerprint: changes when its segments could change.
+        name: the string that `get_segmenter` accepts.
+        fingerprint: changes when the segments could change.
     """
 
     @property
@@ -30,29 +30,29 @@ class Segmenter(Protocol):
     def fingerprint(self) -> str: ...
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-        """The sentences that begin a segment, but for the first: ascending, in ``1 .. len(sentences) - 1``.
+        """Sentences that begin a segment, without the first: ascending, in ``1 .. len(sentences) - 1``.
 
-        `embedder` is the strategy's: a segmenter that can use it loads no other.
+        `embedder` is the strategy's model, for segmenters that can use it.
         """
         ...
 
 
-# From what follows the name and a colon ("" for nothing) to a function that builds the segmenter; it reads no file.
+# From the text after "name:" to a function that builds the segmenter; reads no file.
 segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
     "segmenter", "chunkcore.segmenters", modules=("chunkcore.segmenters.tagger", "chunkcore.segmenters.texttiling")
 )
 
 
 def get_segmenter(spec: str | Segmenter) -> Segmenter:
-    """The segmenter that a string names; a `Segmenter` is returned as it is.
+    """The segmenter that a string names; a `Segmenter` is returned unchanged.
 
-    "tagger" has the weights that ship, "tagger:" and a path those that ``chunkcore segments train`` wrote.
-    "texttiling" may be followed by its window and its deviations, as in "texttiling:10:1.5".
+    "tagger" uses the shipped weights, "tagger:PATH" those of ``chunkcore segments train``. "texttiling" takes an
+    optional window and deviations.
 
     Raises:
         OptionError: no such segmenter.
-        DataError: a tagger's file is missing, or holds no weights.
-        MissingExtraError: safetensors, which reads a tagger's file, is not installed.
+        DataError: a tagger's file is missing or holds no weights.
+        MissingExtraError: safetensors is not installed.
 
     >>> get_segmenter("texttiling:10:1.5")
     TextTiling(window=10, deviations=1.5)
@@ -61,7 +61,7 @@ def get_segmenter(spec: str | Segmenter) -> Segmenter:
 
 
 def check_segmenter(spec: str | Segmenter) -> None:
-    """Raise `OptionError` unless this names a segmenter or is one; no file is read."""
+    """Raise `OptionError` unless this is a segmenter or names one; no file is read."""
     _builder(spec)
 
 
@@ -82,10 +82,10 @@ def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
 
 
 def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-    """A segmenter's checked answer. Fewer than two sentences are one segment without asking.
+    """A segmenter's checked answer; it is asked twice at most, and not for fewer than two sentences.
 
     Raises:
-        ModelError: it failed twice, or twice returned something else than ascending numbers of sentences.
+        ModelError: it failed or answered wrongly twice.
     """
     if len(sentences) < 2:
         return np.empty(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""`Tagger`: a trained segmenter, a bidirectional LSTM over sentence vectors that runs on numpy."""
+"""`Tagger`: a trained segmenter, a bidirectional LSTM over sentence vectors, on numpy."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ __all__ = ["SHIPPED", "Tagger", "TaggerSettings", "boundary_probabilities", "loa
 
 
 def boundary_probabilities(inputs: Vectors, weights: Mapping[str, Vectors]) -> Vectors:
-    """For each row the probability that a segment begins there: float32, shape (n,).
+    """The probability that a segment begins at each row: float32, shape (n,). O(n) time.
 
-    Layers of LSTMs in both directions, then one linear unit and the logistic function. The weights have PyTorch's
-    names and layout: ``lstm.weight_ih_l0`` and so on, gates in the order input, forget, cell, output; ``out.weight``
-    and ``out.bias``. O(n) time.
+    Bidirectional LSTM layers, a linear unit and the logistic function, with PyTorch's names and layout of weights:
+    ``lstm.weight_ih_l0`` ..., ``out.weight``, ``out.bias``.
     """
     states = inputs
     for layer in range(sum(name.startswith("lstm.weight_ih_l") for name in weights) // 2):
@@ -39,7 +38,7 @@ def boundary_probabilities(inputs: Vectors, weights: Mapping[str, Vectors]) -> V
 
 
 def _direction(inputs: Vectors, weights: Mapping[str, Vectors], name: str) -> Vectors:
-    """The hidden states of one layer in one direction: shape (n, hidden)."""
+    """Hidden states of one layer in one direction: shape (n, hidden)."""
     recurrent = weights[f"lstm.weight_hh_{name}"].T
     bias = weights[f"lstm.bias_ih_{name}"] + weights[f"lstm.bias_hh_{name}"]
     entering = inputs @ weights[f"lstm.weight_ih_{name}"].T + bias
@@ -56,17 +55,16 @@ def _direction(inputs: Vectors, weights: Mapping[str, Vectors], name: str) -> Ve
 
 
 def _logistic(values: Vectors) -> Vectors:
-    # By tanh, which no large value makes overflow.
+    # tanh does not overflow.
     result: Vectors = (0.5 * np.tanh(0.5 * values) + 0.5).astype(np.float32)
     return result
 
 
 def sentence_features(vectors: Vectors, windows: tuple[int, ...]) -> Vectors:
-    """One row a sentence: float32, shape (n, d + 2 · windows).
+    """One row a sentence: float32, shape (n, d + 2 · windows), in O(n·d).
 
-    The first d columns are its unit vector. Then, for each window, the similarity of the blocks before and after the
-    gap that precedes the sentence, and its depth, as TextTiling computes them: standardised over the text, because a
-    low similarity differs from text to text; 0 for the first sentence. O(n·d) time and memory.
+    The unit vector, then for each window the block similarity at the gap before the sentence and its depth (as in
+    TextTiling), standardised over the text. The first sentence has 0 there.
 
     >>> sentence_features(np.eye(2, dtype=np.float32)[[0, 0, 1, 1]], (1,)).astype(float).round(2).tolist()
     [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.71, -0.71], [0.0, 1.0, -1.41, 1.41], [0.0, 1.0, 0.71, -0.71]]
@@ -79,7 +77,7 @@ def sentence_features(vectors: Vectors, windows: tuple[int, ...]) -> Vectors:
 
 
 def _standardised(values: Floats) -> NDArray[np.float32]:
-    """As a column, for the sentences after the gaps; the first sentence's is 0."""
+    """A column for the sentences after the gaps; 0 for the first sentence."""
     column = np.zeros((len(values) + 1, 1), dtype=np.float32)
     if len(values):
         column[1:, 0] = (values - values.mean()) / (values.std() + 1e-6)
@@ -93,10 +91,10 @@ _FORMAT = "tagger-1"
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerSettings:
-    """What a tagger's weights were trained for, stored with them.
+    """What a tagger's weights were trained for; stored with them.
 
     Attributes:
-        embedder: the model whose sentence vectors it reads, as `get_embedder` knows it.
+        embedder: the name of the model that makes the sentence vectors.
         windows: see `sentence_features`.
         threshold: the probability over which a segment begins.
         members: the number of networks, whose probabilities are averaged.
@@ -110,19 +108,18 @@ class TaggerSettings:
 
 @dataclass(frozen=True, eq=False)
 class Tagger:
-    """A supervised segmenter: whether each sentence begins a segment, from the sentences around it.
+    """A supervised segmenter: does each sentence begin a segment?
 
-    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as Nguyen et al. (2025, 3.2) use it. A
-    bidirectional LSTM reads the sentences' vectors; a sentence encoder replaces their lower LSTM over words. It also
-    reads how alike the text is on both sides of each sentence (see `sentence_features`). A segment begins at each local
-    maximum of the probability over the threshold, which was the best on the development set.
+    Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as in Nguyen et al. (2025, 3.2). A
+    bidirectional LSTM reads sentence vectors, which replace the paper's lower LSTM over words, and `sentence_features`.
+    A segment begins at each local maximum of the probability over the threshold.
 
     Attributes:
-        tensors: the weights, by name; the names of the first network's begin with "0.".
+        tensors: the weights by name; the first network's names begin with "0.".
         settings: what they were trained for.
-        name: the string from which `get_segmenter` builds it.
+        name: the string that `get_segmenter` accepts.
 
-    Cost: one call of the model for the distinct sentences; O(n·d) time and memory, some 10,000 sentences a second.
+    Cost: one call of the model for the distinct sentences; O(n·d) time and memory, about 10,000 sentences a second.
 
     >>> get = load_tagger(SHIPPED)
     >>> get.settings.embedder, get.find(np.zeros((1, 384), dtype=np.float32)).tolist()
@@ -135,37 +132,29 @@ class Tagger:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with the weights and the settings."""
+        """Changes with the weights and settings."""
         digest = blake2b(repr(self.settings).encode(), digest_size=16)
         for name in sorted(self.tensors):
             digest.update(name.encode() + self.tensors[name].tobytes())
         return f"tagger-{digest.hexdigest()}"
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-        """See `Segmenter`. It loads its own embedder unless `embedder` is the one that it was trained for.
-
-        Raises:
-            ModelError: the model failed twice.
-        """
+        """See `Segmenter`. Loads its own model if `embedder` is another one."""
         trained_for = self.settings.embedder
         own = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
         return self.find(embed(own, sentences))
 
     def find(self, vectors: Vectors) -> Numbers:
-        """The rows that begin a segment, but for the first.
-
-        Raises:
-            ModelError: the vectors have other dimensions than those of its training.
-        """
+        """Rows that begin a segment, without the first."""
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)
         return peaks(self.probabilities(vectors), self.settings.threshold)
 
     def probabilities(self, vectors: Vectors) -> Vectors:
-        """For each row the probability that a segment begins there: the mean of the networks'.
+        """The probability that a segment begins at each row: the networks' mean.
 
         Raises:
-            ModelError: the vectors have other dimensions than those of its training.
+            ModelError: the vectors have other dimensions than in training.
         """
         expected = _dimensions(self.tensors, self.settings)
         if vectors.shape[1] != expected:
@@ -184,12 +173,12 @@ class Tagger:
 
     @cached_property
     def _wide(self) -> dict[str, Vectors]:
-        """The weights as float32: files hold them at half the size."""
+        """As float32: files hold half precision."""
         return {name: value.astype(np.float32) for name, value in self.tensors.items()}
 
 
 def peaks(probabilities: Vectors, threshold: float) -> Numbers:
-    """Where the probability is over the threshold and no neighbour's is higher, but for the first row.
+    """Rows over the threshold with no higher neighbour, without the first.
 
     >>> peaks(np.array([0.9, 0.1, 0.4, 0.8, 0.2, 0.6], dtype=np.float32), 0.5).tolist()
     [3, 5]
@@ -202,7 +191,7 @@ def peaks(probabilities: Vectors, threshold: float) -> Numbers:
 
 @lru_cache(maxsize=8)
 def load_tagger(path: Path) -> Tagger:
-    """The tagger of a file of weights that ``chunkcore segments train`` wrote.
+    """The tagger in a file that ``chunkcore segments train`` wrote.
 
     Raises:
         DataError: no such file, or it holds no weights.
@@ -232,7 +221,7 @@ def load_tagger(path: Path) -> Tagger:
 
 
 def metadata_of(settings: TaggerSettings) -> dict[str, str]:
-    """The settings as the header of a safetensors file."""
+    """The settings as a safetensors header."""
     fields: dict[str, Any] = {"format": _FORMAT, **settings.__dict__, "windows": list(settings.windows)}
     return {_KEY: json.dumps(fields, sort_keys=True)}  # one entry: the order of several would differ from run to run
 

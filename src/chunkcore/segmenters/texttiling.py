@@ -1,4 +1,4 @@
-"""`TextTiling`: topics change where the sentences before and after a place are least alike."""
+"""`TextTiling`: topics change where neighbouring blocks of sentences are least alike."""
 
 from __future__ import annotations
 
@@ -20,22 +20,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class TextTiling:
-    """An unsupervised segmenter, on sentence vectors in place of words.
+    """An unsupervised segmenter on sentence vectors.
 
-    Hearst, "TextTiling" (1997), section 4. At each gap between sentences the cosine similarity of the blocks on both
-    sides is taken. A gap's depth is how far its similarity is below the nearest peaks on both sides. A segment begins
-    at each local maximum of depth over ``mean + deviations · σ`` of all depths. Hearst's blocks are word counts, and
-    her threshold is ``mean - σ / 2``; here a block is the mean of its sentences' vectors, and the defaults gave the
-    lowest Pk on Wikipedia articles (docs/guides/segments.md), whose sections are long.
+    Hearst, "TextTiling" (1997), section 4. At each gap the blocks on both sides are compared by cosine. A gap's depth
+    is how far its similarity lies below the nearest peaks. A segment begins at each local maximum of depth over ``mean
+    + deviations · σ``. Hearst uses word counts and ``mean - σ / 2``; here a block is the mean of its sentence vectors.
+    The defaults had the lowest Pk on Wikipedia articles (docs/guides/segments.md).
 
     Attributes:
         window: sentences in a block; at least 1.
         deviations: standard deviations over the mean depth.
 
     Cost: one call of the model for the distinct sentences; O(n·d) time and memory.
-
-    Raises:
-        OptionError: an option is out of range.
 
     >>> TextTiling(window=1, deviations=0.0).find(np.eye(2)[[0, 0, 0, 1, 1, 1]]).tolist()
     [3]
@@ -52,20 +48,17 @@ class TextTiling:
 
     @property
     def name(self) -> str:
-        """The string from which `get_segmenter` builds it."""
         return f"texttiling:{self.window}:{self.deviations!r}"
 
     @property
     def fingerprint(self) -> str:
-        """Its name, which holds all options."""
         return self.name
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-        """See `Segmenter`."""
         return self.find(embed(embedder, sentences))
 
     def find(self, vectors: Vectors | Floats) -> Numbers:
-        """The rows that begin a segment, but for the first."""
+        """Rows that begin a segment, without the first."""
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)
         found = depths(block_similarities(vectors, self.window))
@@ -93,7 +86,7 @@ def _read(options: str) -> Callable[[], TextTiling]:
 
 
 def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
-    """At each gap between rows the cosine of the sums of up to `window` unit rows before and after it: n - 1.
+    """At each gap, the cosine of the sums of up to `window` unit rows before and after it: shape (n - 1,).
 
     >>> block_similarities(np.eye(2)[[0, 0, 1, 1]], 2).tolist()
     [0.7071067811865475, 0.0, 0.7071067811865475]
@@ -110,7 +103,7 @@ def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
 
 
 def depths(similarities: Floats) -> Floats:
-    """How far each value is below the peak to its left, and below the peak to its right, added.
+    """How far each value lies below the peaks on its left and right, summed.
 
     >>> depths(np.array([0.9, 0.5, 0.6, 0.4, 0.8])).round(6).tolist()
     [0.0, 0.5, 0.0, 0.6, 0.0]
@@ -119,7 +112,7 @@ def depths(similarities: Floats) -> Floats:
 
 
 def _peaks(values: Floats) -> Floats:
-    """For each value the peak that is reached by stepping left while values do not fall."""
+    """For each value, the peak reached by stepping left while values do not fall."""
     peaks = values.copy()
     for place in range(1, len(values)):
         if values[place - 1] >= values[place]:
@@ -128,7 +121,7 @@ def _peaks(values: Floats) -> Floats:
 
 
 def row_lengths(rows: Vectors | Floats) -> Floats:
-    """The length of each row, as a column; 1 for rows of zeros."""
+    """The length of each row as a column; 1 for zero rows."""
     wide = rows.astype(np.float64)
     lengths: Floats = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
     lengths[lengths < 1e-12] = 1.0
