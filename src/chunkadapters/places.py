@@ -7,7 +7,7 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -296,5 +296,9 @@ def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[s
     """
     if of_a_chunk:
         return {key: value for key, value in metadata.items() if key not in (SPANS, SEGMENTS, *drop)}
-    own = {SPANS: decode_spans, SEGMENTS: decode_segments, DERIVED: lambda value: value is True}
+    own: dict[Any, Callable[[Any], object]] = {
+        SPANS: decode_spans,
+        SEGMENTS: decode_segments,
+        DERIVED: lambda value: value is True,
+    }
     return {f"source_{key}" if key in own and own[key](value) else key: value for key, value in metadata.items()}
