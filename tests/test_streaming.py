@@ -465,12 +465,12 @@ def test_another_strategy_s_output_is_not_gone_on_with(corpus, tmp_path):
     with pytest.raises(OptionError, match=r"in which files was \[\"docs\"\], and now it is \[\"a\"\]"):
         run(corpus, out, identity={"files": ["a"]})
     Path(f"{out}.journal").write_text("my own notes\n")
-    with pytest.raises(OptionError, match="is no journal of chunkcore chunk"):
+    with pytest.raises(DataError, match="is no journal of chunkcore chunk"):
         run(corpus, out)
     assert Path(f"{out}.journal").read_text() == "my own notes\n"
     for name in ("out", "new"):  # also where nothing else is there, and the notes end without a line
         Path(f"{tmp_path / name}.journal").write_text("my own notes")
-        with pytest.raises(OptionError, match="is no journal of chunkcore chunk"):
+        with pytest.raises(DataError, match="is no journal of chunkcore chunk"):
             run(corpus, tmp_path / name)
         assert Path(f"{tmp_path / name}.journal").read_text() == "my own notes"
 
@@ -492,7 +492,7 @@ def test_a_damaged_journal_and_a_shortened_output_are_told(corpus, tmp_path):
     journal, partial = Path(f"{out}.journal"), Path(f"{out}.partial")
     rows = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*rows[:2], b"\0" * 50 + b"\n", *rows[3:]]))
-    with pytest.raises(DataError, match=r"journal is damaged: begin anew with --fresh"):
+    with pytest.raises(DataError, match=r"journal, line 3: damaged.*begin anew with --fresh"):
         run(corpus, out)
     journal.write_bytes(b"".join(rows))
     kept = Path(f"{out}.errors.jsonl").read_bytes()

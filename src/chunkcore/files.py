@@ -309,8 +309,10 @@ class AppendLog:
         what: the kind of file, for errors: "study of chunkcore tune".
         advice: the remedy, for errors: "name another output".
         check: called with an existing header, to compare it with this one.
+        fresh: drop what an existing log holds, its header included.
 
     Attributes:
+        is_new: whether the log held nothing.
         entries: line number and object of each line after the header, when the log was opened.
         cut_off: whether an unfinished last line was cut off.
 
@@ -334,6 +336,7 @@ class AppendLog:
         what: str,
         advice: str,
         check: Callable[[dict[str, Any]], None] = lambda header: None,
+        fresh: bool = False,
     ) -> None:
         self.path = Path(path)
         self.entries: list[tuple[int, dict[str, Any]]] = []
@@ -342,7 +345,7 @@ class AppendLog:
         self._what, self._advice = what, advice
         self._file = open_locked(self.path, advice)
         try:
-            self._read(dict(header), check)
+            self._read(dict(header), check, fresh=fresh)
         except BaseException:
             self._file.close()
             raise
@@ -360,6 +363,11 @@ class AppendLog:
             reason = getattr(error, "strerror", None) or error
             raise DataError(f"{self.path} cannot be written ({reason}): what was written before is kept") from error
 
+    def clear(self) -> None:
+        """Drop all lines but the header."""
+        self.entries.clear()
+        self._cut_off(self._begin)
+
     def close(self) -> None:
         """Close the file and drop its lock."""
         self._file.close()
@@ -370,7 +378,12 @@ class AppendLog:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self, header: dict[str, Any], check: Callable[[dict[str, Any]], None]) -> None:
+    def _cut_off(self, end: int) -> None:
+        self._file.truncate(end)
+        self._file.seek(end)
+        self._end = end
+
+    def _read(self, header: dict[str, Any], check: Callable[[dict[str, Any]], None], *, fresh: bool) -> None:
         try:
             self._file.seek(0)
             lines = self._file.readall().splitlines(keepends=True)
@@ -379,14 +392,15 @@ class AppendLog:
         name, mark = next(iter(header.items()))
         beginning = _json_line({name: mark}).rstrip(b"}\n")
         unfinished = bool(lines) and not lines[0].endswith(b"\n")
-        self._end = 0
+        end = 0
         if lines and not (unfinished and (beginning.startswith(lines[0]) or lines[0].startswith(beginning))):
             head = _whole_line(lines[0])
             if head is None or head.get(name) != mark or head.get("version") != header.get("version"):
                 raise DataError(f"{self.path} is there, and is no {self._what}: {self._advice}")
-            check(head)
-            self._end = len(lines[0])
-            for number, line in enumerate(lines[1:], start=2):
+            if not fresh:
+                check(head)
+                end = len(lines[0])
+            for number, line in enumerate([] if fresh else lines[1:], start=2):
                 entry = _whole_line(line)
                 if entry is None:
                     if number < len(lines):
@@ -397,11 +411,12 @@ class AppendLog:
                     self.cut_off = True
                     break
                 self.entries.append((number, entry))
-                self._end += len(line)
-        self._file.truncate(self._end)
-        self._file.seek(self._end)
-        if not self._end:
+                end += len(line)
+        self._cut_off(end)
+        self.is_new = not end
+        if self.is_new:
             self.append(header)
+        self._begin = len(lines[0]) if end else self._end
 
 
 def open_locked(path: Path, advice: str) -> FileIO:
@@ -423,7 +438,10 @@ def open_locked(path: Path, advice: str) -> FileIO:
             file.close()
             raise OptionError(f"another process is at work on {path}: wait for it, or {advice}") from None
         except OSError:  # a file system without locks
-            pass
+            return file
+        if not os.fstat(file.fileno()).st_nlink:
+            file.close()
+            raise OptionError(f"another process has just ended its work on {path}: start again")
     return file
 
 
