@@ -13,33 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli.options import (
-    Data,
-    EmbedderName,
-    Llm,
-    Models,
-    Output,
-    Retriever,
-    Statistics,
-    Strategies,
-    build_chunkers,
-    default_cache,
-    grouped,
-    help_text,
-    read_depths,
-)
-from chunkcore.cli.running import (
-    StoppedError,
-    estimates,
-    keeping,
-    report_page,
-    reporting,
-    resume,
-    say,
-    spent,
-    stoppable,
-    used,
-)
+from chunkcore.cli import options, running
 from chunkcore.escaping import terminal_text
 from chunkcore.files import ANSWERS
 
@@ -60,21 +34,21 @@ __all__ = ["DEFAULT_STRATEGIES", "HELP", "answer"]
 DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
 _AT_ONCE = 3  # measures in a table
 
-HELP = help_text(
+HELP = options.help_text(
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md).
 """
 )
 
 
-@grouped
+@options.grouped
 def answer(
-    llm: Llm,
-    data: Data,
-    statistics: Statistics,
-    costs: Models,
-    strategy: Strategies = None,
-    retriever: Retriever = "dense",
-    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    llm: options.Llm,
+    data: options.Data,
+    statistics: options.Statistics,
+    costs: options.Models,
+    strategy: options.Strategies = None,
+    retriever: options.Retriever = "dense",
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5, or 4096tok.")] = "5",
     measure: Annotated[
         list[str] | None,
@@ -85,7 +59,7 @@ def answer(
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Ask N questions, drawn by the seed.")] = None,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="Repeats after an answer that is invalid.")] = 2,
     answers: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the model's answers.")] = None,
-    output: Output = Path("chunkcore-answers"),
+    output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer questions from each strategy's chunks, and compare the answers."""
     from chunkcore.answers.answering import answerable, retrieve
@@ -99,7 +73,7 @@ def answer(
     require_jinja2()
     prices = costs.prices()
     depth = _depth(k)
-    store = None if costs.no_cache else answers or default_cache()
+    store = None if costs.no_cache else answers or options.default_cache()
     answering = _kept(llm, store, private=answers is None)
     judging = _kept(judge, store, private=answers is None) if judge else answering
     benchmark = _limited(data.benchmark(output, [ANSWERS], require_evidence=False), limit, statistics.seed)
@@ -109,27 +83,27 @@ def answer(
     model = get_embedder(embedder)
     check_measures(asked, names, bert_model=bert_model or model, judge=judging)
     specs = [sized_spec(each.strip(), model) for each in strategy or DEFAULT_STRATEGIES]
-    chunkers = build_chunkers(specs, model)
+    chunkers = options.build_chunkers(specs, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers):
-        for line in estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
-            say(line)
-        say("What answers take is known once these have cut the documents: leave them out to see the others'.")
+        for line in running.estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
+            running.say(line)
+        running.say("What answers take is known once these have cut the documents: leave them out to see the others'.")
         return
     if not costs.dry_run:
         output.mkdir(parents=True, exist_ok=True)  # where that cannot be, before anything is paid for
-    chunkers = [keeping(chunker, store) for chunker in chunkers]
+    chunkers = [running.keeping(chunker, store) for chunker in chunkers]
     vectors = costs.embeddings()
     scored: list[Report] = []
     runs: list[AnswerRun] = []
-    stopped, how_on = "", resume(vectors.path, store)
-    with reporting(sys.stderr) as progress, stoppable(how_on):
+    stopped, how_on = "", running.resume(vectors.path, store)
+    with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
         named = dict(zip(specs, chunkers, strict=True))
         cached = CachedEmbedder(model, vectors)
         found = retrieve(benchmark, named, cached, depth, retrievers=[retriever], progress=progress)
         work = _Work(asked, names, depth, bert_model or model, model, retries, progress)
         if costs.dry_run:
             for line in work.estimate(found, answering, judging, prices):
-                say(line)
+                running.say(line)
             return
         try:
             for report in found:
@@ -143,14 +117,14 @@ def answer(
         comparison = statistics.compare(scored[: len(runs)], get_measure(names[0], depth), clusters)
     settings = {"Answers by": answering.name, "Embedder": embedder, "Retriever": retriever}
     shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not shown
-    answered = _Answered(report_page(comparison, shown, settings, stopped), asked, runs, names, depth)
+    answered = _Answered(running.report_page(comparison, shown, settings, stopped), asked, runs, names, depth)
     html = answered.write(output)
     answered.show()
-    for line in [*used(chunkers, prices), *_asked([answering, judging], prices)]:
+    for line in [*running.used(chunkers, prices), *_asked([answering, judging], prices)]:
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{output / ANSWERS}\n{html}")
     if stopped:
-        raise StoppedError(f"{stopped}; {how_on}")
+        raise running.StoppedError(f"{stopped}; {how_on}")
 
 
 def _asked(models: Sequence[LLM], prices: Prices | None) -> list[str]:
@@ -158,7 +132,7 @@ def _asked(models: Sequence[LLM], prices: Prices | None) -> list[str]:
     from chunkcore.models.llm import Usage
 
     found = {each.name: getattr(each, "usage", Usage()) for each in models}
-    return [f"{name}: {spent(usage, prices)}" for name, usage in found.items()]
+    return [f"{name}: {running.spent(usage, prices)}" for name, usage in found.items()]
 
 
 @dataclass(frozen=True)
@@ -207,9 +181,9 @@ class _Work:
         names = judged(self.names)
         for report in reports:
             replace(self, names=names).done(report, answers, verdicts)
-        yield f"answers by {answering.name}: {spent(answers.usage, prices)}"
+        yield f"answers by {answering.name}: {running.spent(answers.usage, prices)}"
         if names:
-            yield f"verdicts by {judging.name}: {spent(verdicts.usage, prices)}"
+            yield f"verdicts by {judging.name}: {running.spent(verdicts.usage, prices)}"
         yield (
             "Tokens are counted as cl100k_base. Answers of 20 words are assumed, and verdicts on two statements; "
             "questions that must be repeated and answers that are kept already are not foreseen. Nothing was asked."
@@ -362,7 +336,7 @@ def _depth(text: str) -> Depth:
     from chunkcore.errors import OptionError
 
     try:
-        (depth,) = read_depths([text])
+        (depth,) = options.read_depths([text])
     except OptionError:
         depth = "min"
     if depth == "min":

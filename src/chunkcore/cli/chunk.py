@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chunkcore.cli.options import Llms, grouped, help_text
-from chunkcore.cli.running import Rate, StoppedError, done_so_far, estimates, keeping, rate, say, used
+from chunkcore.cli import options, running
 from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "chunk"]
 
-HELP = help_text(
+HELP = options.help_text(
     """Cut files into chunks and write them as JSON lines.
 
 A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
@@ -47,10 +46,10 @@ class Errors(str, Enum):
     skip = "skip"
 
 
-@grouped
+@options.grouped
 def chunk(
     files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
-    costs: Llms,
+    costs: options.Llms,
     strategy: Annotated[
         str | None,
         typer.Option("--strategy", "-s", metavar="SPEC", help="Default: recursive:size=200."),
@@ -72,19 +71,19 @@ def chunk(
     _keep_inputs(files, output)
     prices = costs.prices()
     chunker = _chunker(strategy, config)
-    options = StreamOptions(processes=processes, workers=workers, part_size=_bytes(part_size), errors=errors.value)
+    streaming = StreamOptions(processes=processes, workers=workers, part_size=_bytes(part_size), errors=errors.value)
     if costs.dry_run:
         spec = strategy or str(config or chunker.name)
-        for line in estimates({spec: chunker}, stream_documents(files, options.part_size), prices):
-            say(line)
+        for line in running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices):
+            running.say(line)
         return 0
     if processes > 1:
         _check_processes(chunker)
-    chunker = keeping(chunker, costs.answers)
-    stream = Stream(files, chunker, options)
+    chunker = running.keeping(chunker, costs.answers)
+    stream = Stream(files, chunker, streaming)
     _write(stream, output, fresh=fresh, quiet=quiet)
-    for line in used([chunker], prices):
-        say(line, err=True)
+    for line in running.used([chunker], prices):
+        running.say(line, err=True)
     return 1 if stream.tally.skipped else 0
 
 
@@ -100,7 +99,7 @@ def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
     from chunkcore.scale import total_bytes
 
     quiet = quiet or (str(output) == "-" and sys.stdout.isatty())  # the lines themselves tell how far it is
-    with rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
+    with running.rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
         if str(output) != "-" and stream.is_repeatable and (output.is_file() or not output.exists()):
             _resumable(stream, output, progress, fresh=fresh)
         elif str(output) != "-":
@@ -113,17 +112,17 @@ def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
             progress.end(stream.tally)
 
 
-def _lines(stream: Stream, progress: Rate | None) -> Iterator[bytes]:
+def _lines(stream: Stream, progress: running.Rate | None) -> Iterator[bytes]:
     """The stream's lines, on their way to where nothing can be kept; what is left out is told at once."""
     for step in stream:
         yield b"".join(step.lines)
         for failure in step.failures:
-            say(f"chunkcore: left out: {failure.error}", err=True)
+            running.say(f"chunkcore: left out: {failure.error}", err=True)
         if progress is not None:
             progress(stream.tally)
 
 
-def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bool) -> None:
+def _resumable(stream: Stream, output: Path, progress: running.Rate | None, *, fresh: bool) -> None:
     from chunkcore.errors import DataError
     from chunkcore.scale import ResumableOutput
 
@@ -131,7 +130,7 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
     refused = False
     try:
         if writer.tallies:
-            say(f"chunkcore: going on after {done_so_far(writer.tallies[-1])}", err=True)
+            running.say(f"chunkcore: going on after {running.done_so_far(writer.tallies[-1])}", err=True)
             try:
                 stream.go_on(writer.tallies)
             except DataError as error:
@@ -148,11 +147,11 @@ def _resumable(stream: Stream, output: Path, progress: Rate | None, *, fresh: bo
         if writer.leave() and not refused:
             kept = f"{writer.partial} keeps what is done: the same command goes on, or begins anew with --fresh"
             if isinstance(error, KeyboardInterrupt):
-                raise StoppedError(f"stopped before the end; {kept}") from error
-            say(f"chunkcore: {kept}", err=True)
+                raise running.StoppedError(f"stopped before the end; {kept}") from error
+            running.say(f"chunkcore: {kept}", err=True)
         raise
     if stream.tally.skipped:
-        say(f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells", err=True)
+        running.say(f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells", err=True)
 
 
 def _identity(stream: Stream) -> dict[str, Any]:

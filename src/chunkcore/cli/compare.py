@@ -11,33 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from chunkcore.cli.options import (
-    Data,
-    Models,
-    Output,
-    Scores,
-    Statistics,
-    Strategies,
-    build_chunkers,
-    check_folder,
-    check_output,
-    grouped,
-    help_text,
-)
-from chunkcore.cli.running import (
-    StoppedError,
-    check_savable,
-    estimates,
-    finish,
-    keeping,
-    report_page,
-    reporting,
-    resume,
-    save_runs,
-    say,
-    stoppable,
-    used,
-)
+from chunkcore.cli import options, running
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
@@ -58,7 +32,7 @@ DEFAULT_STRATEGIES = (
     "cluster_semantic:max_size=200",
 )
 
-HELP = help_text(
+HELP = options.help_text(
     f"""Compare chunking strategies, retrievers and embedders: which finds the evidence, and at what cost?
 
 A line of --questions is {{"question": "...", "evidence": ["a verbatim excerpt"]}}. Prints the table and the verdict;
@@ -76,13 +50,13 @@ With --require or --baseline the exit code is 1 if the whole 95 % interval of a 
 )
 
 
-@grouped
+@options.grouped
 def compare(
-    data: Data,
-    scores: Scores,
-    statistics: Statistics,
-    costs: Models,
-    strategy: Strategies = None,
+    data: options.Data,
+    scores: options.Scores,
+    statistics: options.Statistics,
+    costs: options.Models,
+    strategy: options.Strategies = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of more strategies.")] = None,
     retriever: Annotated[
         list[str] | None,
@@ -101,7 +75,7 @@ def compare(
     save_runs_to: Annotated[
         Path | None, typer.Option("--save-runs", metavar="FOLDER", help="Write what was retrieved, as run files.")
     ] = None,
-    output: Output = Path("chunkcore-report"),
+    output: options.Output = Path("chunkcore-report"),
 ) -> None:
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
     from chunkcore.chunkers.configuration import sized_spec
@@ -121,13 +95,13 @@ def compare(
     gate = scores.gate()
     prices = costs.prices()
     Cost().priced(embedding=embed_price)  # raises before the work
-    check_output(output)
+    options.check_output(output)
     if save_runs_to is not None:
-        check_folder(save_runs_to)
+        options.check_folder(save_runs_to)
     retrievers = [get_retriever(spec).name for spec in retriever or ["dense"]]
     benchmark = data.benchmark(output)
     if save_runs_to is not None:
-        check_savable(benchmark)
+        running.check_savable(benchmark)
     clusters = statistics.clusters(benchmark)
     given = _specs(strategy or [], config)
     store = costs.embeddings()
@@ -138,16 +112,16 @@ def compare(
     if len(models) == len(retrievers) == 1:
         gate.check_names(specs)
     # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
-    chunkers = dict(zip(specs, build_chunkers(specs, models[0]), strict=True))
+    chunkers = dict(zip(specs, options.build_chunkers(specs, models[0]), strict=True))
     if costs.dry_run:
-        for line in estimates(chunkers, benchmark.documents, prices):
-            say(line)
+        for line in running.estimates(chunkers, benchmark.documents, prices):
+            running.say(line)
         return
     answers = costs.answers if any(isinstance(each, LLMChunker) for each in chunkers.values()) else None
     made: list[Chunker] = []
 
     def strategies(model: Embedder) -> dict[str, Chunker]:
-        own = [keeping(chunker, answers) for chunker in build_chunkers(specs, model)]
+        own = [running.keeping(chunker, answers) for chunker in options.build_chunkers(specs, model)]
         made.extend(own)
         return dict(zip(specs, own, strict=True))
 
@@ -156,8 +130,8 @@ def compare(
         reports.append(replace(report, cost=cost))
 
     reports: list[Report] = []
-    stopped, how_on = "", resume(store.path, answers)
-    with reporting(sys.stderr) as progress, stoppable(how_on):
+    stopped, how_on = "", running.resume(store.path, answers)
+    with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
         try:
             run_experiment(
                 Scorer(benchmark, counter=scores.counter, min_rule=cast("MinRule", scores.min_rule)),
@@ -182,16 +156,16 @@ def compare(
             "Scores count tokens of": scores.counter,
             **_full_specs(chunkers),
         }
-        page = report_page(comparison, benchmark, settings, stopped)
+        page = running.report_page(comparison, benchmark, settings, stopped)
         html = write_report(page, output).html
         if save_runs_to is not None:
-            save_runs(reports, benchmark, save_runs_to)
+            running.save_runs(reports, benchmark, save_runs_to)
         seed, resamples = statistics.seed, statistics.resamples
         checks = [] if stopped else gate.checks(reports, verdict_by, resamples=resamples, seed=seed)
         progress("compare", 1, 1)
-    finish(page, html, checks, used(made, prices))
+    running.finish(page, html, checks, running.used(made, prices))
     if stopped:
-        raise StoppedError(f"{stopped}; {how_on}")
+        raise running.StoppedError(f"{stopped}; {how_on}")
 
 
 def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:

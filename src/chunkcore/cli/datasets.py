@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli.options import Data, Layout, Output, Questions, Seed, check_folder, grouped, help_text
-from chunkcore.cli.running import reporting, say
+from chunkcore.cli import options, running
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -24,7 +23,7 @@ app = typer.Typer(
 
 _HOLDS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries": "; sections, and no questions"}
 
-_VERIFY = help_text(
+_VERIFY = options.help_text(
     """Check every question's evidence against the documents.
 
 Takes a shipped collection, a folder with documents and a questions.jsonl, or a public collection in its own layout.
@@ -34,7 +33,7 @@ Lists each question that would be left out, with the reason; then the exit code 
 """
 )
 
-_FETCH = help_text(
+_FETCH = options.help_text(
     """Fetch a public collection from its own address.
 
 No other command goes to the network for data. The files are checked against their published checksum. Interrupted,
@@ -44,7 +43,7 @@ the same command resumes. The last line is the collection's folder. Its licence 
 """
 )
 
-_STITCH = help_text(
+_STITCH = options.help_text(
     """Join short documents, shuffled, into long ones, so that there is something to cut.
 
 Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
@@ -75,7 +74,7 @@ def fetch(
     """Fetch a public collection from its own address."""
     from chunkcore.datasets.fetching import fetch_dataset
 
-    with reporting(sys.stderr) as progress:
+    with running.reporting(sys.stderr) as progress:
         folder = fetch_dataset(name, into, progress=progress)
     typer.echo(folder)
 
@@ -102,13 +101,13 @@ def verify(
     collection: Annotated[
         str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
     ] = "lochmere",
-    questions: Questions = None,
-    layout: Layout = "auto",
+    questions: options.Questions = None,
+    layout: options.Layout = "auto",
 ) -> None:
     """Check every question's evidence against the documents."""
     benchmark = _load(collection, questions, layout)
     for problem in benchmark.problems:
-        say(f"{problem.query_id}: {problem.reason}")
+        running.say(f"{problem.query_id}: {problem.reason}")
     spans = sum(len(query.evidence) for query in benchmark.queries)
     good = (
         f"{benchmark.name}: {len(benchmark.documents):,} documents, {len(benchmark.queries):,} questions, "
@@ -118,7 +117,7 @@ def verify(
         count = len(benchmark.without_evidence)
         good += f"; {count:,} question{'s' if count > 1 else ''} that only answers can be scored on"
     bad = len(benchmark.problems)
-    say(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good)
+    running.say(f"{good}; {bad:,} question{'s' if bad > 1 else ''} with a problem" if bad else good)
     if bad:
         raise typer.Exit(1)
 
@@ -137,12 +136,12 @@ def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
 
 
 @app.command(help=_STITCH)
-@grouped
+@options.grouped
 def stitch(
-    data: Data,
+    data: options.Data,
     sentences: Annotated[int, typer.Option(min=1, metavar="N", help="About how many a document gets.")] = 100,
-    seed: Seed = 0,
-    output: Output = Path("stitched"),
+    seed: options.Seed = 0,
+    output: options.Output = Path("stitched"),
 ) -> None:
     """Join short documents, shuffled, into long ones of about 100 sentences."""
     from chunkcore.evaluation.benchmarks.benchmark import parts_of
@@ -150,23 +149,23 @@ def stitch(
     from chunkcore.evaluation.benchmarks.stitching import write_benchmark
 
     _check_output(output, data)
-    check_folder(output)
+    options.check_folder(output)
     benchmark = data.benchmark(output)
     long = stitched(benchmark, sentences=sentences, seed=seed)
     write_benchmark(long, output)
     for problem in benchmark.problems:
-        say(f"left out: {problem.query_id}: {problem.reason}", err=True)
+        running.say(f"left out: {problem.query_id}: {problem.reason}", err=True)
     parts = sum(len(parts_of(each)) for each in long.documents)
     summary = f"{parts:,} documents in {len(long.documents):,}, {len(long.queries):,} questions"
     if long.without_evidence:
         summary += f", {len(long.without_evidence):,} without evidence"
     if benchmark.problems:
         summary += f"; {len(benchmark.problems):,} left out"
-    say(summary)
-    say(str(output))
+    running.say(summary)
+    running.say(str(output))
 
 
-def _check_output(output: Path, data: Data) -> None:
+def _check_output(output: Path, data: options.Data) -> None:
     """Check that no input is replaced.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chunkcore.cli.options import help_text
+from chunkcore.cli import options
 
 __all__ = ["HELP", "list_names"]
 
@@ -22,7 +22,7 @@ _REGISTRIES = {
     "layouts": "chunkcore.evaluation.benchmarks.layout",
 }
 
-HELP = help_text(
+HELP = options.help_text(
     """List what has a name, with its options and defaults.
 
 A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter as Counts
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from chunkcore.cli.options import (
-    Counter,
-    Docs,
-    EmbedderName,
-    Llm,
-    LlmPrices,
-    Questions,
-    Seed,
-    grouped,
-    help_text,
-    optional_embedder,
-)
-from chunkcore.cli.running import StoppedError, reporting, say, spent, stoppable
+from chunkcore.cli import options, running
 
 if TYPE_CHECKING:
     from chunkcore.document import Document
@@ -41,7 +29,7 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
 
-_GENERATE = help_text(
+_GENERATE = options.help_text(
     """Write questions about documents, each with the excerpts that answer it, by a language model.
 
 A question whose excerpts are not in its passage word for word is rejected. The same command resumes: every call is in
@@ -52,7 +40,7 @@ than wanted. docs/guides/questions.md has more.
 """
 )
 
-_CHECK = help_text(
+_CHECK = options.help_text(
     """Find what is wrong with questions and their evidence, before strategies are compared on them.
 
 Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak their
@@ -64,11 +52,11 @@ answer; documents that are one chunk or have no question. The exit code is 1 if 
 
 
 @app.command(help=_GENERATE)
-@grouped
+@options.grouped
 def generate(
-    docs: Docs,
-    llm: Llm,
-    costs: LlmPrices,
+    docs: options.Docs,
+    llm: options.Llm,
+    costs: options.LlmPrices,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; other files are named after it.")
     ] = Path("questions.jsonl"),
@@ -78,7 +66,7 @@ def generate(
     mode: Annotated[
         str, typer.Option(metavar="MODE", help="factual, or realistic: vague, in the user's own words.")
     ] = "factual",
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     sample_size: Annotated[int, typer.Option(min=100, metavar="N", help="Characters of a passage.")] = 4_000,
     earlier: Annotated[int, typer.Option(min=0, metavar="N", help="The most earlier questions shown.")] = 50,
     excerpts: Annotated[int, typer.Option(min=1, metavar="N", help="The most excerpts of a question.")] = 5,
@@ -118,7 +106,7 @@ def generate(
     thresholds = FilterThresholds(
         duplicate=_threshold("--duplicate", duplicate), relevance=_threshold("--relevance", relevance)
     )
-    options = GenerationOptions(
+    generation = GenerationOptions(
         questions=questions,
         mode=cast("Mode", mode),
         sample_size=sample_size,
@@ -132,19 +120,19 @@ def generate(
     _check_output(docs, files)
     documents = read_own(docs, []).documents
     if costs.dry_run:
-        say(f"{model.name}: {spent(estimate_generation(documents, options), prices)}")
-        say(
+        running.say(f"{model.name}: {running.spent(estimate_generation(documents, generation), prices)}")
+        running.say(
             "Tokens are counted as cl100k_base. Each question is assumed to be kept at once, with an answer of about "
             "200 tokens; rejections and answers that a journal holds are not foreseen. Nothing was asked."
         )
         return
-    vectors = optional_embedder(embedder)
+    vectors = options.optional_embedder(embedder)
     how_on = f"what was answered is kept in {files.journal}: the same command goes on with it"
-    with reporting(sys.stderr) as progress, Journal(files.journal) as journal, stoppable(how_on):
+    with running.reporting(sys.stderr) as progress, Journal(files.journal) as journal, running.stoppable(how_on):
         made = generate_benchmark(
             documents,
             model,
-            options,
+            generation,
             journal=journal,
             budget=budget,
             embedder=vectors,
@@ -154,9 +142,9 @@ def generate(
         write_generated(files, made)
         unanswered = journal.unanswered
     for line in _summary(made, documents, files, unanswered, model.name, prices):
-        say(line)
+        running.say(line)
     if made.stopped == INTERRUPTED:
-        raise StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
+        raise running.StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
     if made.stopped:
         raise typer.Exit(1)
 
@@ -219,7 +207,7 @@ def _summary(
     if made.filtered is not None:
         yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
     lost = f", {unanswered:,} of them without an answer" if unanswered else ""
-    yield f"{model}, all runs: {spent(made.usage, prices)}{lost}"
+    yield f"{model}, all runs: {running.spent(made.usage, prices)}{lost}"
     if made.unfinished and made.stopped != INTERRUPTED:
         yield (
             f"Stopped: {made.stopped}. Raise it and run the same command: it goes on where it is, and what was "
@@ -244,17 +232,17 @@ def _cosine(threshold: float | None) -> str:
 
 
 @app.command(help=_CHECK)
-@grouped
+@options.grouped
 def check(
-    docs: Docs,
-    questions: Questions = None,
+    docs: options.Docs,
+    questions: options.Questions = None,
     size: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")] = 200,
     least: Annotated[int, typer.Option(min=1, metavar="N", help="The fewest tokens of evidence.")] = 3,
     similarity: Annotated[
         float, typer.Option(metavar="COSINE", help="Over which questions are nearly the same.")
     ] = 0.9,
-    counter: Counter = "cl100k_base",
-    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    counter: options.Counter = "cl100k_base",
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
     limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many of a kind to list; 0 for all.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
@@ -263,14 +251,14 @@ def check(
     from chunkcore.questions.validate import ValidationOptions, validate_benchmark
 
     ignored = _kinds(ignore or [])
-    options = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
-    found = validate_benchmark(docs, questions, options=options, embedder=_embedder(embedder))
+    validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
+    found = validate_benchmark(docs, questions, options=validation, embedder=_embedder(embedder))
     found = [each for each in found if each.kind not in ignored]
     if as_json:
         typer.echo(json.dumps({"findings": [_record(each) for each in found]}, indent=2))
     else:
         for line in _lines(found, limit):
-            say(line)
+            running.say(line)
     if found:
         raise typer.Exit(1)
 
@@ -295,7 +283,7 @@ def _embedder(name: str) -> Embedder | None:
     from chunkcore.errors import MissingExtraError
 
     try:
-        return optional_embedder(name)
+        return options.optional_embedder(name)
     except MissingExtraError as error:
         sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
         return None
@@ -310,7 +298,7 @@ def _lines(found: Sequence[Finding], limit: int) -> Iterator[str]:
     """How often each kind was found, and then the findings of each."""
     from chunkcore.questions.validate import KINDS
 
-    counts = Counts(each.kind for each in found)
+    counts = Counter(each.kind for each in found)
     if not counts:
         yield "nothing is wrong"
         return

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from chunkcore.cli.options import Data, Output, Scores, Statistics, check_output, grouped, help_text
-from chunkcore.cli.running import finish, report_page, reporting
+from chunkcore.cli import options, running
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "score"]
 
-HELP = help_text(
+HELP = options.help_text(
     """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
 
   chunkcore score --run bm25.trec --run ours.trec --chunks chunks.jsonl --docs docs/ --questions questions.jsonl
@@ -28,18 +27,18 @@ HELP = help_text(
 )
 
 
-@grouped
+@options.grouped
 def score(
     runs: Annotated[
         list[Path], typer.Option("--run", metavar="FILE", help="A run: JSON lines named .jsonl, else TREC; repeatable.")
     ],
-    data: Data,
-    scores: Scores,
-    statistics: Statistics,
+    data: options.Data,
+    scores: options.Scores,
+    statistics: options.Statistics,
     chunks: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="The runs' chunks: one file for all, or one a run.")
     ] = None,
-    output: Output = Path("chunkcore-report"),
+    output: options.Output = Path("chunkcore-report"),
 ) -> None:
     """Score what any system retrieved, and compare systems."""
     from chunkcore.evaluation.scoring import Scorer
@@ -47,13 +46,13 @@ def score(
 
     ks, verdict_by = scores.depths(("5", "10"))
     gate = scores.gate()
-    check_output(output)
+    options.check_output(output)
     names = _names(runs)
     gate.check_names(names)
     benchmark = data.benchmark(output)
     clusters = statistics.clusters(benchmark)
     scorer = Scorer(benchmark, counter=scores.counter, min_rule=cast("MinRule", scores.min_rule))
-    with reporting(sys.stderr) as progress:
+    with running.reporting(sys.stderr) as progress:
         reports = []
         for number, run in enumerate(_read(runs, names, chunks or [], benchmark)):
             progress("score", number, len(runs))
@@ -66,10 +65,10 @@ def score(
             "Scores count tokens of": scores.counter,
             **dict(zip(names, runs, strict=True)),
         }
-        page = report_page(comparison, benchmark, settings)
+        page = running.report_page(comparison, benchmark, settings)
         html = write_report(page, output).html
         checks = gate.checks(reports, verdict_by, resamples=statistics.resamples, seed=statistics.seed)
-    finish(page, html, checks)
+    running.finish(page, html, checks)
 
 
 def _names(runs: Sequence[Path]) -> list[str]:

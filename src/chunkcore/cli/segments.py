@@ -12,19 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from chunkcore.cli.options import (
-    EmbedderName,
-    Layout,
-    Models,
-    Resamples,
-    Seed,
-    Strategies,
-    build_chunkers,
-    check_file,
-    grouped,
-    help_text,
-)
-from chunkcore.cli.running import estimates, keeping, reporting, say, used
+from chunkcore.cli import options, running
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,7 +30,7 @@ DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter.")
 
-_SCORE = help_text(
+_SCORE = options.help_text(
     f"""Score strategies against gold boundaries: do chunks begin where the topic changes?
 
 A line of --texts is {{"id", "text", "boundaries"}}: the offsets, in characters, at which sections begin, without the
@@ -54,7 +42,7 @@ Without --strategy scores {", ".join(DEFAULT_STRATEGIES)}. docs/guides/segments.
 """
 )
 
-_TRAIN = help_text(
+_TRAIN = options.help_text(
     """Train the segmenter of the strategy hierarchical on texts whose sections are known.
 
 A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their ids
@@ -66,17 +54,17 @@ six tenths of the texts train, two choose the epoch and the threshold, and two t
 
 
 @app.command(help=_SCORE)
-@grouped
+@options.grouped
 def score(
     texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, or a public collection.")],
-    costs: Models,
-    strategy: Strategies = None,
-    layout: Layout = "auto",
+    costs: options.Models,
+    strategy: options.Strategies = None,
+    layout: options.Layout = "auto",
     unit: Annotated[str, typer.Option(metavar="UNIT", help="Of boundaries: sentence or character.")] = "sentence",
     tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Units that a boundary may be off.")] = 0,
-    embedder: EmbedderName = "all-MiniLM-L6-v2",
-    seed: Seed = 0,
-    resamples: Resamples = 10_000,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    seed: options.Seed = 0,
+    resamples: options.Resamples = 10_000,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores.")
     ] = None,
@@ -88,28 +76,28 @@ def score(
     from chunkcore.evaluation.segmentation import SegmentOptions, score_baselines, score_segments
     from chunkcore.files import write_text
 
-    options = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
+    segmentation = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = costs.prices()
     if output is not None:
-        check_file(output)
+        options.check_file(output)
     documents = load_segmented(texts, layout=layout)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     chunkers = _chunkers(specs, embedder, costs.embeddings())
     if costs.dry_run:
-        for line in estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
-            say(line)
+        for line in running.estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
+            running.say(line)
         return
-    chunkers = [keeping(chunker, costs.answers) for chunker in chunkers]
+    chunkers = [running.keeping(chunker, costs.answers) for chunker in chunkers]
     reports = []
-    with reporting(sys.stderr) as progress:
+    with running.reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(zip(specs, chunkers, strict=True)):
             progress("strategies", number, len(specs))
-            reports.append(replace(score_segments(documents, [chunker], options)[0], name=spec))
+            reports.append(replace(score_segments(documents, [chunker], segmentation)[0], name=spec))
         progress("strategies", len(specs), len(specs))
-    reports += score_baselines(documents, options, seed=seed)
-    Console(highlight=False).print(_score_table(documents, reports, options.unit, resamples, seed))
-    for line in used(chunkers, prices):
-        say(line)
+    reports += score_baselines(documents, segmentation, seed=seed)
+    Console(highlight=False).print(_score_table(documents, reports, segmentation.unit, resamples, seed))
+    for line in running.used(chunkers, prices):
+        running.say(line)
     if output is not None:
         write_text(output, _lines(reports))
 
@@ -122,7 +110,7 @@ def _chunkers(specs: Sequence[str], embedder: str, cache: EmbeddingCache) -> lis
     model = CachedEmbedder(get_embedder(embedder), cache)
     return [
         replace(chunker, counter=EmbedderCounter(model)) if chunker.token_counter == EmbedderCounter() else chunker
-        for chunker in build_chunkers(specs, model)
+        for chunker in options.build_chunkers(specs, model)
     ]
 
 
@@ -175,14 +163,14 @@ def _cell(mean: float, low: float, high: float) -> str:
 
 
 @app.command(help=_TRAIN)
-@grouped
+@options.grouped
 def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts, or public collections.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")],
-    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the sentence vectors.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(metavar="FILE", help="To resume an interrupted training.")] = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     epochs: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most epochs of a network.")] = None,
     members: Annotated[int | None, typer.Option(min=1, metavar="N", help="Networks that are averaged.")] = None,
     hidden: Annotated[int | None, typer.Option(min=1, metavar="N", help="Width of a network's layers.")] = None,

@@ -12,23 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 
-from chunkcore.cli.options import (
-    By,
-    Counter,
-    Data,
-    EmbedderName,
-    Embeddings,
-    Output,
-    Resamples,
-    Retriever,
-    Seed,
-    Strategies,
-    check_output,
-    grouped,
-    help_text,
-    read_depths,
-)
-from chunkcore.cli.running import estimates, keeping, reporting, resume, say, stoppable, used
+from chunkcore.cli import options, running
 from chunkcore.files import TUNE_NAMES
 
 if TYPE_CHECKING:
@@ -36,13 +20,13 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Measure, Unit
     from chunkcore.tuning import Space
-    from chunkcore.tuning.trials import By as HeldOutBy
+    from chunkcore.tuning.trials import By
 
 __all__ = ["HELP", "tune"]
 
 STUDY = TUNE_NAMES[0]
 
-HELP = help_text(
+HELP = options.help_text(
     """Search strategies, options and grids; score the choice on other questions (docs/guides/tuning.md).
 
   chunkcore tune -s "recursive:size={50,100,200}" --docs docs/ --questions questions.jsonl
@@ -51,40 +35,40 @@ HELP = help_text(
 
 
 @dataclass(frozen=True)
-class _Kept(Embeddings):
+class _Kept(options.Embeddings):
     """Without a panel, so that help fits a screen."""
 
     panel: ClassVar[str] = "Options"
 
 
-@grouped
+@options.grouped
 def tune(
-    data: Data,
+    data: options.Data,
     costs: _Kept,
-    strategy: Strategies = None,
+    strategy: options.Strategies = None,
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of a space or of grids.")] = None,
-    retriever: Retriever = "dense",
-    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    retriever: options.Retriever = "dense",
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     measure: Annotated[str, typer.Option(metavar="NAME", help="Maximised. Default: Recall@1000tok.")] = "",
     k: Annotated[
         list[str] | None,
         typer.Option("--k", "-k", metavar="DEPTH", help="Depths to average the measure over; repeatable."),
     ] = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="Counted: token, sentence, document, part.")] = "",
-    counter: Counter = "cl100k_base",
+    counter: options.Counter = "cl100k_base",
     queries: Annotated[int, typer.Option(min=0, metavar="N", help="Draw N of the questions.")] = 0,
     trials: Annotated[int, typer.Option(min=1, metavar="N", help="Configurations to try, but of grids.")] = 60,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="After which none begins.")] = None,
     folds: Annotated[int | None, typer.Option(min=2, metavar="N", help="Parts held out in turn. Default: 5.")] = None,
-    by: By = "question",
+    by: options.By = "question",
     baseline: Annotated[str, typer.Option(metavar="SPEC", help="Compared with the choice.")] = ("recursive:size=200"),
     margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="To give away for fewer tokens.")] = 0.0,
     llm_tokens: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="The most tokens of language models.")
     ] = None,
-    seed: Seed = 0,
-    resamples: Resamples = 10_000,
-    output: Output = Path("chunkcore-tuning"),
+    seed: options.Seed = 0,
+    resamples: options.Resamples = 10_000,
+    output: options.Output = Path("chunkcore-tuning"),
 ) -> None:
     """Search strategies and their options for the configuration that retrieves best on your questions."""
     from rich.console import Console
@@ -100,12 +84,12 @@ def tune(
     grids = searched.exhaustive
     measures = _measures(measure, k, cast("Unit", unit), grids=grids)
     benchmark = _prepared(data.benchmark(output, TUNE_NAMES), measures, queries, seed)
-    options = TuneOptions(
+    tuning = TuneOptions(
         trials=trials,
         timeout=timeout,
         seed=seed,
         folds=folds or _folds(benchmark, by, grids=grids),
-        by=cast("HeldOutBy", by),
+        by=cast("By", by),
         measure=measures,
         counter=counter,
         retriever=retriever,
@@ -116,23 +100,23 @@ def tune(
     )
     if costs.dry_run:
         for line in _listed(searched, benchmark, trials):
-            say(line)
+            running.say(line)
         return
-    check_output(output)
+    options.check_output(output)
     store = costs.embeddings()
     model = get_embedder(embedder)
     chunkers: list[Chunker] = []
 
     def kept(chunker: Chunker) -> Chunker:
-        chunkers.append(keeping(chunker, costs.answers))
+        chunkers.append(running.keeping(chunker, costs.answers))
         return chunkers[-1]
 
-    with reporting(sys.stderr) as progress, stoppable(f"nothing is chosen yet; {resume(store.path)}"):
+    with running.reporting(sys.stderr) as progress, running.stoppable(f"nothing is chosen yet; {running.resume(store.path)}"):
         found = search(
             benchmark,
             searched,
             model,
-            options=options,
+            options=tuning,
             study=output / STUDY,
             cache=store,
             keeping=kept,
@@ -150,10 +134,10 @@ def tune(
     for title, text in snippets(found.winner.spec, embedder).items():
         typer.echo(f"\n{title}:\n")
         typer.echo(indent(_printable(text), "    "))
-    for line in used(chunkers, None):
-        say(line)
+    for line in running.used(chunkers, None):
+        running.say(line)
     typer.echo()
-    say(str(files.json))
+    running.say(str(files.json))
     if found.stopped == "interrupted":
         raise typer.Exit(130)
 
@@ -195,7 +179,7 @@ def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool
     name = measure or ("Recall" if ks else "Recall@1000tok")
     if ks and "@" in name:
         raise OptionError(f"--measure {name} has its own depth: give the name alone, or leave --k out")
-    given = [get_measure(name, k) for k in read_depths(ks)] if ks else [get_measure(name)]
+    given = [get_measure(name, k) for k in options.read_depths(ks)] if ks else [get_measure(name)]
     found = retrieval_measures([get_measure(each.kind, each.k, unit) if unit else each for each in given])
     if grids and not found[0].is_share:
         raise OptionError(f"--measure of grids is a share, which tables show in percent, got {name}")
@@ -207,7 +191,7 @@ def _prepared(benchmark: Benchmark, measures: Sequence[Measure], queries: int, s
     from chunkcore.evaluation.benchmarks.stitching import sample_queries, whole_sentences
 
     for problem in benchmark.problems:
-        say(f"left out: {problem.query_id}: {problem.reason}", err=True)
+        running.say(f"left out: {problem.query_id}: {problem.reason}", err=True)
     if queries:
         benchmark = sample_queries(benchmark, queries, seed=seed)
     return whole_sentences(benchmark) if measures[0].unit == "sentence" else benchmark
@@ -230,7 +214,7 @@ def _listed(space: Space, benchmark: Benchmark, trials: int) -> Iterator[str]:
     asking = {spec: chunker for spec, chunker in chunkers.items() if isinstance(chunker, LLMChunker)}
     yield from (spec for spec in chunkers if spec not in asking)
     if asking:
-        yield from estimates(asking, benchmark.documents, None)
+        yield from running.estimates(asking, benchmark.documents, None)
     count = f"{len(chunkers):,} configurations" if space.exhaustive else f"{trials:,} trials of {space.size:,} or more"
     yield f"{count}, {len(benchmark.queries):,} questions"
 
