@@ -986,7 +986,7 @@ def test_questions_that_somebody_wrote_are_not_written_over(docs, model, tmp_pat
     output = tmp_path / "questions.jsonl"
     output.write_text("mine")
     assert main(command(docs, output)) == 2
-    assert "questions.jsonl is there, and was not written by chunkcore generate" in capsys.readouterr().err
+    assert "questions.jsonl is there, and was not written by chunkcore questions generate" in capsys.readouterr().err
     assert output.read_text() == "mine"
     assert model.usage.calls == 0
 

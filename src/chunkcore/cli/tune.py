@@ -111,7 +111,8 @@ def tune(
         chunkers.append(running.keeping(chunker, costs.answers))
         return chunkers[-1]
 
-    with running.reporting(sys.stderr) as progress, running.stoppable(f"nothing is chosen yet; {running.resume(store.path)}"):
+    how_on = f"nothing is chosen yet; {running.resume(store.path)}"
+    with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
         found = search(
             benchmark,
             searched,
