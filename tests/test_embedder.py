@@ -276,7 +276,7 @@ def test_limits_prompts_and_pooling_are_read(tmp_path):
     ("changes", "message"),
     [
         ({"model_type": "roberta"}, "its model_type is 'roberta'; expected 'bert'"),
-        ({"position_embedding_type": "relative_key"}, "position embeddings are 'relative_key'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"hidden_act": "silu"}, "its hidden_act is 'silu'"),
         ({"num_hidden_layers": None}, "its num_hidden_layers is None; expected a whole number of at least 1"),
         ({"max_position_embeddings": float("inf")}, "its max_position_embeddings is inf; expected a whole number"),

@@ -61,7 +61,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
-from chunkcore.models import Embedder, get_embedder
+from chunkcore.models import Embedder, embedders, get_embedder
 from chunkcore.models.llm import LLM, get_llm, llms
 from chunkcore.registry import Registry
 from chunkcore.report import write_report
@@ -126,6 +126,7 @@ __all__ = [
     "compare",
     "counters",
     "cut",
+    "embedders",
     "get_chunker",
     "get_chunkers",
     "get_counter",

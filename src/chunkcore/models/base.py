@@ -22,7 +22,9 @@ __all__ = [
     "distinct",
     "embed",
     "embed_tokens",
+    "in_batches",
     "is_symmetric",
+    "padded",
     "sorted_batches",
     "text_tokens",
 ]
@@ -62,6 +64,28 @@ def sorted_batches(lengths: Sequence[int] | Numbers, *, size: int, total: int | 
         room = size if total is None else max(1, min(size, total // max(1, longest)))
         yield order[start : start + room]
         start += room
+
+
+def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Numbers]:
+    """Rows of token ids as a matrix, and its mask: 1 for a token, 0 for padding."""
+    shape = (len(rows), max(map(len, rows)))
+    ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = row
+        mask[number, : len(row)] = 1
+    return ids, mask
+
+
+def in_batches(
+    windows: Sequence[Numbers], size: int, total: int, infer: Callable[[list[Numbers]], Vectors]
+) -> list[Vectors]:
+    """One row a token for each window, from `infer` over batches of them (see `sorted_batches`)."""
+    found: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
+    for batch in sorted_batches([len(each) for each in windows], size=size, total=total):
+        rows = infer([windows[i] for i in batch])
+        for row, i in enumerate(batch.tolist()):
+            found[i] = rows[row, : len(windows[i])].copy()
+    return found
 
 
 @runtime_checkable

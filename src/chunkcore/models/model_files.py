@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -151,15 +151,15 @@ def _modules(path: Path) -> dict[str, str]:
 
 
 def _check_architecture(path: Path, config: dict[str, Any]) -> None:
-    kind = config.get("model_type")
-    if kind != "bert":
-        raise _unbuildable(path, f"its model_type is {kind!r}; expected 'bert'")
-    positions = config.get("position_embedding_type", "absolute")
-    if positions != "absolute":
-        raise _unbuildable(path, f"its position embeddings are {positions!r}; expected 'absolute'")
-    activation = config.get("hidden_act", "gelu")
-    if activation not in list(_ACTIVATIONS):
-        raise _unbuildable(path, f"its hidden_act is {activation!r}; expected one of {', '.join(_ACTIVATIONS)}")
+    wanted: dict[str, tuple[Any, Collection[str]]] = {
+        "model_type": (None, ["bert"]),
+        "position_embedding_type": ("absolute", ["absolute"]),
+        "hidden_act": ("gelu", _ACTIVATIONS),
+    }
+    for name, (default, known) in wanted.items():
+        if (value := config.get(name, default)) not in list(known):
+            expected = f"one of {', '.join(known)}" if len(known) > 1 else repr(*known)
+            raise _unbuildable(path, f"its {name} is {value!r}; expected {expected}")
     epsilon = config.get("layer_norm_eps", 1e-12)
     if type(epsilon) is not float or not 0 < epsilon < math.inf:
         raise _unbuildable(path, f"its layer_norm_eps is {epsilon!r}; expected a small number")

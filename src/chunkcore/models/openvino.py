@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.escaping import encodable
-from chunkcore.models.base import TextTokens, Vectors, sorted_batches, text_tokens
+from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, sorted_batches, text_tokens
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
 from chunkcore.spans import Numbers
 
@@ -205,12 +205,7 @@ class OpenVinoEmbedder:
                 f"{self.name}: its vector of a text is its first token's, not a mean of tokens; choose a model that "
                 "pools by mean"
             )
-        found: list[Vectors] = [np.empty((0, self.dimensions), dtype=np.float32)] * len(windows)
-        for batch in sorted_batches([len(each) for each in windows], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
-            rows = self._infer([windows[i] for i in batch], self._token_request)
-            for row, i in enumerate(batch.tolist()):
-                found[i] = rows[row, : len(windows[i])].copy()
-        return found
+        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, lambda some: self._infer(some, self._token_request))
 
     @cached_property
     def _token_request(self) -> Any:
@@ -255,15 +250,10 @@ class OpenVinoEmbedder:
             found.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
         return found
 
-    def _infer(self, tokens: Sequence[NDArray[np.int32] | Numbers], request: Any) -> Vectors:
-        width = max(len(each) for each in tokens)
-        ids = np.zeros((len(tokens), width), dtype=np.int32)
-        mask = np.zeros((len(tokens), width), dtype=np.float32)
-        for row, each in enumerate(tokens):
-            ids[row, : len(each)] = each
-            mask[row, : len(each)] = 1
+    def _infer(self, tokens: Sequence[NDArray[Any]], request: Any) -> Vectors:
+        ids, mask = padded(tokens)
         with self._lock:
-            request.infer([ids, mask])
+            request.infer([ids.astype(np.int32), mask.astype(np.float32)])
             answer: Vectors = request.get_output_tensor(0).data.copy()
         return answer
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.escaping import encodable
-from chunkcore.models.base import TextTokens, Vectors, sorted_batches, text_tokens
+from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
 from chunkcore.spans import Numbers
 
@@ -120,12 +120,7 @@ class SentenceTransformersEmbedder:
             OptionError: the model's vector of a text is no mean of token vectors.
         """
         self._check_means()
-        found: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
-        for batch in sorted_batches([len(each) for each in windows], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
-            rows = self._infer([windows[i] for i in batch])
-            for row, i in enumerate(batch.tolist()):
-                found[i] = rows[row, : len(windows[i])].copy()
-        return found
+        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
 
     def _check_means(self) -> None:
         kinds = [type(module).__name__ for module in self._model]
@@ -145,12 +140,7 @@ class SentenceTransformersEmbedder:
     def _infer(self, windows: list[Numbers]) -> Vectors:
         import torch
 
-        padding = self._model.tokenizer.pad_token_id or 0
-        shape = (len(windows), max(len(each) for each in windows))
-        ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-        for row, each in enumerate(windows):
-            ids[row, : len(each)] = each
-            mask[row, : len(each)] = 1
+        ids, mask = padded(windows, self._model.tokenizer.pad_token_id or 0)
         place = self._model.device
         features = {
             "input_ids": torch.from_numpy(ids).to(place),

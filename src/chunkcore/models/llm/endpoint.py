@@ -1,4 +1,4 @@
-"""`OpenAILLM`: whatever speaks OpenAI's chat protocol: llama.cpp, vLLM, Ollama, and the services."""
+"""`OpenAILLM`: endpoints of OpenAI's chat protocol, such as llama.cpp, vLLM, Ollama and services."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from chunkcore.models.llm.base import Message, MeteredLLM, Reply, UnreachableErr
 
 __all__ = ["LARGEST", "OpenAILLM", "TooLargeError", "bounded_client"]
 
-LARGEST = 16 * 2**20  # bytes of a response, unpacked; the longest answers of today's models have one of them
+LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
 
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class TooLargeError(Exception):
-    """A response is larger than any answer."""
+    """A response has over `LARGEST` bytes."""
 
 
 def bounded_client(openai: Any, seconds: float) -> Any:
-    """A client for the openai package that reads a response for `seconds` and `LARGEST` bytes at most.
+    """A client for the openai package that reads a response for at most `seconds` and `LARGEST` bytes.
 
-    The package's own time-out is one between two pieces of a response: a server that sends a byte now and then is
-    never given up, and one that never ends is read until the memory is full.
+    The package's own time-out is between two pieces of a response: it would wait for ever for a server that sends a
+    byte now and then, and fill the memory with a response that never ends.
 
-    It raises what the package takes for a time-out where the time is over, which is looked at when a piece comes, so
-    that one more time-out can go by; and for a broken connection, because of a `TooLargeError`, where there is more.
+    Too late is a time-out to the package, noticed when a piece comes; too large is a broken connection, caused by a
+    `TooLargeError`.
     """
 
     class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc]
-        """Reads responses as they come."""
+        """A client that reads responses piece by piece."""
 
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             end = time.monotonic() + seconds
@@ -80,33 +80,32 @@ def _read(response: Any, request: Any, end: float) -> bytes:
 _OPENAI = "api.openai.com"
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _SHOWN = 300  # characters of an endpoint's message that an error repeats
-_SECRET = 12  # characters of a key that an answer, which is kept, may not hold; shorter ones are words, such as "none"
-_FORMAT_REFUSED = (400, 404, 415, 422, 501)  # what endpoints answer that know no response_format
+_SECRET = 12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
+_FORMAT_REFUSED = (400, 404, 415, 422, 501)  # from endpoints without response_format
 
 
 class OpenAILLM(MeteredLLM):
     """A model behind an endpoint of OpenAI's chat protocol. There is no default endpoint.
 
-    Answers are held to a JSON schema where the endpoint can do that; one that refuses the schema is asked
-    without it from then on. Time-outs, 429 (after its Retry-After) and 500 to 599 are tried again by the
-    openai package, `tries` in all. An answer of more than 16 MB is none.
+    The endpoint enforces the JSON schema if it can; after a refusal, questions go without it. The openai package
+    retries time-outs, 429 (after its Retry-After) and 500 to 599, `tries` in all. Answers over 16 MB are refused.
 
-    The key is read from the environment for each client, is sent to this endpoint alone, and stands in no
-    name, repr, fingerprint, pickle, cache or error.
+    The key is read from the environment and sent to this endpoint alone. It is in no name, repr, fingerprint, pickle,
+    cache or error.
 
     Args:
-        model: the name that the endpoint knows it by.
+        model: its name at the endpoint.
         base_url: such as ``http://localhost:8080/v1``.
-        key: the environment variable that holds the endpoint's key, named like GROQ_API_KEY; "" for none. None:
-            OPENAI_API_KEY for api.openai.com, none for any other.
+        key: the environment variable with the key, named like GROQ_API_KEY; "" for none. None: OPENAI_API_KEY for
+            api.openai.com, else no key.
         temperature: 0 for the most repeatable answers; None leaves it to the endpoint.
         max_tokens: of an answer; None leaves it to the endpoint.
-        timeout: seconds that one try may take. An answer that comes in drips is given up at the first one after them.
+        timeout: seconds for one try, however slowly the answer comes.
         tries: how often a question is sent where the endpoint fails or is busy; at least 1.
-        concurrency: questions at the same time, of all threads.
+        concurrency: questions at the same time, over all threads.
 
     Raises:
-        OptionError: an argument is out of range, or the URL is none or holds a password.
+        OptionError: an argument is out of range, or the URL is invalid or holds a password.
 
     >>> OpenAILLM("qwen3:8b", "http://localhost:11434/v1", concurrency=2).name
     'openai:qwen3:8b@http://localhost:11434/v1#concurrency=2'
@@ -175,7 +174,7 @@ class OpenAILLM(MeteredLLM):
             return self._ask(openai, client, messages, {"response_format": held})
         except _RefusedError:
             reply = self._ask(openai, client, messages, {})
-            self._takes_schema = False  # it answers without: the schema was what it refused
+            self._takes_schema = False  # an answer without it: the endpoint refused the schema
             return reply
 
     def _ask(self, openai: Any, client: Any, messages: Sequence[Message], extra: dict[str, Any]) -> Reply:
@@ -204,7 +203,7 @@ class OpenAILLM(MeteredLLM):
         return replace(reply, text=self._redacted(reply.text, least=_SECRET))
 
     def _error(self, error: Any, held: bool) -> Exception:
-        """What an HTTP error of the endpoint means."""
+        """Our error for an HTTP error of the endpoint."""
         status = int(error.status_code)
         told = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
@@ -221,7 +220,7 @@ class OpenAILLM(MeteredLLM):
 
     def _connected(self, openai: Any) -> Any:
         with self._lock:
-            # Connections must not be shared with the other side of a fork.
+            # A forked process must not use its parent's connections.
             if self._client is None or self._client_of != os.getpid():
                 self._client = openai.OpenAI(
                     api_key=self._key() or "none",
@@ -231,7 +230,7 @@ class OpenAILLM(MeteredLLM):
                     http_client=bounded_client(openai, cast("float", self._settings["timeout"])),
                 )
                 if urlsplit(self.base_url).hostname != _OPENAI:
-                    # The package reads them from the environment, and would tell them to any endpoint.
+                    # The package reads them from the environment and would send them to any endpoint.
                     self._client.organization = self._client.project = None
                 self._client_of = os.getpid()
             return self._client
@@ -254,11 +253,11 @@ class OpenAILLM(MeteredLLM):
         return f", {tries} times" if tries != 1 else ""
 
     def _clean(self, message: object) -> str:
-        """What an endpoint says, in one short line, without the key that it may repeat."""
+        """An endpoint's message in one short line, without the key."""
         return self._redacted(" ".join(str(message).split()))[:_SHOWN]
 
     def _redacted(self, text: str, *, least: int = 1) -> str:
-        """What an endpoint says without the key that it was sent, which has so many characters at least."""
+        """An endpoint's text without the key, if the key has at least so many characters."""
         key = os.environ.get(self._key_name, "") if self._key_name else ""
         return text.replace(key, "[key]") if len(key) >= least else text
 
@@ -267,12 +266,12 @@ _DEFAULTS = dict(OpenAILLM.__init__.__kwdefaults__ or {})
 
 
 class _RefusedError(ModelError):
-    """A request with a schema was refused: maybe for the schema."""
+    """The endpoint refused a request with a schema."""
 
 
 def _never_connected(error: Any) -> bool:
-    """Whether the package's last try found nobody to send the question to."""
-    # By name: it is an error of httpx or of httpx2, as the package's version has it.
+    """Whether the package's last try made no connection."""
+    # By name: of httpx or httpx2, depending on the package's version.
     return type(error.__cause__).__name__ == "ConnectError"
 
 
@@ -292,7 +291,7 @@ def _checked_url(url: str) -> str:
 
 
 def _without_key(url: object) -> str:
-    """An address that was refused, without what may be a key in it."""
+    """An invalid address, without a possible key."""
     return re.sub(r"(?<=//)[^/]*@", "[key]@", re.split(r"[?#]", str(url))[0])
 
 
@@ -304,7 +303,7 @@ def _package() -> Any:
 
 
 def _read_endpoint(answer: Any) -> Reply:
-    """A reply from the package's object, which may be of any shape: endpoints answer what they like."""
+    """A reply from the package's object, which has the shape of whatever the endpoint sent."""
     try:
         choice = answer.choices[0]
         message = choice.message
