@@ -1,1 +1,1 @@
-"""Where a text could be cut: each kind of text has its finder, and `chunkcore.packing` does the rest."""
+"""Where a text can be cut: one boundary finder per format. `chunkcore.packing` packs the blocks into chunks."""

@@ -1,4 +1,4 @@
-"""`Block`: a part of a structured text. Every format is read into blocks."""
+"""`Block`: a paragraph, table, function or other part of a text. Every format is read into blocks."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Block:
     """A part of a text, such as a paragraph, a table or a function.
 
     Attributes:
-        start: its first code point.
-        end: the code point after its last.
-        path: titles of the headings above it, or names of the definitions around it, itself included.
+        start: first code point.
+        end: code point after the last.
+        path: titles of the headings, or names of the definitions, around the block and its own.
         whole: kept in one piece up to the maximum size, not only up to the target.
-        leads: belongs to the block after it, as a heading does.
-        level: of a section's heading, 1 the highest; 0 for other blocks.
-        header: for a row of a table, the range of the table's header.
-        parts: returns the blocks inside it; None where there are none.
-        text: how it is cut without `parts`: at sentences, lines or words.
+        leads: belongs to the next block, as a heading does.
+        level: heading level, 1 the highest; 0 for other blocks.
+        header: for a table row, the range of the table's header.
+        parts: returns the inner blocks; None if there are none.
+        text: where to cut a block without `parts`: at sentences, lines or words.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Where definitions and statements of source code begin and end, by tree-sitter's grammars or by blank lines."""
+"""Blocks of source code: definitions by tree-sitter's grammars, or parts between blank lines."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SCRIPT = re.compile(rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^
 _PYTHON = re.compile(rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL)
 _HIDING = {"python": _PYTHON, "go": _GO, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
 _PAIRS = (b"()", b"[]", b"{}")
-_RAW = 3  # with brackets in strings: three times as many are too many, however a parser reads them
+_RAW = 3  # brackets in strings count too, so three times the limit is too many
 
 
 def nests_deeper(data: bytes, language: str, most: int) -> bool:
-    """Whether more than `most` brackets of one kind are open somewhere. O(n).
+    """Whether more than `most` brackets of one kind are open at once. O(n).
 
-    Comments and strings are recognised roughly: a language's rarer strings are read as code.
+    Recognises common comments and strings; a language's rarer strings count as code.
 
     >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ( */", "c", 1)
     (True, False, False)
@@ -51,7 +51,6 @@ def nests_deeper(data: bytes, language: str, most: int) -> bool:
 
 
 def _code(data: bytes, texts: re.Pattern[bytes]) -> bytes:
-    """The code without comments and strings."""
     if texts is _PYTHON:
         return texts.sub(b"", data)
     # A comment without an end is code to a parser; searching for its end from each beginning would be quadratic.
@@ -60,28 +59,26 @@ def _code(data: bytes, texts: re.Pattern[bytes]) -> bytes:
 
 
 def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
-    """The most brackets open at once; a closing bracket without its opening one is ignored."""
     steps = (codes == opening).astype(np.int32) - (codes == closing)
     reached = np.cumsum(steps, dtype=np.int32)
     return int((reached - np.minimum(np.minimum.accumulate(reached), 0)).max(initial=0))
 
 
-# Limits for the parser, which tries hard on texts that are not of its language:
-# - Reports (one every 100 steps) and readings. Code takes under a hundredth of a report a byte, and one reading. Where
-#   little fits the grammar, or comments have no end, both grow with the square of the text.
-# - Operators. Giving up an expression such as "f<f<f<" takes time and memory quadratic in its length in one step: five
-#   gigabytes for 12 kB.
-# - Nested brackets. Freeing them recurses once a level until the stack overflows and kills the process (at 10,000
-#   levels in a thread with half a megabyte, as on macOS).
-# - Time: some forty times what code takes, and four times what the slowest grammar takes for another language's code.
+# Parser limits, because tree-sitter searches long in texts of another language:
+# - Progress reports (one every 100 steps) and reads. Code takes under 0.01 reports a byte and one read. Text that does
+#   not fit the grammar, and unclosed comments, make both quadratic.
+# - Operators. Giving up an expression such as "f<f<f<" is one step, quadratic in time and memory: 5 GB for 12 kB.
+# - Nested brackets. Freeing them recurses once a level, and the stack overflows (at 10,000 levels in a thread with half
+#   a megabyte, as on macOS).
+# - Time: about 40 times what code takes, and 4 times the slowest grammar on code of another language.
 _LEAST = 1000
 _REPORTS_A_BYTE = 0.05
-_READ = 8192  # bytes at once
+_READ = 8192  # bytes
 _READINGS = 50
-_SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # of the processor
-_OPERATORS = 500  # of one statement
-_LEVELS = 1000  # of brackets of one kind; one of 53,000 files has over 300
-_BY_LINES = ("go", "python")  # statements end with their lines, so long expressions are no problem
+_SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # processor time
+_OPERATORS = 500  # in one statement
+_LEVELS = 1000  # of one kind of bracket; one of 53,000 files has over 300
+_BY_LINES = ("go", "python")  # a statement ends with its line, so long expressions are harmless
 _STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
 
 
@@ -89,9 +86,8 @@ class Parsed:
     """A parsed text.
 
     Attributes:
-        data: the text in UTF-8; an unpaired surrogate is a question mark.
-        tree: the parser's tree, with offsets into `data`; None where the text goes beyond the limits above, and so is
-            no code of its language.
+        data: the text in UTF-8; an unpaired surrogate becomes a question mark.
+        tree: tree-sitter's tree, with offsets into `data`; None if the text exceeds the parser limits.
     """
 
     def __init__(self, text: str, language: str, grammar: Language) -> None:
@@ -101,18 +97,17 @@ class Parsed:
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
     def code_points(self, places: Numbers) -> Numbers:
-        """Offsets into `data` as offsets into the text."""
+        """Convert byte offsets into `data` to code-point offsets."""
         found: Numbers = places - self._continue.searchsorted(places)
         return found
 
 
 def _is_bounded(data: bytes, language: str) -> bool:
-    """Whether expressions and nested brackets are within the limits."""
     return (language in _BY_LINES or not _goes_on(data)) and not nests_deeper(data, language, _LEVELS)
 
 
 def _goes_on(data: bytes) -> bool:
-    """Whether a statement has more operators than a person or a program writes."""
+    """Whether a statement has more operators than real code has."""
     statements = (each for each in _STATEMENT_END.split(data) if len(each) > _OPERATORS)
     return any(len(_OPERATOR.findall(each)) > _OPERATORS for each in statements)
 
@@ -129,8 +124,6 @@ def _parse(data: bytes, grammar: Language) -> Tree | None:
 
 
 class _Work:
-    """The parser's input and its limits."""
-
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.reports = 0
@@ -142,7 +135,7 @@ class _Work:
         return self.data[offset : offset + _READ] if self.reads > 0 else b""
 
     def is_too_much(self, offset: int, _: object) -> bool:
-        """Progress callback: whether to stop at this byte."""
+        """Progress callback of tree-sitter: whether to stop at this byte."""
         self.reports += 1
         spent = time.thread_time() - self.begun
         allowed = self.reports < _LEAST + _REPORTS_A_BYTE * offset and spent < _SECONDS + _SECONDS_A_BYTE * offset
@@ -151,10 +144,10 @@ class _Work:
 
 @lru_cache(maxsize=32)
 def load_grammar(package: str, function: str = "language") -> Language:
-    """The grammar of a package, loaded once.
+    """Load a package's tree-sitter grammar, once per process.
 
     Raises:
-        MissingExtraError: the package, or tree-sitter, is not installed.
+        MissingExtraError: the package or tree-sitter is not installed.
     """
     try:
         from tree_sitter import Language
@@ -167,7 +160,7 @@ def load_grammar(package: str, function: str = "language") -> Language:
 
 
 class _Grammar(NamedTuple):
-    """A language's grammar, and its definitions: the grammar's node types, each with the word that a reader knows."""
+    """A tree-sitter grammar, and the node types that are definitions, each with its keyword for paths."""
 
     package: str
     definitions: dict[str, str]
@@ -221,7 +214,7 @@ _GRAMMARS = {
     "tsx": _Grammar("tree_sitter_typescript", _TYPED_DEFINITIONS, "language_tsx"),
     "typescript": _Grammar("tree_sitter_typescript", _TYPED_DEFINITIONS, "language_typescript"),
 }
-# Each language with its files' endings. Without a grammar above, a language is cut at blank lines and lines.
+# Languages with their file endings. A language without a grammar above is cut at blank lines and lines.
 _ENDINGS = """
     bash bash sh zsh | c c | clojure clj cljs | cpp cc cpp cxx c++ h hh hpp hxx ipp | csharp cs | css css less scss
     dart dart | elixir ex exs | erlang erl | fsharp fs | go go | groovy gradle groovy | haskell hs | ini cfg ini
@@ -236,16 +229,16 @@ _BY_ENDING = {
 LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
 
 _COMMENT_NODES = _words("comment line_comment block_comment")
-# They belong to the definition after them, unless a blank line is between.
+# Join the next definition, unless a blank line is between.
 _ATTACHED = _COMMENT_NODES | {"attribute_item", "decorator", "annotation"}
-# They are cut only between lines.
+# Cut only between lines.
 _TEXT_NODES = _COMMENT_NODES | _words("string string_literal raw_string_literal template_string template_literal_type")
-# They can enclose a definition.
+# Can enclose a definition.
 _WRAPPERS = _words(
     """ambient_declaration declaration decorated_definition export_statement expression_statement lexical_declaration
     linkage_specification template_declaration type_declaration type_definition variable_declaration"""
 )
-# They hold a definition's members or statements.
+# Hold a definition's members or statements.
 _BODIES = _words(
     """block class_body compound_statement constructor_body declaration_list enum_body enum_body_declarations
     field_declaration_list interface_body statement_block"""
@@ -253,12 +246,12 @@ _BODIES = _words(
 _OPENING = re.compile(r"\w{0,3}\W*(?:\w*\()?")  # as in /** or C++'s R"mark(
 _CLOSING = re.compile(r"\W*(?:\)\w*\")?")
 _SPLICES = 40  # blocks that begin inside one line
-_NAME = 200  # code points of a definition's name that are told
+_NAME = 200  # longest definition name in a path, in code points
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 
 
 def language_of(name: str) -> str | None:
-    """The language of a file's ending, one of `LANGUAGES`; None for other endings.
+    """The language of a file name's ending, one of `LANGUAGES`; None for other endings.
 
     >>> language_of("src/Main.java"), language_of("notes.txt")
     ('java', None)
@@ -267,16 +260,16 @@ def language_of(name: str) -> str | None:
 
 
 def code_blocks(text: str, language: str) -> list[Block] | None:
-    r"""The blocks of source code, with definitions as paths; they cover all text that is not white space.
+    r"""The blocks of source code; definitions are their paths. They cover all text except white space. Linear time.
 
-    Comments, attributes and decorators join the definition after them, unless a blank line is between. Strings and
-    comments are cut between lines, but not after an opening or before a closing line. A language without a grammar is
-    cut at blank lines before unindented lines, then at blank lines, then at lines. Linear time.
+    Comments, attributes and decorators join the next definition, unless a blank line is between. Strings and comments
+    are cut between lines, except next to their opening and closing lines. A language without a grammar is cut at blank
+    lines before unindented lines, then at blank lines, then at lines.
 
-    None where the text is no code of the language, so that its parser was stopped: use "other" then.
+    Returns None if the parser gave up: the text is not code of this language; use "other".
 
     Raises:
-        MissingExtraError: the language has a grammar, which is not installed.
+        MissingExtraError: the language's grammar is not installed.
 
     >>> blocks = code_blocks("import os\n\n# About f.\ndef f():\n    pass\n", "python")
     >>> [(block.start, block.end, block.path) for block in blocks or []]
@@ -292,7 +285,7 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
 
 
 class _Place(NamedTuple):
-    """A node where a part may begin, the path of definitions around it, and whether it begins a line."""
+    """A node where a block may begin, its path, and whether it begins a line."""
 
     node: Node
     path: tuple[str, ...]
@@ -301,17 +294,12 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns a tree's nodes into blocks of the source."""
-
     text: str
     parsed: Parsed
     definitions: dict[str, str]
 
     def parts(self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]) -> list[Block]:
-        """The blocks inside a node's range. Text before the first one leads, as does text before a long string.
-
-        `around` is the path around the node, `own` the path of the range.
-        """
+        """The blocks inside a node's range. Text before the first one leads, as does text before a long string."""
         if node.type in _TEXT_NODES:
             return self.lines(start, end, own)
         places = list(self.places(node, around + self.label(node)))
@@ -337,7 +325,7 @@ class _Reader:
         return found
 
     def lines(self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False) -> list[Block]:
-        """The lines of a range; a line that only opens or closes a long string joins its neighbour."""
+        """The lines of a range. A line that only opens or closes a long string joins its neighbour."""
         found: list[tuple[int, int]] = []
         for first, last in lines(self.text, start, end):
             if found and _first_word(self.text, first) in self.joined:
@@ -347,7 +335,7 @@ class _Reader:
 
     @cached_property
     def joined(self) -> frozenset[int]:
-        """Where lines begin, after their indent, that must not be cut from the line before."""
+        """Line starts, after the indent, that must stay with the line before."""
         texts = []
         waiting = [self.parsed.tree.root_node] if self.parsed.tree else []
         while waiting:
@@ -368,7 +356,7 @@ class _Reader:
         return frozenset(found)
 
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
-        """Children where a range may be cut. A child across lines that begins inside a line is replaced by its own."""
+        """Children where a range may be cut; a multi-line child that begins inside a line gives its own children."""
         row = node.start_point.row if node.parent else -1
         waiting = [(child, path, 0) for child in reversed(node.children)]
         while waiting:
@@ -385,7 +373,7 @@ class _Reader:
             row = _last_row(child)
 
     def labels(self, node: Node) -> tuple[str, ...]:
-        """The label of a node's definition, or of the only one that it wraps."""
+        """The label of the node's definition, or of the only definition inside it."""
         for _ in range(4):
             if label := self.label(node):
                 return label
@@ -402,7 +390,7 @@ class _Reader:
         return node.type in self.definitions or node.type == "variable_declarator"
 
     def label(self, node: Node) -> tuple[str, ...]:
-        """A definition's kind and name, as in ("class Tea",); () for other nodes."""
+        """A definition's kind and name, such as ("class Tea",); () for other nodes."""
         kind = self.definitions.get(node.type)
         if node.type == "variable_declarator":
             value = node.child_by_field_name("value")
@@ -436,7 +424,7 @@ def _declared(node: Node) -> Node | None:
 
 
 def _line_start(text: str, place: int) -> int:
-    """The beginning of the line, if only white space is before the place."""
+    """The beginning of the line, if only white space precedes the place; else the place."""
     start = place
     while start and text[start - 1] in " \t\f":
         start -= 1
@@ -444,25 +432,22 @@ def _line_start(text: str, place: int) -> int:
 
 
 def _first_word(text: str, start: int) -> int:
-    """The first place from `start` that is not white space."""
     while start < len(text) and text[start].isspace():
         start += 1
     return start
 
 
 def _is_long_text(node: Node) -> bool:
-    """Whether a node is a string or a comment of several lines."""
     return node.type in _TEXT_NODES and _last_row(node) > node.start_point.row
 
 
 def _last_row(node: Node) -> int:
-    """A node's last row; some nodes include the line end after them."""
+    """A node's last row; some nodes include the following line end."""
     row, column = node.end_point
     return row - 1 if column == 0 and node.end_byte > node.start_byte else row
 
 
 def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
-    """Each place with the first node attached to it."""
     found: list[tuple[Node, _Place]] = []
     first: Node | None = None
     before: Node | None = None
@@ -481,7 +466,6 @@ def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
 
 
 def _between_blank_lines(text: str) -> list[Block]:
-    """The blocks of code without a grammar."""
     cuts = [gap.end() for gap in _BLANK.finditer(text)]
     outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
     return [

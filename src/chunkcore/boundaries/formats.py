@@ -1,4 +1,4 @@
-"""A document's format (Markdown, HTML, source code, prose): by its metadata, its name, or its text."""
+"""A document's format (Markdown, HTML, code, prose) from its metadata, its name or its text."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ _CODE_LINE = re.compile(r"[{}();:,\[\]=]\s*$|^\s*(?:#|//|/?\*|--)|^(?:\t| {2,})\
 
 
 class Format(NamedTuple):
-    """A format; for code with a language of `LANGUAGES`."""
+    """A format; code also has a language of `LANGUAGES`."""
 
     kind: Literal["markdown", "html", "code", "prose"]
     language: str = "other"
 
 
 def format_of(text: str, document: Document | None = None) -> Format:
-    r"""The format of a text: from the metadata, else from a file's name, else from the text.
+    r"""The format of a text: from the metadata, else the file name, else the text.
 
-    Metadata keys are ``mime_type``, ``mimetype``, ``content_type`` and ``format``. File names are under ``file_path``,
-    ``file_name``, ``filename``, ``path``, ``source`` and ``url``, or the id. Of the text the first 20,000 code points
-    are read; without signs of another format it is prose.
+    Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``. File names: ``file_path``, ``file_name``,
+    ``filename``, ``path``, ``source``, ``url``, then the id. Of the text, the first 20,000 code points are read; the
+    default is prose.
 
     >>> format_of("# Tea\n\nTwo kinds."), format_of("Tea", Document("tea.go", "Tea"))
     (Format(kind='markdown', language='other'), Format(kind='code', language='go'))
@@ -82,7 +82,7 @@ def format_of(text: str, document: Document | None = None) -> Format:
 
 
 def document_language(document: Document) -> str | None:
-    """The language in a document's metadata (``language``) or of its file name's ending; None without either."""
+    """The language from the metadata key ``language`` or the file name's ending; None without either."""
     stated = document.metadata.get("language")
     if isinstance(stated, str) and stated.lower() in LANGUAGES:
         return stated.lower()
@@ -90,7 +90,6 @@ def document_language(document: Document) -> str | None:
 
 
 def _names(document: Document) -> Iterator[str]:
-    """The document's possible file names."""
     for key in _NAME_KEYS:
         if isinstance(name := document.metadata.get(key), str):
             yield name
@@ -108,7 +107,7 @@ def _looks(text: str) -> Format:
 
 
 def _code_language(text: str) -> str | None:
-    """The language with the most matching lines, if at least half of all lines look like code."""
+    """The language with the most matching lines, if at least half of the lines look like code."""
     counts = {language: len(pattern.findall(text)) for language, pattern in _CODE.items()}
     language = max(counts, key=lambda each: counts[each])
     lines = [line for line in text.splitlines() if line.strip()]

@@ -25,27 +25,27 @@ _BLOCKS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
 _UNREAD = frozenset(("script", "style", "template"))
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
 _LINES = frozenset(("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template"))
-_RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))  # tags inside them are text
+_RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))  # tags inside are text
 # Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
-_TITLE = 50  # nodes of a heading that are read for its title
+_TITLE = 50  # nodes of a heading read for its title
 
 
 @dataclass(slots=True)
 class _Element:
-    """A block-level element, or a run of text and inline elements between two (which has no tag)."""
+    """A block-level element, or (without a tag) a run of text and inline elements between two."""
 
     tag: str
     start: int
-    last: int = 0  # where the last node inside it begins
+    last: int = 0  # start of the last node inside
     title: str = ""
     children: list[_Element] = field(default_factory=list)
     has_heading: bool = False
     is_running: bool = False
 
     def begin_run(self, place: int) -> None:
-        """Add text or an inline element: to the current run, or as a new one."""
+        """Add text or an inline element to the current run, or begin a run."""
         self.last = max(self.last, place)
         if not self.is_running:
             self.children.append(_Element("", place, place))
@@ -60,7 +60,7 @@ class _Element:
         return found
 
 
-# The element that owns the nodes, the remaining nodes, and the name of their parent.
+# The element that owns the nodes, the remaining nodes, and the parent's name.
 _Frame = tuple[_Element, Iterator[Any], str]
 
 
@@ -68,8 +68,8 @@ class HtmlText:
     """The visible text of an HTML page, with offsets into the source.
 
     Attributes:
-        text: the stripped pieces of text between tags, joined by spaces; entities stay as in the source.
-        pieces: the range of each piece in the source, in order.
+        text: the stripped texts between tags, joined by spaces; entities stay as in the source.
+        pieces: each text's range in the source, in order.
     """
 
     def __init__(self, source: str, pieces: list[tuple[int, int]]) -> None:
@@ -81,7 +81,7 @@ class HtmlText:
             self._places.append(self._places[-1] + end - start + 1)
 
     def place(self, offset: int) -> int:
-        """The offset into `text` of an offset into the source; inside markup, of the next piece."""
+        """Convert a source offset to an offset into `text`; inside markup, that of the next piece."""
         number = max(0, bisect_right(self._starts, offset) - 1)
         if number < len(self.pieces) and offset >= self.pieces[number][1]:
             number += 1
@@ -101,11 +101,11 @@ class HtmlText:
 
 
 def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], HtmlText | None]:
-    """The blocks of an HTML text; they cover all text that is not white space, tags included.
+    """The blocks of an HTML text; they cover all text except white space, tags included. Linear time and memory.
 
-    Headings set the path of the blocks after them. An element with a heading inside is no block: its children are.
-    With `only_text`, blocks are ranges of the visible text, which is returned with them. Broken pages are read as
-    browsers read them. Linear time and memory.
+    Headings set the path of the following blocks. An element that contains a heading is replaced by its children.
+    With `only_text`, blocks are ranges of the visible text, which is also returned. Broken pages are read as browsers
+    read them.
 
     Raises:
         MissingExtraError: justhtml is not installed.
@@ -122,14 +122,13 @@ def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], Htm
 
 
 class _Reader:
-    """Turns elements into blocks of a text; `place` maps offsets into the source to offsets into that text."""
+    """Turns elements into blocks; `place` maps source offsets to offsets into the text."""
 
     def __init__(self, text: str, place: Callable[[int], int]) -> None:
         self.text = text
         self.place = place
 
     def top(self, root: _Element) -> list[Block]:
-        """All blocks, with the path of the headings before them."""
         rows = list(_without_holders(root)) or [(root, 0)]  # a text of end tags alone has no elements
         headings: list[_Element] = []
         found: list[Block] = []
@@ -168,7 +167,7 @@ class _Reader:
         )
 
     def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
-        """The table's header with the text before it, and its rows, each with the header's range."""
+        """The table's header with the text before it, then its rows, each with the header's range."""
         rows = list(_rows(table))
         heads = next((number for number, row in enumerate(rows) if not row.is_header), len(rows))
         if heads in (0, len(rows)):
@@ -188,7 +187,7 @@ class _Reader:
 
 
 def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
-    """Headings, and the largest elements without one, in order, each with the beginning of its range."""
+    """Headings and the largest elements without a heading, in order, each with its range's start."""
     waiting = [(root, root.start)]
     while waiting:
         element, start = waiting.pop()
@@ -201,7 +200,7 @@ def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
 
 
 class _Row(NamedTuple):
-    """A table's row: its beginning, with that of its section for a first row, and whether it is a header."""
+    """A table row's start (a first row's is its section's), and whether it is a header."""
 
     element: _Element
     start: int
@@ -209,7 +208,6 @@ class _Row(NamedTuple):
 
 
 def _rows(table: _Element) -> Iterator[_Row]:
-    """The table's rows in order."""
     for child in table.in_order():
         inside = child.in_order() if child.tag in ("thead", "tbody", "tfoot") else [child]
         for number, row in enumerate(row for row in inside if row.tag == "tr"):
@@ -218,10 +216,10 @@ def _rows(table: _Element) -> Iterator[_Row]:
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
-    """The text's block-level elements, and the ranges of its visible text."""
+    """The block-level elements, and the ranges of the visible text."""
     root = _Element("", 0, is_running=False)
-    seen: dict[int, bool] = {}  # where visible texts begin, and whether tags in them are text
-    marks: list[int] = []  # where nodes begin
+    seen: dict[int, bool] = {}  # start of each visible text: whether tags in it are text
+    marks: list[int] = []  # starts of nodes
     inside: list[_Frame] = [(root, iter(_parse(text).children), "")]
     while inside:
         owner, nodes, parent = inside[-1]
@@ -248,7 +246,7 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
 
 
 def _note_heading(inside: Sequence[_Frame]) -> None:
-    """Mark the open elements as holding a heading, up to the first that is marked already."""
+    """Mark the open elements as containing a heading, up to the first marked one."""
     for element, _, _ in reversed(inside):
         if element.has_heading:
             break
@@ -271,7 +269,6 @@ def _enter(owner: _Element, node: Any) -> _Element:
 
 
 def _title(heading: Any) -> str:
-    """The text of a heading."""
     found, waiting = [], [heading]
     for _ in range(_TITLE):
         if not waiting:
@@ -285,8 +282,8 @@ def _title(heading: Any) -> str:
 
 
 def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tuple[int, int]]:
-    """The ranges of text without markup and without white space at their ends."""
-    last = text.rfind(">") + 1  # no markup ends after it: the search stays linear
+    """The ranges of text without markup, stripped."""
+    last = text.rfind(">") + 1  # no markup ends after it, so the search stays linear
     for start, end in pairwise([*sorted(set(marks)), len(text)]):
         if start not in seen:
             continue
@@ -312,6 +309,6 @@ def _parse(text: str) -> Any:
         from justhtml import JustHTML
     except ImportError as error:
         raise MissingExtraError.of("justhtml", "structure", "read HTML") from error
-    # justhtml raises an error for other scripts' digits in a character reference; HTML ignores them.
+    # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), text)
     return JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root

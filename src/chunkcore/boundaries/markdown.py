@@ -22,12 +22,12 @@ _FRONT = re.compile(
     r"\ufeff?(?:---|\+\+\+)[ \t]*(?:\r\n?|\n)(?=\s*(?:---|\+\+\+|\.\.\.|#|[\"']?\w[^\s:=]*[\"']?\s*[:=]))"
 )
 _FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)")
-_MAX_NESTING = 24  # of lists (which count twice) and quotes; the parser's work on a line grows with it
+_MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
 
 
 @dataclass(slots=True)
 class _Node:
-    """A block of the parser: its kind, its first line, and the line after its last."""
+    """A parser block: kind, first line, and the line after its last."""
 
     kind: str
     first: int
@@ -38,11 +38,10 @@ class _Node:
 
 
 def markdown_blocks(text: str) -> list[Block]:
-    r"""The blocks of a Markdown text: CommonMark, GitHub's tables, and front matter (YAML or TOML).
+    r"""The blocks of a Markdown text: CommonMark, GitHub's tables, YAML or TOML front matter. Linear time and memory.
 
-    Together they cover all text that is not white space. Headings outside lists and quotes set the path of the blocks
-    after them. Link reference definitions are paragraphs; text nested deeper than 12 lists is one block. Linear time
-    and memory.
+    They cover all text except white space. Headings outside lists and quotes set the path of the following blocks.
+    Link reference definitions are paragraphs; text nested deeper than 12 lists is one block.
 
     >>> blocks = markdown_blocks("# Title\n\nText.\n")
     >>> [(block.start, block.end, block.path) for block in blocks]
@@ -60,8 +59,6 @@ def markdown_blocks(text: str) -> list[Block]:
 
 
 class _Reader:
-    """Turns the parser's nodes into blocks of the source."""
-
     def __init__(self, text: str, starts: list[int]) -> None:
         self.text = text
         self.starts = starts
@@ -70,7 +67,7 @@ class _Reader:
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
     def blocks(self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None) -> list[Block]:
-        """The nodes as blocks that cover the range; without a path, at the top level, headings set it."""
+        """Blocks that cover the range. Without a path (at the top level) headings set it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
         headings: list[_Node] = []
         found = []
@@ -97,7 +94,6 @@ class _Reader:
         )
 
     def rows(self, node: _Node, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
-        """The table's header with the line under it, and its rows."""
         header, *rows = between(self.text, start, end, map(self.offset, range(node.first + 2, node.last)))
         if header is None:
             return []
@@ -113,7 +109,6 @@ class _Reader:
 
 
 def _nodes(text: str) -> list[_Node]:
-    """The parser's blocks, nested, by lines."""
     found: list[_Node] = []
     inside = [found]
     for token in _tokens(text):
@@ -153,7 +148,7 @@ def _tokens(text: str) -> list[Token]:
             return token
 
     parser = _parser()
-    # Line ends and NULs as CommonMark has them; line numbers stay the same.
+    # Line ends and NULs as in CommonMark; line numbers stay the same.
     clean = _LINE_END.sub("\n", text).replace("\0", "\ufffd")
     state: Any = LeanState(clean, parser, {}, [])
     parser.block.tokenize(state, 0, state.lineMax)

@@ -1,4 +1,4 @@
-"""Sentences: by rules (the default, without a package), by a pattern, by spaCy, or by a callable."""
+"""Sentences: by rules (the default, no package needed), a regular expression, spaCy or a callable."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["SentenceSplitter", "check_splitter", "sentence_ranges"]
 
 SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
 
-_BLOCK = 100_000  # characters in one call of spaCy, whose parser's memory grows with them
+_BLOCK = 100_000  # characters per call of spaCy, whose parser's memory grows with them
 
-# A place where a sentence might end. Every alternative takes its whole run and always matches: linear search.
+# A possible sentence end. Every alternative takes its whole run and always matches, so the search is linear.
 _CANDIDATE = re.compile(
     r"(?P<stop>[.!?…‽]+[\"'’”»)\]}*_]*)"
     r"|(?P<full>[。！？｡।॥؟۔։።፧။။។།]+[\"'’”»)\]」』）】〉》〕］]*)"
@@ -41,13 +41,13 @@ def _words(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-# Before a name or a number: a sentence hardly ever ends with one of these.
+# Abbreviations before a name or a number: they rarely end a sentence.
 _NEVER = _words(
     """mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr sr. messrs
     mmes mlle mme m. dipl ing hr fr frl nr no nos vol vols fig figs eq eqs sec ch pp p art cf vs v viz eg ie e.g i.e
     z.b d.h u.a bzw vgl ca approx op ed eds trans al. sra srta dña exmo"""
 )
-# These end a sentence only where a word follows that often begins one.
+# These end a sentence only before a word that often begins one.
 _SELDOM = _words(
     """jr sr inc ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k u.n e.u d.c jan
     feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd rd hwy
@@ -64,28 +64,21 @@ _GERMAN_MONTHS = _words("Januar Februar März April Mai Juni Juli August Septemb
 
 
 def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
-    r"""The sentences of a text.
+    r"""The sentences of a text: code-point ranges, int64, ``(n, 2)``, sorted, disjoint and stripped.
 
-    The default rules: full stops, except after abbreviations and initials and inside decimals, versions and
-    addresses, with the closing quotes and brackets after them; the full stops of Chinese, Japanese, Arabic, Urdu,
-    Hindi, Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items and headings. Linear
-    time.
+    They cover every character except white space; text that a splitter leaves out joins the sentence before it (the
+    first one, at the beginning). The default rules are linear: full stops with closing quotes and brackets, except
+    after abbreviations and initials and inside decimals, versions and addresses; full stops of Chinese, Japanese,
+    Arabic, Urdu, Hindi, Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items, headings.
 
     Args:
-        text: the text.
-        splitter: "default"; "spacy" for spaCy's small English pipeline, or "spacy:" and another's name; "regex:" and a
-            pattern that matches the end of a sentence, which belongs to it; or a callable that returns the (start,
-            end) pairs of a text in order.
-
-    Returns:
-        Code-point offsets, int64, ``(n, 2)``: sorted, disjoint and stripped. They cover every character that is not
-        white space: text that a splitter leaves out joins the sentence before it (the first one, at the beginning).
+        splitter: "default"; "spacy" (its small English pipeline) or "spacy:PIPELINE"; "regex:PATTERN", which matches
+            the end of a sentence and belongs to it; or a callable that yields a text's (start, end) pairs in order.
 
     Raises:
         OptionError: unknown splitter or pipeline, or an invalid regular expression.
         MissingExtraError: spaCy is not installed.
-        DataError: a callable's ranges are out of bounds, out of order or overlap; or a regular expression takes too
-            long (`chunkcore.boundaries.separators`).
+        DataError: a callable's ranges are out of bounds, unordered or overlap; or a regular expression is too slow.
 
     >>> text = 'Dr. Wu paid $3.50. "Why?" he asked.  これは文。次の文。'
     >>> [text[start:end] for start, end in sentence_ranges(text).tolist()]
@@ -105,7 +98,7 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
 
 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
-    """Raise `OptionError` unless this is a splitter; with `named` a callable must have a `name`."""
+    """Raise `OptionError` unless this is a splitter; with `named`, a callable must have a `name`."""
     if isinstance(splitter, str):
         _check_spec(splitter)
     elif not callable(splitter):
@@ -138,7 +131,7 @@ def _unknown(splitter: object) -> OptionError:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    """The pieces between cuts, stripped, without blank ones."""
+    """The stripped pieces between cuts, without blank ones."""
     rows = []
     start = 0
     for cut in (*cuts, len(text)):
@@ -152,7 +145,6 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
 
 
 def _cuts(text: str) -> Iterator[int]:
-    """Where sentences end, in order."""
     cuts = _cuts_at_marks(text)
     if _THAI.search(text) is None:
         return cuts
@@ -176,7 +168,7 @@ def _cuts_at_marks(text: str) -> Iterator[int]:
 
 
 def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
-    """Whether a stop, with the closing marks after it, ends a sentence."""
+    """Whether a stop, with its closing marks, ends a sentence."""
     follows = _NEXT.match(text, found.end())
     if follows is None or follows.end() == len(text):
         return False  # inside a word (3.14, a.b/c, v1.2), or at the end of the text
@@ -188,8 +180,8 @@ def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
 
 
 def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
-    """Whether a single period ends a sentence: not after an abbreviation, an initial or a list's number."""
-    # No abbreviation is longer; a long word must not make the search slow.
+    """Whether a single period ends a sentence: not after an abbreviation, an initial or a list number."""
+    # No abbreviation is longer, and a long word must not slow the search.
     begin = max(line, stop - 24)
     words = text[begin:stop].split()
     if not words:
@@ -209,7 +201,7 @@ def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
 
 
 def _begins(text: str, place: int) -> bool:
-    """Whether a word stands here that often begins a sentence."""
+    """Whether the word here often begins a sentence."""
     word = _WORD.match(text, place)
     return word is not None and word.group() in _STARTERS
 
@@ -221,7 +213,7 @@ def _full_stop_ends(text: str, found: re.Match[str]) -> bool:
 
 
 def _line_ends(text: str, found: re.Match[str], line: int) -> bool:
-    """Whether a sentence ends with its line: before a blank line, a list item or a heading, or after a heading."""
+    """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
     gap = found.group()
     if "\x0c" in gap or "\u2029" in gap or len(_LINE_END.findall(gap)) > 1:
         return True
@@ -229,7 +221,7 @@ def _line_ends(text: str, found: re.Match[str], line: int) -> bool:
 
 
 def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The starts of a callable's ranges, without the first."""
+    """The starts of a callable's checked ranges, without the first."""
     starts: list[int] = []
     reached = 0
     for pair in pairs:
@@ -249,12 +241,12 @@ def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _spacy_starts(text: str, name: str) -> Iterator[int]:
-    """Where spaCy's sentences begin, without the first; spaCy gets blocks of our sentences."""
+    """Starts of spaCy's sentences, without the first; spaCy reads blocks of whole default sentences."""
     pipeline = _load_spacy(name)
     for start, end in _blocks(text):
         if start:
             yield start
-        # spaCy cannot read unpaired surrogates; the replacement is as long.
+        # spaCy cannot read unpaired surrogates; the replacement has the same length.
         for number, sentence in enumerate(pipeline(encodable(text[start:end])).sents):
             if number and not text[start + sentence.start_char : start + sentence.end_char].isspace():
                 yield start + sentence.start_char

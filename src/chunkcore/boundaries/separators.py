@@ -1,7 +1,7 @@
 """Separators in many texts at once, and the pieces between them.
 
-A *text* here is a range of a document's code points, searched by itself. Texts and pieces are sorted and disjoint,
-``(n, 2)`` int64.
+A *text* is a range of a document's code points, searched by itself. Texts and pieces: sorted, disjoint, ``(n, 2)``
+int64.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["Find", "Keep", "Places", "characters", "find_literal", "find_regex",
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
 
-_SECONDS = 5.0  # of processor time, for any text
-_SECONDS_A_CHARACTER = 1e-5  # some hundred times a usual pattern's time
+_SECONDS = 5.0  # processor time allowed for any text
+_SECONDS_A_CHARACTER = 1e-5  # about a hundred times a usual pattern's time
 _CHOICES = 8  # alternatives and optional parts of a pattern that needs no time limit
 
 _ESCAPE = r"\\N\{[^}]*\}|\\."
@@ -51,13 +51,10 @@ _FLAGS = [(getattr(re, name), int(getattr(regex, name))) for name in "IMSXA"]
 def finder(pattern: re.Pattern[str], length: int) -> Find:
     r"""A function that finds a pattern's matches in parts of one text, as `re`'s ``finditer`` does.
 
-    Args:
-        pattern: compiled by `re`.
-        length: code points of all parts together.
+    It raises `DataError` once all calls took over 5 seconds of processor time plus 10 per million code points.
 
-    Returns:
-        A function that raises `DataError` when all its calls took over 5 seconds of processor time, and 10 for each
-        million code points.
+    Args:
+        length: code points of all parts together.
 
     >>> [match.span() for match in finder(re.compile(r"(?<=[.?!])\s+"), 12)("One. Two!  3")]
     [(4, 5), (9, 11)]
@@ -76,7 +73,7 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
             except TimeoutError:
                 if time.thread_time() >= end:
                     break
-            patience *= 2  # regex's clock also counts the work of other threads
+            patience *= 2  # regex's clock includes other threads
         raise DataError(
             f"the regular expression {pattern.pattern!r} was stopped after {allowed:.0f} s on a text of {length:,} "
             "characters: it tries too many ways to match; let nothing repeat that repeats itself, and no two "
@@ -87,7 +84,7 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
 
 
 def _is_bounded(pattern: str) -> bool:
-    """Whether nothing repeats: little to try at each place of any text."""
+    """Whether the pattern has no repetition, so that each place takes little work."""
     return not any(mark in pattern for mark in "*+{") and sum(map(pattern.count, "|?")) < _CHOICES
 
 
@@ -98,7 +95,7 @@ def _stoppable(pattern: re.Pattern[str]) -> Any:
 
 
 def _translated(pattern: re.Pattern[str]) -> str:
-    r"""The pattern with everything spelt out that `regex` reads differently: classes, nested sets, fuzzy matching.
+    r"""The pattern for `regex`: spells out what it reads differently (classes, nested sets, fuzzy matching).
 
     >>> print(_translated(re.compile(r"[^\W\d]\s{e}")))
     (?:(?![^\p{L}\p{N}_])[^\d])[\s\x1c-\x1f]\{e}
@@ -133,11 +130,11 @@ Keep = Literal["start", "end", "drop"]
 
 
 class Places(NamedTuple):
-    """Ranges of code points, each inside a text: int64 arrays of one length, in order."""
+    """Code-point ranges, each inside a text: int64 arrays of one length, in order."""
 
     starts: Numbers
     ends: Numbers
-    texts: Numbers  # the number of the range's text
+    texts: Numbers  # index of the range's text
 
 
 def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places:
@@ -172,7 +169,6 @@ def _cannot_overlap(separator: str) -> bool:
 
 
 def _in_texts(places: Numbers, width: int, texts: Ranges) -> Places:
-    """The places where a separator of this width is inside a text."""
     first = np.searchsorted(places, texts[:, 0])
     after = np.searchsorted(places, texts[:, 1] - width, side="right")
     counts = np.maximum(after - first, 0)
@@ -183,7 +179,7 @@ def _in_texts(places: Numbers, width: int, texts: Ranges) -> Places:
 def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:
     r"""Each match of a pattern in every text; look-behind and anchors see the text's ends.
 
-    With `keep_groups` the groups are cut out of a match. Raises `DataError` where the search takes too long.
+    With `keep_groups`, the groups are cut out of each match. Raises `DataError` if the search takes too long.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("One. Two! ")
@@ -208,7 +204,7 @@ def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *
 
 
 def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The match without its groups; of nested groups the outer one counts."""
+    """The match without its outermost groups."""
     place = match.start()
     for start, end in match.regs[1:]:
         if place <= start < end <= match.end():
@@ -220,7 +216,7 @@ def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
 def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
     """The pieces between separators, without empty ones.
 
-    A separator goes to the "start" of the piece after it, to the "end" of the piece before it, or is dropped ("drop").
+    A separator joins the "start" of the next piece or the "end" of the piece before, or is dropped ("drop").
 
     >>> here = Places(np.array([3]), np.array([5]), np.array([0]))
     >>> [pieces_between(np.array([[0, 9]]), here, keep).starts.tolist() for keep in ("start", "end", "drop")]
@@ -228,8 +224,8 @@ def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
     """
     per_text = np.bincount(separators.texts, minlength=len(texts))
     numbers = np.arange(len(texts))
-    last = np.cumsum(per_text) + numbers  # the number of each text's last piece
-    before = np.arange(len(separators.texts)) + separators.texts  # of the piece before each separator
+    last = np.cumsum(per_text) + numbers  # index of each text's last piece
+    before = np.arange(len(separators.texts)) + separators.texts  # index of the piece before each separator
     starts = np.empty(len(texts) + len(separators.texts), dtype=np.int64)
     ends = np.empty_like(starts)
     starts[last - per_text] = texts[:, 0]
@@ -253,6 +249,6 @@ def characters(texts: Ranges) -> Places:
 
 
 def _count_up(counts: Numbers) -> Numbers:
-    """0, 1, ... for each count, one after the other."""
+    """0, 1, ... for each count, concatenated."""
     numbers: Numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return numbers

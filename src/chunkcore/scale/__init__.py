@@ -1,8 +1,8 @@
-"""Files of any size and folders of any number to chunks: in parts, in processes, in bounded memory, resumable.
+"""Chunk files and folders of any size: in parts, in processes, in bounded memory, resumable.
 
-`sources.py` walks the inputs and yields pieces of work, `parts.py` says where a large text is parted, `cutting.py` is
-what a worker does with a piece, `pool.py` has the processes, `stream.py` puts their results in order, and `output.py`
-keeps what is done, so that a run that was killed goes on.
+sources.py yields pieces of work, workers.py chunks them in processes, stream.py puts the results in order, and
+output.py
+writes them with a journal, so that a killed run resumes.
 """
 
 from __future__ import annotations

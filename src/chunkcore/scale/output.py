@@ -1,4 +1,4 @@
-"""`ResumableOutput`: a file that is written beside its name with a journal, so that a killed run resumes."""
+"""`ResumableOutput`: an output file with a journal, so that a killed run resumes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from chunkcore.scale.stream import Step, Tally
 
 __all__ = ["ResumableOutput", "beside"]
 
-PAUSE = 5.0  # seconds between two lines of the journal: what a kill can cost
+PAUSE = 5.0  # seconds between two lines of the journal: a kill loses at most this much work
 _FORMAT = "chunkcore chunk 1"
 _ADVICE = "begin anew with --fresh, or name another output"
 
 
 class _Line(NamedTuple):
-    """A line of the journal: what was done, and how many bytes of output and of errors that were."""
+    """A line of the journal: the tally, and the bytes of output and of errors written so far."""
 
     tally: Tally
     output: int
@@ -32,27 +32,27 @@ class _Line(NamedTuple):
 
 
 class ResumableOutput:
-    """Lines on their way into a file.
+    """Writes lines to a file so that a killed run resumes.
 
-    Lines are written to ``NAME.partial``. Every few seconds they are synced to disk, and ``NAME.journal`` gets a line
-    with their size. `finish` moves the file over its name. A killed run leaves both files; the next run cuts off what
-    came after the journal's last whole line. What was left out for an error is in ``NAME.errors.jsonl``, if anything.
+    Lines go to ``NAME.partial``. Every few seconds, after a sync to disk, ``NAME.journal`` records its length. `finish`
+    moves the file to its name. The next run after a kill truncates the file to the journal's last whole line. Skipped
+    documents are listed in ``NAME.errors.jsonl``, if there are any.
 
     Args:
-        path: the file that is to be.
-        identity: what the lines follow from, as plain values: a run with another identity is not resumed.
-        fresh: begin anew, whatever was left.
+        path: the final file.
+        identity: inputs and options as plain values; a run with another identity does not resume.
+        fresh: start anew and ignore an earlier run.
 
     Raises:
-        OptionError: what was left has another identity, or another process is at work on it.
-        DataError: what was left is damaged, or the journal is another file.
-        OSError: the folder cannot be made, or a file cannot be written.
+        OptionError: the earlier run had other options, or another process is writing.
+        DataError: the earlier run's files are damaged.
+        OSError: the file cannot be written.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
-        self.path = Path(os.path.realpath(path))  # a link stays, and the file that it leads to is written
+        self.path = Path(os.path.realpath(path))  # a link stays; its target is written
         self.partial, self.journal, self.errors = beside(self.path)
-        self.tallies: list[Tally] = []  # what an earlier run had done, at several times
+        self.tallies: list[Tally] = []  # progress of an earlier run, at several times
         self._identity = dict(identity)
         self._done: _Line | None = None
         self._kept_at = time.monotonic()
@@ -75,7 +75,7 @@ class ResumableOutput:
 
     def _begin(self, *, fresh: bool) -> None:
         if not self.partial.exists():
-            self._log.clear()  # it was moved over its name already, and the journal outlived a kill
+            self._log.clear()  # the output was moved already; a kill left the journal
         lines = [self._line(number, entry) for number, entry in self._log.entries]
         size = os.fstat(self._open(self.partial).fileno()).st_size
         if size and not fresh and self._log.is_new:
@@ -115,12 +115,7 @@ class ResumableOutput:
             )
 
     def write(self, step: Step, tally: Tally) -> None:
-        """Add lines, and what was left out among them, with the tally up to them.
-
-        Raises:
-            OSError: they cannot be written, for instance to a full disk.
-            DataError: the journal cannot be written.
-        """
+        """Append a step's lines and failures. `tally` counts everything up to and including this step."""
         self._add(self.partial, b"".join(step.lines))
         if step.failures:
             self._open(self.errors)
@@ -147,7 +142,7 @@ class ResumableOutput:
             raise OSError(error.errno, error.strerror, str(path)) from error
 
     def keep(self) -> None:
-        """Sync what was written to disk, and note it in the journal."""
+        """Sync to disk, then add a line to the journal."""
         if self._done is None:
             return
         for file in self._files.values():
@@ -157,11 +152,7 @@ class ResumableOutput:
         self._kept_at = time.monotonic()
 
     def finish(self) -> None:
-        """Move the file over its name; a reader finds the old one or the new one.
-
-        Raises:
-            OSError: it cannot be moved.
-        """
+        """Move the file to its name, atomically."""
         for file in self._files.values():
             os.fsync(file.fileno())
             file.close()
@@ -171,7 +162,7 @@ class ResumableOutput:
         self._end_journal()
 
     def leave(self) -> bool:
-        """End early: keep what can be resumed, and return whether there is anything."""
+        """Close early: keep the files if they hold work, and return whether they do."""
         if self._has_kept:
             with suppress(OSError, ValueError, DataError):  # a full disk, say: then what was kept before stays
                 self.keep()
@@ -184,13 +175,12 @@ class ResumableOutput:
         return False
 
     def _end_journal(self) -> None:
-        if os.name == "nt":  # which removes no file that is open
+        if os.name == "nt":  # Windows removes no open file
             self._log.close()
-        self.journal.unlink(missing_ok=True)  # while it is locked: a process that opens it now makes another one
+        self.journal.unlink(missing_ok=True)  # while it is locked, so that another process opens a new one
         self._log.close()
 
     def close(self) -> None:
-        """Close the files."""
         for file in self._files.values():
             file.close()
         self._log.close()
@@ -200,7 +190,7 @@ class ResumableOutput:
 
 
 def beside(path: Path) -> list[Path]:
-    """What is written beside an output while it is made: itself, its journal, and what is left out.
+    """The files written beside an output: the partial file, its journal, the errors.
 
     >>> [each.name for each in beside(Path("out.jsonl"))]
     ['out.jsonl.partial', 'out.jsonl.journal', 'out.jsonl.errors.jsonl']

@@ -1,4 +1,4 @@
-"""The inputs as pieces of work, in a fixed order: documents, parts of large files, lines of JSON, standard input."""
+"""Inputs as pieces of work, in a fixed order: documents, parts of large files, lines of JSON, standard input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, unreadable
 
 __all__ = ["STANDARD_INPUT", "Piece", "Sources", "cut_place", "parts"]
 
-# Tried in this order: what is looked for, and how much of it still belongs to the part before.
+# Tried in this order: a pattern, and how much of its match belongs to the part before.
 _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
     *(((b"\n\n" + b"#" * level + b" ", 2), (b"\r\n\r\n" + b"#" * level + b" ", 4)) for level in (1, 2, 3)),
     ((b"\n\n", 2), (b"\r\n\r\n", 4)),
@@ -26,13 +26,13 @@ _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
     ((b" ", 1),),
 )
 _GRAPHEME = regex.compile(r"\X")
-_LOOKED_AT = 4096  # bytes in which a grapheme's end is looked for: one of more is cut
+_LOOKED_AT = 4096  # bytes searched for the end of a grapheme; a longer grapheme is cut
 
 
 def parts(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    r"""The stream's bytes, UTF-8, as parts of at most `size` bytes, each ending where `cut_place` says.
+    r"""The stream's UTF-8 bytes in parts of at most `size` bytes, cut at `cut_place`.
 
-    Memory is about twice `size`. The parts follow from the bytes and the size alone.
+    Memory is about twice `size`. Parts depend on the bytes and the size only.
 
     >>> from io import BytesIO
     >>> list(parts(BytesIO(b"One two.\n\nThree four.\n\nFive."), 24))
@@ -51,11 +51,11 @@ def parts(stream: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def cut_place(data: bytes) -> int:
-    r"""How many of the bytes, UTF-8 that goes on after them, the first part has; at least one character.
+    r"""The length in bytes of the first part of UTF-8 text that continues after `data`; at least one character.
 
-    The last place in the second half that is of the best kind there: before a Markdown heading, of the first level,
-    the second or the third; after a blank line; a line; a sentence (a full stop and a space, or 。); a space; a
-    grapheme.
+    The cut is the last place in the second half of the best kind found there: before a Markdown heading of level 1, 2
+    or
+    3; after a blank line; a line; a sentence (a full stop and a space, or 。); a space; a grapheme.
 
     >>> cut_place(b"# A\n\nOne two three.\n\n## B\n\nTwo.\n\nThree."), cut_place(b"no line end in here")
     (21, 15)
@@ -69,20 +69,20 @@ def cut_place(data: bytes) -> int:
 
 
 def _grapheme_place(data: bytes) -> int:
-    """Before the last grapheme, which may go on after the bytes."""
+    """Before the last grapheme, which may continue after the bytes."""
     begin = _character_place(data, max(1, len(data) - _LOOKED_AT)) if len(data) > _LOOKED_AT else 0
     try:
-        text, _ = codecs.utf_8_decode(data[begin:], "surrogatepass")  # without a last character that is not whole
+        text, _ = codecs.utf_8_decode(data[begin:], "surrogatepass")  # without an incomplete last character
     except UnicodeDecodeError:
-        text = ""  # whoever decodes the part tells
+        text = ""  # the error appears when the part is decoded
     starts = [match.start() for match in _GRAPHEME.finditer(text)]
     if starts[1:]:
         return begin + len(text[: starts[-1]].encode("utf-8", "surrogatepass"))
-    return _character_place(data, len(data) - 1)  # one grapheme, as far as can be seen
+    return _character_place(data, len(data) - 1)  # one grapheme, as far as the bytes show
 
 
 def _character_place(data: bytes, place: int) -> int:
-    """Where the character begins that has the byte at a place, if that is not the first one."""
+    """The start of the character that contains this byte, unless it is the first."""
     begin = place
     while begin > place - 4 and begin > 0 and data[begin] & 0xC0 == 0x80:
         begin -= 1
@@ -90,7 +90,7 @@ def _character_place(data: bytes, place: int) -> int:
 
 
 def _filled(stream: BinaryIO, size: int) -> bytes:
-    """As many bytes, or all that are left: a pipe gives what it has."""
+    """Read `size` bytes, or all that are left: a pipe returns less."""
     found = []
     while size > 0 and (data := stream.read(size)):
         found.append(data)
@@ -100,27 +100,26 @@ def _filled(stream: BinaryIO, size: int) -> bytes:
 
 STANDARD_INPUT = Path("-")
 _BLOCK = 1 << 16
-# A byte that begins a character: all but 0x80 to 0xBF.
+# The first byte of a character: all but 0x80 to 0xBF.
 _CONTINUING = bytes(range(0x80, 0xC0))
 
 
 class Piece(NamedTuple):
-    """What one pass of a strategy cuts: a document, or a part of one. Small, so that it is quickly told to a process.
+    """A document, or a part of one, as a unit of work. Small, because it is sent to other processes.
 
     Attributes:
-        kind: whether it is text of a file, a line of JSON, or text that is here.
-        id: the document's; "" where the line tells it.
-        place: what messages call it.
-        argument: which of the inputs it is of.
-        listed: whether it was found in a folder: without text it is left out then, and else an error.
-        path: the file.
-        begin: its first byte there.
-        end: the byte after its last.
-        offset: code points of the document before it.
-        part: its number among the document's parts, from 0; None where it is the whole document.
-        stamp: the file's size and time of change in nanoseconds.
-        data: the bytes, where they are not to be read again.
-        error: why it cannot be read.
+        kind: text of a file, a line of JSON, or text in `data`.
+        id: the document's id; "" if the line holds it.
+        place: the name in messages.
+        argument: index of the input.
+        listed: found in a folder; then a file without text is skipped, else it is an error.
+        begin: first byte in the file.
+        end: byte after the last.
+        offset: code points of the document before this piece.
+        part: index among the document's parts; None if it is the whole document.
+        stamp: the file's size, and its modification time in nanoseconds.
+        data: the bytes, if the file cannot be read again.
+        error: why the piece cannot be read.
     """
 
     kind: Literal["text", "line"]
@@ -139,14 +138,14 @@ class Piece(NamedTuple):
 
 
 class Sources:
-    r"""The pieces of files, folders, files of JSON lines and standard input (``-``), each time anew.
+    r"""The pieces of files, folders, JSON-lines files and standard input (``-``). Can be iterated repeatedly.
 
-    The order is that of the arguments, of paths in a folder, of lines in a file. Of a folder one directory's names
-    are in memory, of a file one part, of JSON lines one line.
+    Order: arguments, paths in a folder, lines in a file. Memory holds the names of one directory, one part of a file,
+    one
+    line of JSON.
 
     Args:
-        paths: the arguments.
-        part_size: bytes of text, over which a file is cut in parts.
+        part_size: bytes; larger files are cut in parts.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +157,7 @@ class Sources:
     def __init__(self, paths: Sequence[Path], part_size: int) -> None:
         self.paths = list(paths)
         self.part_size = part_size
-        self.written: dict[int, list[Path]] = {}  # by argument, what chunkcore wrote there earlier
+        self.written: dict[int, list[Path]] = {}  # by argument, earlier outputs of chunkcore in the folder
 
     def __iter__(self) -> Iterator[Piece]:
         for argument, path in enumerate(self.paths):
@@ -172,7 +171,7 @@ class Sources:
                 yield from self._file(argument, as_utf8(path.as_posix()), path)
 
     def is_lines(self, argument: int) -> bool:
-        """Whether the documents of an argument are the lines of a file, which tell their ids."""
+        """Whether an argument is a file with a document, including its id, on each line."""
         path = self.paths[argument]
         return path != STANDARD_INPUT and (
             (path / "documents.jsonl").is_file() if path.is_dir() else path.suffix == ".jsonl"
@@ -195,7 +194,7 @@ class Sources:
     def _file(self, argument: int, name: str, path: Path, *, listed: bool = False) -> Iterator[Piece]:
         place = str(path)
         try:
-            if not path.is_file() and path.exists():  # a pipe, such as a shell makes for the output of a command
+            if not path.is_file() and path.exists():  # a pipe, such as a shell's process substitution
                 with path.open("rb") as stream:
                     yield from self._piped(Piece("text", name, place, argument), stream)
                 return
@@ -248,7 +247,7 @@ class Sources:
             yield _failed(argument, str(path), unreadable(path, error))
 
     def _piped(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
-        """The parts of what is read once; whether there is more than one is known when the second comes."""
+        """The parts of input that can be read only once; the second part shows that there are several."""
         waiting: Piece | None = None
         for piece in self._parts(whole, stream):
             if waiting is not None:
@@ -262,11 +261,11 @@ class Sources:
 
 
 def check_text(path: Path) -> None:
-    """See that a file is UTF-8 before any of it is cut; it is read through, in bounded memory.
+    """Check that a whole file is UTF-8 before any of it is chunked, in bounded memory.
 
     Raises:
         NoTextError: it is binary.
-        DataError: it is text in another encoding; with the byte and the line.
+        DataError: it is in another encoding; names the byte and the line.
         OSError: it cannot be read.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -1,4 +1,4 @@
-"""`Stream`: inputs in, lines of chunks out, in order, whatever works on them."""
+"""`Stream`: files in, lines of chunks out, in order, for any number of processes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ __all__ = ["Failure", "Step", "Stream", "StreamOptions", "Tally", "stream_docume
 
 _BATCH_BYTES = 1_000_000
 _BATCH_PIECES = 64
-_NAMED = 5  # files without text that are remembered by name
+_NAMED = 5  # files without text listed by name
 _SMALLEST = 64  # bytes of a part: the longest character, and room for a better place
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """How inputs are streamed. Only `part_size` and `errors` change what comes out.
+    """How inputs are streamed. Only `part_size` and `errors` change the output.
 
     Attributes:
-        processes: how many cut; at least 1.
-        workers: threads of each; at least 1.
-        part_size: bytes of text, over which a document is cut in parts; at least 64.
-        errors: whether the first document that cannot be read or cut ends it all, or is left out and told.
+        processes: at least 1.
+        workers: threads per process; at least 1.
+        part_size: bytes; larger documents are cut in parts; at least 64.
+        errors: stop at the first document that cannot be read or chunked, or skip and report it.
 
     Raises:
         OptionError: an option is out of range.
@@ -57,20 +57,20 @@ class StreamOptions:
 
 @dataclass
 class Tally:
-    """What is done of a stream: all that going on needs to know.
+    """A stream's progress: all that resuming needs.
 
     Attributes:
-        pieces: how many, in the order of the sources.
-        documents: how many were cut, each counted with its first part.
-        parted: how many of them in parts.
-        chunks: how many were written.
-        read: bytes of the inputs.
-        skipped: documents, or parts, that were left out for an error.
+        pieces: pieces done, in the order of the sources.
+        documents: documents chunked, each counted with its first part.
+        parted: documents cut in parts.
+        chunks: chunks written.
+        read: bytes of input.
+        skipped: documents or parts skipped for an error.
         found: documents by argument.
         left_out: files without text by argument.
-        index: chunks of the document whose parts are under way.
-        last: where the last piece is.
-        inputs: a hash of the pieces: which files, their sizes and times of change.
+        index: chunks so far of the document in parts.
+        last: place of the last piece.
+        inputs: hash of the inputs: files, sizes, modification times.
     """
 
     pieces: int = 0
@@ -87,19 +87,19 @@ class Tally:
 
     @classmethod
     def from_dict(cls, data: object) -> Tally | None:
-        """The tally of these plain values; None where they are of none."""
+        """The tally of these plain values; None if they are not a tally."""
         kinds = {each.name: type(getattr(cls(), each.name)) for each in fields(cls)}
         if not isinstance(data, dict) or {name: type(value) for name, value in data.items()} != kinds:
             return None
         return cls(**data)
 
     def copy(self) -> Tally:
-        """As it is now: the tally itself goes on counting."""
+        """A snapshot: the tally itself keeps counting."""
         return replace(self, found=dict(self.found), left_out=dict(self.left_out))
 
 
 class Failure(NamedTuple):
-    """A document, or a part of one, that was left out, and why."""
+    """A skipped document or part, and the reason."""
 
     id: str
     place: str
@@ -107,13 +107,12 @@ class Failure(NamedTuple):
     error: ChunkcoreError
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
         part = {} if self.part is None else {"part": self.part}
         return {"document_id": self.id, "place": self.place, **part, "error": str(self.error)}
 
 
 class Step(NamedTuple):
-    """Lines of some neighbouring pieces, and what was left out among them."""
+    """Lines of some consecutive pieces, and the failures among them."""
 
     lines: list[bytes]
     failures: list[Failure]
@@ -122,18 +121,17 @@ class Step(NamedTuple):
 class Stream:
     """The chunks of files, folders, JSON lines and standard input as lines of JSON, in the order of the inputs.
 
-    A document over ``options.part_size`` bytes is cut in parts that end at paragraphs (`cut_place`), as if each part
-    were a document; spans, indices and ids are those of the whole. All others are cut whole. The same bytes come out
-    whatever the number of processes and threads.
+    A document over ``options.part_size`` bytes is cut in parts that end at paragraphs (`cut_place`), and each part is
+    chunked like a document; spans, indices and ids are those of the whole document. The output is the same for any
+    number
+    of processes and threads.
 
     Args:
         paths: files, folders, and ``-`` for standard input.
-        chunker: the strategy.
-        options: how.
 
     Iterating raises:
-        DataError: a document cannot be read, or two share an id, unless errors are skipped; an input holds none.
-        ChunkcoreError: a document cannot be cut, or something is wrong with more than that.
+        DataError: a document cannot be read or two share an id (unless errors are skipped), or an input is empty.
+        ChunkcoreError: a document cannot be chunked, or the run as a whole fails.
 
     >>> import tempfile
     >>> from chunkcore.chunkers import get_chunker
@@ -153,7 +151,7 @@ class Stream:
         self._pieces = iter(self.sources)
         self._digest = blake2b(digest_size=16)
         self._seen: dict[bytes, int] = {}
-        self._repeats: DataError | None = None  # of the document whose parts are under way
+        self._repeats: DataError | None = None  # of the document in parts
         self._without_text: dict[int, list[str]] = {}
 
     @property
@@ -164,13 +162,13 @@ class Stream:
         )
 
     def go_on(self, tallies: Sequence[Tally]) -> None:
-        """Pass over what was done before, seeing that the inputs are what they were.
+        """Skip what an earlier run did, after checking that the inputs are unchanged.
 
         Args:
-            tallies: what had been done at several times, the last one last.
+            tallies: its progress at several times, the last one last.
 
         Raises:
-            DataError: the inputs have changed since.
+            DataError: the inputs have changed.
         """
         before = "the first document"
         for tally in tallies:
@@ -187,7 +185,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Step]:
         cutter = Cutter(self.chunker, self.options.part_size, self.options.workers)
-        batches: list[list[Piece]] = []  # that are under way: a few, as `cut_batches` looks ahead
+        batches: list[list[Piece]] = []  # under way: a few, as `cut_batches` looks ahead
 
         def noted() -> Iterator[list[Piece]]:
             for batch in self._batches():
@@ -203,7 +201,7 @@ class Stream:
         self._finish()
 
     def _batches(self) -> Iterator[list[Piece]]:
-        """Neighbouring pieces: so many that telling them to a process costs little, and one for a thread that waits."""
+        """Consecutive pieces: enough to make sending them cheap, and single ones for waiting threads."""
         cheap = self.chunker.tokens_only
         most = _BATCH_PIECES if cheap or self.options.processes > 1 else 1
         most_bytes = _BATCH_BYTES if cheap else _BATCH_BYTES // 10
@@ -222,7 +220,7 @@ class Stream:
             yield batch
 
     def _pass(self, piece: Piece) -> None:
-        """Count a piece that was done before."""
+        """Count a piece of the earlier run."""
         self._note(piece)
         name = piece.id
         if piece.kind == "line" and piece.error is None:
@@ -241,7 +239,7 @@ class Stream:
         self.tally.inputs = self._digest.hexdigest()
 
     def _take(self, step: Step, piece: Piece, cut: Cut) -> ChunkcoreError | None:
-        """Add a piece to a step, and return the error for which the stream ends before it, if there is one."""
+        """Add a piece to a step. Returns the error, if any, that ends the stream before it."""
         argument = str(piece.argument)
         left_out = cut.has_no_text and piece.listed
         begins = not piece.part
@@ -270,14 +268,14 @@ class Stream:
         return None
 
     def _repeated(self, name: str, piece: Piece) -> DataError | None:
-        """What is wrong where a document before had the id of this one, or of the one that this is a part of."""
+        """The error if an earlier document has the id of this piece's document."""
         if not piece.part:
             may_repeat = len(self.sources.paths) > 1 or piece.kind == "line"  # paths in one folder differ
             self._repeats = self._second(name, piece) if name and piece.error is None and may_repeat else None
         return self._repeats
 
     def _second(self, name: str, piece: Piece) -> DataError | None:
-        """None where no document before had the id, else what is wrong."""
+        """None if the id is new, else the error."""
         key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = self._seen.get(key)
         if first is None:
@@ -289,11 +287,7 @@ class Stream:
         return DataError(_two_of_one_id(name, paths[first], paths[piece.argument]))
 
     def _finish(self) -> None:
-        """Tell what was left out.
-
-        Raises:
-            DataError: an input holds no documents.
-        """
+        """Report skipped files. Raises `DataError` if an input has no documents."""
         for argument, path in enumerate(self.sources.paths):
             key = str(argument)
             names, count = self._without_text.get(argument, []), self.tally.left_out.get(key, 0)
@@ -304,10 +298,10 @@ class Stream:
 
 
 def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document]:
-    """The inputs as documents, each part of a large one as one.
+    """The inputs as documents; each part of a large document is one.
 
     Raises:
-        DataError: one cannot be read, or holds no text, though it was named.
+        DataError: an input cannot be read, or a named file holds no text.
     """
     for piece in Sources(paths, part_size):
         try:
@@ -318,9 +312,9 @@ def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document
 
 
 def total_bytes(paths: Sequence[Path]) -> int | None:
-    """How many bytes the files of the inputs have; None where standard input or a pipe is among them.
+    """Bytes of all input files; None if standard input or a pipe is among them.
 
-    Files that cannot be reached are not counted here: whoever reads them tells.
+    Unreachable files are not counted: reading them raises.
     """
     total = 0
     for path in paths:
@@ -349,9 +343,9 @@ def _nothing_in(path: Path, names: Sequence[str], count: int, *, is_lines: bool)
 
 
 def _two_of_one_id(name: str, first: Path, second: Path) -> str:
-    """What is wrong, and what to do, where two arguments both hold a document of that id."""
+    """The error for two arguments with a document of the same id."""
     one, other = (path if path.as_posix() == name else path / name for path in (first, second))
-    # Path.is_file raises for ids that are longer than a file's name can be.
+    # Path.is_file raises for an id longer than a file name can be.
     are_files = os.path.isfile(one) and os.path.isfile(other)  # noqa: PTH113
     if first == second or (are_files and one.samefile(other)):
         return f"two documents have the id {name!r}: give each file once, or a folder of them"

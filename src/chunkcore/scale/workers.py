@@ -1,4 +1,4 @@
-"""Processes that cut, each with its own models; their results in order, a bounded number under way."""
+"""Worker processes, each with its own models: results in order, a bounded number under way."""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ from chunkcore.scale.sources import Piece, parts
 
 __all__ = ["Cut", "Cutter", "cut_batches", "line_parts", "piece_documents"]
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
-# UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder per call
+# UTF-8 cannot encode surrogates, and the other characters steer terminals: written as JSON escapes.
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
-# What is wrong with a document, and not with the options, a model or the machine.
+# Errors of one document, not of the options, a model or the machine.
 _OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
 
 
 class Cut(NamedTuple):
-    """What came of a piece.
+    """The result of a piece.
 
     Attributes:
-        id: the document's; "" where the piece was none.
-        lines: its chunks, each in two halves, between which its index belongs; or, where they are numbered
-            already, the whole as the one first half.
-        chunks: how many they are.
+        id: the document's; "" if the piece is no document.
+        lines: a pair per chunk: the line before and after the chunk's index; a line with an index is the first half.
+        chunks: number of chunks.
         error: why there are none.
     """
 
@@ -57,11 +56,11 @@ class Cut(NamedTuple):
 
     @property
     def has_no_text(self) -> bool:
-        """Whether it is of a file that is empty, or no text in any encoding."""
+        """Whether the file is empty, or no text in any encoding."""
         return isinstance(self.error, NoTextError)
 
     def numbered(self, first: int) -> bytes:
-        """The lines, the first of them with this index."""
+        """The lines, numbered from `first`."""
         if self.lines and not self.lines[0][1]:
             return self.lines[0][0]
         return b"".join(
@@ -70,7 +69,7 @@ class Cut(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A document, or a part of one, with its place in it: None where it is the whole."""
+    """A document, or a part of one with its place in it (None for the whole)."""
 
     document: Document
     offset: int = 0
@@ -79,12 +78,11 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Cutter:
-    """A strategy at work on pieces.
+    """Runs a strategy on pieces.
 
     Attributes:
-        chunker: the strategy.
-        part_size: bytes of text, over which a document on a line is cut in parts.
-        workers: threads that help it.
+        part_size: bytes; a larger document on a line is cut in parts.
+        workers: threads of the strategy.
     """
 
     chunker: Chunker
@@ -92,10 +90,10 @@ class Cutter:
     workers: int = 1
 
     def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
-        """What comes of each piece. A document that cannot be read or cut is an error in its place.
+        """The result of each piece; a document that cannot be read or chunked gives an error in its place.
 
         Raises:
-            ChunkcoreError: something is wrong with more than a document.
+            ChunkcoreError: the run as a whole fails.
         """
         found: list[list[_Part] | ChunkcoreError] = [self._read(piece) for piece in pieces]
         several = [each for part in found if isinstance(part, list) for each in part]
@@ -114,7 +112,7 @@ class Cutter:
             return error
 
     def _together(self, several: list[_Part]) -> list[list[Chunk] | ChunkcoreError]:
-        """The chunks of each, cut together where the strategy gains by that, and one by one where one is bad."""
+        """The chunks of each, in one call if the strategy is faster so; one by one if a document is bad."""
         documents = [each.document for each in several]
         if self.chunker.tokens_only and len(documents) > 1:
             try:
@@ -140,12 +138,12 @@ class Cutter:
             lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
         cut = Cut(name, tuple(lines), len(lines))
         if several[0].number and len(several) == 1:
-            return cut  # what came before it is not known here
+            return cut  # the place in the whole text is unknown here
         return cut._replace(lines=((cut.numbered(0), b""),) if lines else ())
 
 
 def piece_documents(piece: Piece, part_size: int) -> Iterator[Document]:
-    """The document that a piece is; its parts, each as a document, where it is a line and large.
+    """The piece's document; a large line of JSON gives one document per part.
 
     Raises:
         ChunkcoreError: it cannot be read.
@@ -178,12 +176,12 @@ def _parted(document: Document, part_size: int) -> Iterator[_Part]:
 
 
 def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[bytes, bytes]:
-    """A chunk as a line of JSON, in two halves: what stands before its index, and what after.
+    """A chunk as a line of JSON in two halves: before its index, and after.
 
     Args:
         chunk: its spans are offsets into a part of its document.
         offset: code points of the document before that part.
-        part: the part's number; None where the document is cut whole.
+        part: the part's index; None if the document is whole.
     """
     if offset:
         chunk = _moved(chunk, offset)
@@ -237,19 +235,20 @@ def _text(piece: Piece) -> str:
 
 Batch = Sequence[Piece]
 
-_AHEAD = 2  # batches that a process has: the one that it is at, and the next
+_AHEAD = 2  # batches per process: the current one and the next
 _OWN = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
 
 
 def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
-    """What comes of each batch, in order.
+    """The results of each batch, in order.
 
-    With one process, strategies that wait for models run in the cutter's threads, a batch each. With several the
-    strategy is built once in each, from its name and options, and at most two batches a process are under way.
+    With one process, strategies that wait for models run in threads, a batch each. With several, each process builds
+    the
+    strategy from its name and options, and at most two batches per process are under way.
 
     Raises:
-        OptionError: the strategy holds an object that cannot be named to another process.
-        ChunkcoreError: a process died, or something is wrong with more than a document.
+        OptionError: the strategy holds an object that another process cannot build.
+        ChunkcoreError: a process died, or the run as a whole fails.
     """
     if processes > 1:
         yield from _in_processes(cutter, batches, processes)
@@ -261,10 +260,11 @@ def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Ite
 
 
 def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
-    """Each process has a pipe of its own, and so the death of one is seen whatever it was at.
+    """One pipe per process, so that a process's death is always seen.
 
-    An executor's processes share one, with a lock: one that is killed while it hands something over keeps the others,
-    and whoever waits for them, for ever. What goes wrong with a batch is raised in its place, as in one process.
+    An executor's processes share a pipe with a lock: a process killed while sending blocks all others. A batch's error
+    is
+    raised in its place, as in one process.
     """
     settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
     workers: list[_Worker] = []
@@ -276,7 +276,7 @@ def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> I
         for each in workers:
             each.join()
 
-    atexit.register(stop)  # of a generator that nobody reads to its end
+    atexit.register(stop)  # for a generator not read to its end
     try:
         with _interrupts_ignored():
             workers.extend(_Worker(*settings) for _ in range(processes))
@@ -309,7 +309,7 @@ def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> I
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Processes that are started here ignore Ctrl-C from their first moment: the parent is told, and ends them."""
+    """Started processes ignore Ctrl-C from the first moment; the parent stops them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -321,25 +321,21 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Those that have an answer, or have died; one of them at least."""
+    """Wait for workers with an answer, or dead; at least one."""
     lost = [worker for worker in workers if worker.dead and worker.numbers]
     ready = wait([worker.pipe for worker in workers if worker.numbers], 0 if lost else None)
     return lost + [worker for worker in workers if worker.pipe in ready and worker not in lost]
 
 
 class _Answer(NamedTuple):
-    """What comes of a batch: cuts, or what was raised and where."""
+    """The result of a batch: cuts, or the error and its position."""
 
     cuts: list[Cut]
     error: Exception | None = None
     trace: str = ""
 
     def cuts_or_error(self) -> list[Cut]:
-        """The cuts.
-
-        Raises:
-            Exception: what was raised instead.
-        """
+        """Return the cuts, or raise the error."""
         if self.error is None:
             return self.cuts
         if self.trace:
@@ -348,12 +344,12 @@ class _Answer(NamedTuple):
 
 
 class _Worker:
-    """A process, from outside.
+    """A process, seen from its parent.
 
     Attributes:
-        pipe: from which its answers come.
-        numbers: of the batches that it has, in their order.
-        dead: whether it could not be written to or read from.
+        pipe: its answers.
+        numbers: its batches, in order.
+        dead: its pipe is broken.
     """
 
     def __init__(self, *settings: Any) -> None:
@@ -362,17 +358,17 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.numbers: deque[int] = deque()
         self.dead = False
-        # No daemon, which may have no processes of its own: some models' loaders do.
+        # Not a daemon: some models' loaders start processes of their own.
         self._process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
         self._process.start()
         theirs.close()  # so that the pipe ends with the process
 
     def load(self) -> tuple[bool, int]:
-        """The least is that of the one that should have the next batch."""
+        """Sort key: least busy worker first."""
         return self.dead, len(self.numbers)
 
     def give(self, number: int, batch: Batch) -> None:
-        """Send a batch, which it reads even while it is at another."""
+        """Send a batch; the process reads it even while busy."""
         data = ForkingPickler.dumps(batch)
         self.numbers.append(number)
         try:
@@ -381,7 +377,7 @@ class _Worker:
             self.dead = True
 
     def answers(self) -> dict[int, _Answer]:
-        """What came of its first batch, by its number; of a process that has died, of all that it had."""
+        """The result of its first batch, by number; of a dead process, of all its batches."""
         try:
             data = self.pipe.recv_bytes()
         except (EOFError, OSError):
@@ -395,16 +391,15 @@ class _Worker:
         return {self.numbers.popleft(): answer}
 
     def stop(self, *, kindly: bool) -> None:
-        """Let it end by itself, or at once: what it is at is not wanted any more, and may take long."""
+        """Let it end by itself (`kindly`), or kill it: its work is no longer needed."""
         if kindly:
-            with suppress(OSError):  # one that had nothing more to do may have died
+            with suppress(OSError):  # an idle process may have died
                 self.pipe.send_bytes(b"")
         else:
             self._process.terminate()
-            self.pipe.close()  # whose end ends it even where it has inherited to ignore SIGTERM
+            self.pipe.close()  # closing the pipe ends a process that inherited ignoring SIGTERM
 
     def join(self) -> None:
-        """Wait until it has ended."""
         self._process.join()
         self.pipe.close()
 
@@ -417,7 +412,7 @@ def _gone() -> ChunkcoreError:
 
 
 def _serve(pipe: Connection, strategy: dict[str, Any], part_size: int, workers: int) -> None:
-    """Cut what comes, until nothing does: the work of a process."""
+    """The main loop of a process: chunk batches until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     batches: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(pipe, batches), daemon=True).start()
@@ -435,11 +430,11 @@ def _serve(pipe: Connection, strategy: dict[str, Any], part_size: int, workers: 
         try:
             pipe.send_bytes(answer)
         except OSError:
-            os._exit(1)  # nobody is there to read it
+            os._exit(1)  # no reader is left
 
 
 def _read(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
-    """Read ahead, so that nobody waits for this process to read; and end it at once where its parent is gone."""
+    """Read ahead, so that the parent never blocks on sending; exit at once if the parent is gone."""
     try:
         while True:
             batches.put(pipe.recv_bytes())
@@ -448,7 +443,7 @@ def _read(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
 
 
 def _portable(error: Exception) -> Any:
-    """The error, or where another process could not build it again, one of ours that says the same."""
+    """The error if another process can unpickle it, else one of ours with the same message."""
     try:
         ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""What a size is measured in: counters, and texts with their tokens."""
+"""Token counters, and texts with their tokens."""
 
 from chunkcore.tokens.counters import (
     CharacterCounter,

@@ -41,7 +41,7 @@ __all__ = [
     "token_byte_lengths",
 ]
 
-# BPE files in llama-index-core, by their names in tiktoken's cache (the SHA-1 of their addresses).
+# BPE files in llama-index-core, named as in tiktoken's cache (SHA-1 of the URL).
 _SHIPPED_FILES = {
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
@@ -63,18 +63,14 @@ def _shipped_cache(name: str) -> Path | None:
 
 @lru_cache(maxsize=8)
 def load_encoding(name: str) -> Any:
-    """The tiktoken encoding of a name.
-
-    Raises:
-        OptionError: its files cannot be found.
-    """
+    """The tiktoken encoding of this name. Raises `OptionError` if its files are missing."""
     import tiktoken
 
     folder = None if "TIKTOKEN_CACHE_DIR" in os.environ else _shipped_cache(name)
     try:
         if folder is None:
             return tiktoken.get_encoding(name)
-        # tiktoken takes the folder from the environment only.
+        # tiktoken reads the folder from the environment only.
         with _environment_lock:
             os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
             try:
@@ -91,20 +87,20 @@ def load_encoding(name: str) -> Any:
 
 @lru_cache(maxsize=8)
 def token_byte_lengths(name: str) -> NDArray[np.int32]:
-    """The number of bytes of each token, indexed by token id."""
+    """The bytes of each token, indexed by token id."""
     encoding = load_encoding(name)
     lengths = np.zeros(encoding.n_vocab, dtype=np.int32)
     for token in range(encoding.n_vocab):
         try:
             lengths[token] = len(encoding.decode_single_token_bytes(token))
-        except KeyError:  # ids that an encoding leaves unused
+        except KeyError:  # unused ids
             continue
     return lengths
 
 
 @lru_cache(maxsize=8)
 def load_tokenizer(source: str) -> Any:
-    """The `tokenizers.Tokenizer` of a folder, a file or a hub name, which reads special tokens as text.
+    """The `tokenizers.Tokenizer` of a folder, a file or a hub name; it reads special tokens as text.
 
     Raises:
         OptionError: there is no such tokenizer.
@@ -131,8 +127,8 @@ def load_tokenizer(source: str) -> Any:
 
 
 _GAP = re.compile(r"\s+")
-_GIANT = 999_999  # white-space characters in a row: some patterns fail on them
-_SHORT = 32  # characters; longer pieces seldom repeat, so they are not cached
+_GIANT = 999_999  # white-space characters in a row; some patterns fail on more
+_SHORT = 32  # characters; longer pieces rarely repeat, so they are not cached
 
 
 counters: Registry[type[TokenCounter]] = Registry(
@@ -177,7 +173,7 @@ class WordCounter(TokenCounter):
 
 
 class TiktokenCounter(TokenCounter):
-    """OpenAI's byte-pair encodings. Special tokens are read as text; an unpaired surrogate counts as U+FFFD.
+    """OpenAI's byte-pair encodings. Special tokens are text; an unpaired surrogate counts as U+FFFD.
 
     >>> counter = TiktokenCounter("cl100k_base")
     >>> counter.count("<|endoftext|>"), counter.boundaries("a 👩‍👩‍👧").tolist()
@@ -207,7 +203,7 @@ class TiktokenCounter(TokenCounter):
         starts: Numbers = np.cumsum(lengths, dtype=np.int64)
         starts -= lengths
         if not text.isascii():
-            # A byte's character is its place less the continuation bytes (the lowest signed numbers) up to it.
+            # A byte's character: its position minus the continuation bytes (the lowest signed numbers) up to it.
             data = np.frombuffer(encodable(text).encode("utf-8"), dtype=np.int8)
             continues = (data < -64).nonzero()[0]
             later = np.bincount(starts.searchsorted(continues), minlength=len(starts) + 1)
@@ -218,7 +214,7 @@ class TiktokenCounter(TokenCounter):
         return BytePairText(text, self) if has_context_free_boundaries(self.name) else TokenizedText(text, self)
 
     def _encode(self, text: str) -> NDArray[np.uint32]:
-        # disallowed_special=() makes look-alikes of special tokens plain text.
+        # disallowed_special=() reads special tokens as plain text.
         clean = encodable(text)
         ids: NDArray[np.uint32]
         try:
@@ -235,7 +231,7 @@ class TiktokenCounter(TokenCounter):
 class HuggingFaceCounter(TokenCounter):
     """A fast tokenizer of the `tokenizers` library: a folder, a ``tokenizer.json`` or a hub name.
 
-    Without special tokens around a text ([CLS], [SEP]), truncation and padding. Needs the extra ``models``.
+    It adds no special tokens ([CLS], [SEP]) and does not truncate or pad. Needs the extra ``models``.
     """
 
     def __init__(self, source: str) -> None:
@@ -244,7 +240,6 @@ class HuggingFaceCounter(TokenCounter):
 
     @classmethod
     def read(cls, options: str) -> HuggingFaceCounter:
-        """The counter of ``hf:options``."""
         if not options:
             raise OptionError("the token counter 'hf' needs a tokenizer: hf:<name or path of a tokenizer>")
         return cls(options)
@@ -266,7 +261,7 @@ class HuggingFaceCounter(TokenCounter):
 
 
 def _cut_giant_gaps(text: str) -> list[str]:
-    """The text, cut inside white space that is too long for tiktoken's pattern."""
+    """Cut white space that is too long for tiktoken's pattern."""
     cuts = [0]
     for gap in _GAP.finditer(text):
         if gap.end() - gap.start() >= _GIANT:
@@ -276,18 +271,16 @@ def _cut_giant_gaps(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def short_count(encoding: str, text: str) -> int:
-    """The tokens of a short text; the same heads, tails and separators come again and again."""
+    """Tokens of a short text, cached: the same heads, tails and separators repeat."""
     return len(load_encoding(encoding).encode_ordinary(encodable(text)))
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:
-    """The counter that a string names; a `TokenCounter` is returned as it is.
+    """The counter that a string names; a `TokenCounter` is returned as is.
 
-    Names: ``characters``, ``words``, a tiktoken encoding, ``hf:`` and a tokenizer, ``embedder:`` and a model of
-    `get_embedder` (``embedder`` alone: the default model), or any other name in `counters`.
-
-    Raises:
-        OptionError: no such counter.
+    Names: ``characters``, ``words``, a tiktoken encoding, ``hf:TOKENIZER``, ``embedder:MODEL`` (a model of
+    `get_embedder`;
+    ``embedder`` alone: the default model), or any other name in `counters`. Raises `OptionError` for unknown names.
 
     >>> get_counter("characters").count("four")
     4

@@ -1,4 +1,4 @@
-"""`TokenCounter` counts tokens; `TokenizedText` is a text with its tokens, which counts many pieces at once."""
+"""`TokenCounter` counts tokens; `TokenizedText` holds a text's tokens and counts many pieces at once."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = [
     "has_context_free_boundaries",
 ]
 
-# The rules of context-free boundaries that each encoding's pattern was checked against, as bits; other encodings are
-# counted piece by piece.
+# The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
+# piece.
 _RULES = {
     "gpt2": 0b011,
     "r50k_base": 0b011,
@@ -37,21 +37,21 @@ _RULES = {
     "o200k_harmony": 0b111,
 }
 
-# Unicode's White_Space, the \s of the patterns. Python's str.isspace also counts U+001C to U+001F.
+# Unicode's White_Space, as \s in the patterns. Python's str.isspace also includes U+001C to U+001F.
 _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
 
 _PAGE = 256
 
 
 def has_context_free_boundaries(encoding: str) -> bool:
-    """Whether there are rules for the tiktoken encoding of this name."""
+    """Whether this tiktoken encoding has context-free boundary rules."""
     return encoding in _RULES
 
 
 def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
     r"""Whether each of the n + 1 places of a text is a context-free boundary; its ends always are.
 
-    Tokens before and after such a place are the same whatever stands on its other side.
+    The tokens on one side of such a place do not depend on the text on the other.
 
     >>> text = np.array([ord(c) for c in "two words.\nEnd"], dtype=np.uint32)
     >>> np.flatnonzero(context_free_boundaries("cl100k_base", text)).tolist()
@@ -68,7 +68,7 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
 
 
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
-    """For each character bit i: it may be after a boundary of rule i + 1; bit i + 4: before one."""
+    """Per character: bit i, it may follow a boundary of rule i + 1; bit i + 4, it may precede one."""
     if code_points.dtype == np.uint8:
         ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
         return ascii_roles
@@ -107,14 +107,14 @@ def _role(code_point: int) -> int:
 
 T = TypeVar("T")
 
-_IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # no white space is after U+3000
-_MANY = 256  # single characters, from which counting each distinct one once is faster
+_IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
+_MANY = 256  # single characters; for more, counting distinct ones once is faster
 
 
 class _Once(Generic[T]):
     """`functools.cached_property` without the lock that all instances share before Python 3.12.
 
-    With that lock one thread at a time would tokenize. Without it two threads may compute one value twice.
+    With the lock, threads would tokenize one at a time; without it, two may compute one value twice.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -132,13 +132,12 @@ class _Once(Generic[T]):
 class TokenizedText:
     """A text and its tokens, computed once, on first use.
 
-    `counts(starts, ends)` is the number of tokens of each ``text[start:end]`` *on its own*, as if it were encoded
-    separately.
+    `counts(starts, ends)` is the number of tokens of each ``text[start:end]``, encoded separately.
 
     Attributes:
         text: the text.
         counter: the counter of the tokens.
-        parts: the ranges of the texts that were joined, ``(n, 2)``; otherwise the whole text.
+        parts: ranges of the joined texts, ``(n, 2)``; one range if nothing was joined.
 
     >>> from chunkcore.tokens import TiktokenCounter
     >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
@@ -153,9 +152,9 @@ class TokenizedText:
 
     @classmethod
     def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
-        """Several texts of one counter as one, so that many small texts cost as few array operations as a large one.
+        """Join texts of one counter, so that many small texts cost as few array operations as a large one.
 
-        Each text is tokenized by itself; `parts` has its range. `counts` is right for pieces inside one part only.
+        Each text is tokenized by itself, and `counts` is right only for pieces inside one of `parts`.
         """
         joined = type(sources[0])("".join([source.text for source in sources]), sources[0].counter)
         lengths = np.array([len(source.text) for source in sources], dtype=np.int64)
@@ -168,26 +167,25 @@ class TokenizedText:
 
     @_Once
     def boundaries(self) -> Numbers:
-        """The counter's `boundaries` of the text."""
         return self.counter.boundaries(self.text)
 
     @_Once
     def code_points(self) -> NDArray[np.unsignedinteger]:
-        """The text as numbers: uint8 where it is ASCII, else uint32."""
+        """The text as numbers: uint8 if ASCII, else uint32."""
         if self.text.isascii():
             return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
         return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
 
     def count(self, start: int, end: int) -> int:
-        """Tokens of ``text[start:end]`` on its own."""
+        """Tokens of ``text[start:end]``, encoded separately."""
         return int(self.counts(np.array([start]), np.array([end]))[0])
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Tokens of each ``text[start:end]`` on its own, int64. Needs ``0 <= start <= end <= len(text)``."""
+        """Tokens of each ``text[start:end]``, encoded separately; int64. Needs ``0 <= start <= end <= len(text)``."""
         return self._counts_apart(starts, ends)
 
     def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Encodes each distinct piece: linear in the pieces' summed length."""
+        """Encode each distinct piece: linear in the pieces' summed length."""
         if len(starts) > _MANY:
             single = ends - starts == 1
             if np.count_nonzero(single) > _MANY:
@@ -199,48 +197,40 @@ class TokenizedText:
         return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
 
     def _counts_of_characters(self, places: Numbers) -> Numbers:
-        """The tokens of single characters; each distinct one is counted once."""
         distinct, which = np.unique(self.code_points[places], return_inverse=True)
         counts: Numbers = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
         return counts
 
 
 class TokenCounter(ABC):
-    """Counts tokens, and gives the code point at which each begins.
+    """Counts tokens and returns the code point where each begins.
 
     Attributes:
-        name: the string from which `get_counter` builds an equal counter.
+        name: `get_counter` builds an equal counter from this string.
     """
 
     name: str
 
     @abstractmethod
     def boundaries(self, text: str) -> Numbers:
-        """The code-point offset of each token's beginning: int64, ascending, ``count(text)`` of them.
+        """The code-point offset where each token begins: int64, ascending, ``count(text)`` of them.
 
-        A token that begins inside a character (an emoji of three byte-level tokens) has that character's offset, so
-        offsets can repeat.
+        A token that begins inside a character (as in a three-token emoji) has the character's offset, so offsets
+        repeat.
         """
 
     def count(self, text: str) -> int:
-        """The number of tokens of the text."""
         return len(self.boundaries(text))
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        """`count` of each text, as int64."""
         return np.array([self.count(text) for text in texts], dtype=np.int64)
 
     def tokenize(self, text: str) -> TokenizedText:
-        """The text with its tokens, computed once."""
         return TokenizedText(text, self)
 
     @classmethod
     def read(cls, options: str) -> TokenCounter:
-        """The counter of ``kind:options``, from the options; "" for none.
-
-        Raises:
-            OptionError: the counter has no options.
-        """
+        """Build the counter of ``kind:options``. Raises `OptionError` if it has no options."""
         if options:
             raise OptionError(f"the token counter {cls.name!r} has no options, got {options!r}")
         return cls()
@@ -267,11 +257,11 @@ class WordText(TokenizedText):
 
     @_Once
     def runs(self) -> Runs:
-        """The words. A word may continue in the next part; counts inside one part are right all the same."""
+        """The words. A word may continue in the next part; counts inside one part are still right."""
         return Runs(~_is_white(self.code_points))
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Words that begin inside the piece, plus one where it begins inside a word."""
+        """Words that begin inside each piece, plus one if the piece begins inside a word."""
         return self.runs.counts(starts, ends)
 
 
@@ -285,7 +275,7 @@ def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
 
 
 class Runs:
-    """Runs of characters of one kind in a text, counted in many pieces at once.
+    """Runs of characters of one kind, counted in many pieces at once.
 
     Args:
         inside: whether each character is of the kind.
@@ -302,7 +292,7 @@ class Runs:
         self.starts: Numbers = (inside & ~before).nonzero()[0]
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Runs that begin inside each piece, plus one where it begins inside a run; int64."""
+        """Runs that begin inside each piece, plus one if the piece begins inside a run; int64."""
         found = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
         if len(self._goes_on):
             found += self._goes_on[np.minimum(starts, len(self._goes_on) - 1)] & (starts < ends)
@@ -310,7 +300,7 @@ class Runs:
 
 
 class BytePairText(TokenizedText):
-    """Counts by differences of token numbers between context-free boundaries, and encodes the ragged ends."""
+    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
 
     @_Once
     def _is_boundary(self) -> NDArray[np.bool_]:
@@ -325,7 +315,7 @@ class BytePairText(TokenizedText):
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         if not len(starts):
             return np.zeros(0, dtype=np.int64)
-        # A piece is a head, encoded, up to its first boundary; whole pre-tokens; and a tail, encoded.
+        # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
         first, last = starts, ends
         ragged = (~(self._is_boundary[starts] & self._is_boundary[ends])).nonzero()[0]
         if len(ragged):
@@ -343,7 +333,7 @@ class BytePairText(TokenizedText):
         return counts
 
     def _tokens_between(self, first: Numbers, last: Numbers) -> Numbers:
-        """The number of tokens that begin in each range; touching ranges share a look-up."""
+        """Tokens that begin in each range; touching ranges share a look-up."""
         before = self.boundaries.searchsorted(first)
         after = np.empty_like(before)
         after[:-1] = before[1:]

@@ -1,10 +1,7 @@
-"""Tuning: which strategy, with which options, and what the choice is worth on questions that had no part in it.
+"""Tuning: find the best strategy and options, and estimate the score on new questions.
 
-space.py      what is searched: ranges, lists, grids, and the usual values of each strategy
-trials.py     one configuration: the options of a search, its trials, and the file that keeps them
-tuner.py      `tune`: all combinations of a grid, or what Optuna proposes
-choosing.py   choosing, and scoring the choice on other questions
-result.py     what a search found, and what to paste
+space.py: what is searched. trials.py: options, trials and their log. tuner.py: `tune`. choosing.py: choosing and
+held-out scores. result.py: `Tuning`, and snippets to paste.
 """
 
 from chunkcore.tuning.choosing import Choice, Gap, StrategyChoices

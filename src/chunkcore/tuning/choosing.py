@@ -1,8 +1,7 @@
-"""Choosing a configuration, and scoring the choice on questions that had no part in it.
+"""Choose a configuration, and score the choice on questions that did not choose it.
 
-The highest of many means is high by chance, too. So a choice is made by some of the questions and scored on others: by
-folds, where every question is scored once without having chosen; or, among all combinations of a grid, by halves, where
-each strategy's best of one half is compared on the other.
+The highest of many means is too high by chance. Folds score every question once with a choice made without it; for
+grids, each strategy's best of one half of the questions is compared on the other half.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ _SPLITS = 200  # random halvings that `optimism` averages over
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What came of some configurations.
+    """Scores and costs of some configurations.
 
     Attributes:
-        quality: float64, shape (queries, configurations), higher is better; NaN where it is undefined.
-        tokens: retrieved tokens, likewise; all NaN where the measure looks at no ranking.
+        quality: float64, shape (queries, configurations), higher is better; NaN where undefined.
+        tokens: retrieved tokens, same shape; all NaN if the measure uses no ranking.
         cost: float64, shape (configurations,).
     """
 
@@ -64,16 +63,17 @@ class Outcomes:
     cost: Scores
 
     def means(self, questions: Flags | None = None) -> tuple[Scores, Scores]:
-        """Mean quality and mean tokens of each configuration, over some of the questions."""
+        """Mean quality and mean tokens of each configuration, over all or some questions."""
         chosen = slice(None) if questions is None else questions
         return column_means(self.quality[chosen]), column_means(self.tokens[chosen])
 
 
 def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -> int:
-    """The place of the configuration to take, by means of shape (configurations,).
+    """The index of the best configuration, by means of shape (configurations,).
 
-    Of those whose quality is within `margin` of the highest: the one with the fewest retrieved tokens (rounded), then
-    the lowest cost, then the highest quality, then the lowest place. Without a margin: the highest quality.
+    Candidates are within `margin` of the highest quality. Of these: fewest retrieved tokens (rounded), then lowest
+    cost,
+    then highest quality, then lowest index. Without a margin: the highest quality.
 
     >>> means = np.array([0.70, 0.71, 0.69]), np.array([900.0, 1000.0, 400.0]), np.array([1.0, 1.0, 1.0])
     >>> choose(*means), choose(*means, margin=0.02)
@@ -91,13 +91,13 @@ def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What choosing is worth.
+    """Held-out scores of the choice.
 
     Attributes:
-        picks: of each fold, the configuration that the questions of the other folds chose.
-        training: of each fold, the mean by which it was chosen.
-        scores: of each question, by the configuration that was chosen without it: float64, shape (queries,).
-        means: of each fold, its mean on the fold's own questions.
+        picks: per fold, the configuration chosen by the other folds.
+        training: per fold, the mean that it was chosen by.
+        scores: per question, the score of the configuration chosen without it: float64, shape (queries,).
+        means: per fold, the mean on its own questions.
     """
 
     picks: tuple[int, ...]
@@ -107,18 +107,17 @@ class HeldOut:
 
 
 def hold_out(outcomes: Outcomes, fold_of: NDArray[np.int64], allowed: Flags, margin: float = 0.0) -> HeldOut:
-    """Score every question by the configuration that is chosen without its fold.
+    """Score every question by the configuration chosen without its fold.
+
+    The mean of these scores estimates the choice on new questions, slightly low, as each choice uses fewer questions.
+    The
+    mean that a configuration was chosen by is too high: it is the highest of many.
 
     Args:
-        outcomes: of all configurations on all questions.
         fold_of: each question's fold, shape (queries,).
-        allowed: which configurations may be chosen for which fold, shape (folds, configurations): those that were
-            proposed without the fold's scores.
+        allowed: which configurations each fold may choose, shape (folds, configurations): those proposed without its
+            scores.
         margin: see `choose`.
-
-    Returns:
-        Scores whose mean is what to expect of the choice on new questions, and a little less, as each choice was made
-        from fewer questions. The mean by which a configuration was chosen is higher: it is the highest of many.
 
     Source: Varma and Simon, Bias in error estimation when using cross-validation for model selection, BMC
     Bioinformatics 7:91 (2006); Cawley and Talbot, On over-fitting in model selection, JMLR 11 (2010).
@@ -149,7 +148,7 @@ class Spread:
     Attributes:
         mean: of the held-out mean.
         lead: of its difference from the baseline's mean.
-        units: how many questions, or documents, were resampled.
+        units: number of resampled questions or documents.
     """
 
     mean: float
@@ -157,7 +156,7 @@ class Spread:
     units: int
 
     def interval(self, value: float, error: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Student's interval around a value that has this standard error."""
+        """Student's t interval around a value with this standard error."""
         if self.units < 2:
             return float("nan"), float("nan")
         reach = student_quantile((1 + confidence) / 2, self.units - 1) * error
@@ -175,21 +174,20 @@ def rechosen(
     seed: int = 0,
     clusters: Sequence[str] | None = None,
 ) -> Spread:
-    """The bootstrap of the held-out mean in which every resample makes its own choices.
+    """Bootstrap of the held-out mean in which every resample makes its own choices.
 
-    The choices of different folds share questions, so held-out scores are not independent. Where many configurations
-    are equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
-    better than an equal baseline (docs/evidence/statistics.md has the simulation). Here each resample chooses anew.
+    Held-out scores are not independent, because the choices of different folds share questions. If many configurations
+    are
+    equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
+    better
+    than an equal baseline (simulation: docs/tuning.md).
 
     Args:
-        outcomes: see `hold_out`.
         baseline: its scores, shape (queries,).
-        fold_of: see `hold_out`.
-        allowed: see `hold_out`.
+        fold_of: see `hold_out`, also for `allowed`.
         margin: see `choose`.
         resamples: of the questions.
-        seed: equal seeds give equal spreads.
-        clusters: of each question, what it is drawn together with, such as its document.
+        clusters: per question, the unit it is drawn with, such as its document.
     """
     defined = ~np.isnan(baseline)
 
@@ -217,16 +215,9 @@ def rechosen(
 
 
 def halves(labels: Sequence[object], generator: np.random.Generator) -> Flags:
-    """Which questions are in the first half; questions with one label stay together.
+    """Which questions are in the first half, bool, shape (questions,); questions of one label stay together.
 
-    Labels are drawn until they have half of the questions or more; at least one is left.
-
-    Args:
-        labels: of each question, two different ones at least.
-        generator: draws the order.
-
-    Returns:
-        Bool, shape (questions,).
+    Labels are drawn until they cover half of the questions; at least one label is left. Needs two different labels.
 
     >>> int(halves(list("abcdef"), np.random.default_rng(0)).sum())
     3
@@ -243,17 +234,13 @@ def halves(labels: Sequence[object], generator: np.random.Generator) -> Flags:
 def optimism(scores: Scores, labels: Sequence[str], *, splits: int = _SPLITS, seed: int = 0) -> tuple[float, Scores]:
     """How much higher a configuration scores on the questions that chose it than on others, on average.
 
-    Questions are split in halves `splits` times. Each half of a split chooses once and is scored once, so that a half
-    of easier questions makes no difference.
+    Questions are split in halves `splits` times. Each half chooses once and is scored once, so easier halves cancel
+    out.
+    Also returns, per configuration, the share of halves that chose it.
 
     Args:
         scores: float64, shape (questions, configurations); NaN is left out.
-        labels: of each question, what stays together.
-        splits: how many.
-        seed: of the splits.
-
-    Returns:
-        The mean difference, and of each configuration the share of halves that chose it.
+        labels: per question; questions of one label stay together.
 
     Source: the split-half form of the optimism of Efron, Estimating the Error Rate of a Prediction Rule, Journal of the
     American Statistical Association 78 (1983).
@@ -289,15 +276,15 @@ class Choice:
 
     Attributes:
         strategy: the strategy's name.
-        configuration: the one that was chosen.
-        candidates: how many there were to choose from.
-        picked: its mean score on the half that chose it: too high.
-        score: its mean score on the other half.
-        low: where the interval of `score` begins.
-        high: where it ends.
-        by_k: at each k, the mean on the other half.
-        optimism: how much higher the choosing half's score is, averaged over 200 splits (see `optimism`).
-        share: of the halves of those splits, the share that chose this configuration.
+        configuration: the chosen one.
+        candidates: number of configurations to choose from.
+        picked: its mean on the choosing half: too high.
+        score: its mean on the other half.
+        low: lower end of the interval of `score`.
+        high: upper end.
+        by_k: mean on the other half at each k.
+        optimism: mean excess of the choosing half's score over 200 splits (see `optimism`).
+        share: share of the halves of those splits that chose this configuration.
     """
 
     strategy: str
@@ -314,19 +301,19 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """How far a choice is ahead of another configuration, on questions that did not choose it.
+    """A choice's lead over another configuration, on questions that did not choose it.
 
     Attributes:
-        a: the first: a strategy, or the tuned choice.
-        b: the second: a strategy, or the baseline.
+        a: a strategy, or the tuned choice.
+        b: a strategy, or the baseline.
         mean: of a - b over the questions.
-        low: where its interval begins.
-        high: where it ends.
-        distinct: whether the data supports that they differ.
-        p_value: of the randomisation test, corrected for all pairs by Holm's method; NaN where there is none.
-        equivalent: whether the data supports that they differ by less than two points.
+        low: lower end of its interval.
+        high: upper end.
+        distinct: the data supports a difference.
+        p_value: of the randomisation test, Holm-corrected over all pairs; NaN if not tested.
+        equivalent: the data supports a difference under two points.
         wins: questions on which a scores higher.
-        losses: questions on which b does.
+        losses: questions on which b scores higher.
     """
 
     a: str
@@ -343,14 +330,14 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StrategyChoices:
-    """Each strategy's best configuration of a grid by one half of the questions, compared on the other half.
+    """Each strategy's best of a grid by one half of the questions, compared on the other half.
 
     Attributes:
-        goal: what choices are made by.
-        choices: one for each strategy, the highest score on the reporting half first.
+        goal: the measure that chooses.
+        choices: one per strategy, highest score on the reporting half first.
         gaps: of every pair of choices.
-        choosing: the ids of the questions that chose.
-        reporting: the ids of the others.
+        choosing: ids of the questions that chose.
+        reporting: ids of the others.
     """
 
     goal: Goal
@@ -374,16 +361,15 @@ class StrategyChoices:
         """Choose by one half of the questions, and compare on the other.
 
         Args:
-            goal: what choices are made by.
             candidates: by strategy and configuration, scores of shape (questions, depths).
-            ids: of the questions.
-            labels: of each question, what stays on one side together with it, such as its document.
-            first: which questions choose, bool, shape (questions,); drawn by the seed where it is not given.
+            labels: per question, the unit that stays on one side, such as its document.
+            first: which questions choose, bool, shape (questions,); drawn by the seed by default.
             seed: of the halves, the resamples and the tests.
             resamples: of the bootstrap.
 
         Source: Qu et al. (2024), section 4.1 (the best configuration by the average F1 over k), appendix B (the grids).
-        The paper does not say whether it reports on other queries than it chooses by; here they are others.
+        The
+        paper does not say whether the queries that choose and report differ; here they do.
         """
         labels = labels or ids
         first = halves(labels, np.random.default_rng(seed)) if first is None else first
@@ -453,7 +439,7 @@ class StrategyChoices:
         return " ".join(sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values, NaN as null."""
+        """Plain JSON values, NaN as null."""
         return {
             "measure": self.goal.kind,
             "unit": self.goal.unit,
@@ -470,7 +456,6 @@ def _gaps(
     clusters: Sequence[str],
     seed: int,
 ) -> Iterator[Gap]:
-    """Of every pair of strategies, by their choices' scores on the reporting half."""
     pairs = list(combinations(found, 2))
     if not pairs:
         return

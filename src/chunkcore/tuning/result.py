@@ -1,4 +1,4 @@
-"""`Tuning`: what a search found, what the choice is worth, and what to paste."""
+"""`Tuning`: the result of a search, its held-out score, and snippets to paste."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ Stopped = Literal["", "time", "interrupted", "exhausted"]
 
 FORMAT = "chunkcore-tune-1"
 CHOICE = "the tuned choice"  # its scores are the held-out ones
-_MATTERS = 0.02  # two points, as in `compare`; the same number for a measure that is no share
-_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about other questions
+_MATTERS = 0.02  # two points, as in `compare`; the same number for a measure that is not a share
+_FEWEST_UNALIKE = 6  # questions; with fewer different scores, their spread says nothing about other questions
 _RESAMPLES = 2_000  # enough for a standard error; each makes every choice anew
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """What was chosen without some questions.
+    """The choice made without one fold's questions.
 
     Attributes:
-        spec: the configuration that all other questions chose.
+        spec: the configuration chosen by all other questions.
         training: its mean on those.
         held_out: its mean on the fold's own questions.
-        questions: how many these are.
-        candidates: how many configurations it was chosen from.
+        questions: number of these.
+        candidates: number of configurations to choose from.
     """
 
     spec: str
@@ -65,25 +65,22 @@ class Fold:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        options: how it was searched.
-        space: what was searched.
-        benchmark: the benchmark's name.
-        embedder: the embedder's name.
-        trials: all that were tried, in order; a trial that failed has a reason.
-        baseline: the configuration that the choice is compared with.
+        benchmark: its name.
+        embedder: its name.
+        trials: all trials in order; a failed one has a reason.
+        baseline: the configuration to beat.
         winner: the configuration to take.
-        front: the configurations that no other one beats in quality, retrieved tokens and cost at once, the best first.
-        folds: what was chosen without each part of the questions.
-        held_out_report: the scores of all questions, each by the configuration that was chosen without it.
-        interval: of the held-out mean, at 95 %; see `rechosen`.
-        difference: of the same scores from the baseline's; `distinct` where its 95 % interval leaves 0 out.
-        strategies: of a grid, each strategy's best configuration by one half of the questions, compared on the other;
-            None where configurations were proposed, which saw the scores of both halves.
-        stopped: why there are fewer trials than were asked for: "time", "interrupted" or "exhausted" (the space);
-            "" where there are not.
+        front: Pareto front of quality, retrieved tokens and cost, the best quality first.
+        folds: the choice made without each fold.
+        held_out_report: per question, the score of the configuration chosen without it.
+        interval: 95 % interval of the held-out mean; see `rechosen`.
+        difference: lead of the held-out scores over the baseline; `distinct` if its 95 % interval excludes 0.
+        strategies: for grids, each strategy's best by one half of the questions, compared on the other. None for
+            proposed configurations, which used the scores of both halves.
+        stopped: why trials are missing: "time", "interrupted", "exhausted" (the space); "" if none are.
     """
 
     options: TuneOptions
@@ -103,37 +100,35 @@ class Tuning:
 
     @cached_property
     def goal(self) -> Goal:
-        """What was made high."""
         return self.options.goal
 
     @property
     def wanted(self) -> int:
-        """How many trials there were to be."""
+        """The planned number of trials."""
         return len(self.space.specs) if self.space.exhaustive else self.options.trials
 
     @property
     def picked(self) -> float:
-        """The winner's mean over the questions that chose it: too high, as it is the highest of many."""
+        """The winner's mean over the questions that chose it: too high, as the highest of many."""
         return self.winner.quality
 
     @property
     def held_out(self) -> float:
-        """The mean over all questions, each scored by the configuration that was chosen without it."""
+        """The mean over all questions, each scored by the configuration chosen without it."""
         return mean_of(self.goal.scores(self.held_out_report))
 
     @property
     def optimism(self) -> float:
-        """By how much the picked score is over the held-out one."""
+        """Picked minus held-out score."""
         return self.picked - self.held_out
 
     @property
     def failed(self) -> tuple[Trial, ...]:
-        """The trials without scores."""
         return tuple(trial for trial in self.trials if trial.failure)
 
     @property
     def configurations(self) -> tuple[Trial, ...]:
-        """The trials with scores, each configuration once, in the order in which they were tried."""
+        """The trials with scores, one per configuration, in order."""
         return tuple({trial.spec: trial for trial in reversed(self.trials) if not trial.failure}.values())[::-1]
 
     @property
@@ -152,7 +147,7 @@ class Tuning:
 
     @property
     def verdict(self) -> str:
-        """What the search may claim, in two sentences."""
+        """The result in two sentences."""
         show = self.goal.show
         low, high = map(show, self.interval)
         share, points = self.goal.suffix, self.goal.points
@@ -179,7 +174,7 @@ class Tuning:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values, NaN as null; with the scores of each question of a grid."""
+        """Plain JSON values, NaN as null; of a grid with each question's scores."""
         low, high = self.interval
         scores = {"picked": self.picked, "held_out": self.held_out, "low": low, "high": high, "optimism": self.optimism}
         data = {
@@ -220,7 +215,7 @@ class Tuning:
 
 
 def _noun(goal: Goal) -> str:
-    """The goal after the word "mean"."""
+    """The goal's name after the word "mean"."""
     return str(goal).removeprefix("mean ")
 
 
@@ -233,19 +228,15 @@ def conclude(
     embedder: str,
     stopped: Stopped,
 ) -> Tuning:
-    """Choose, hold out and compare.
+    """Choose the winner, hold out and compare.
 
     Args:
-        trials: all that were run, the baseline among them, by their numbers.
-        benchmark: the questions.
-        space: what was searched.
+        trials: all that ran, including the baseline, by number.
         fold_of: each question's fold.
-        options: see `TuneOptions`.
-        embedder: its name.
         stopped: see `Tuning`.
 
     Raises:
-        DataError: no configuration could be run.
+        DataError: every configuration failed.
     """
     baseline = next(trial for trial in trials if trial.number < 0)
     tried = [trial for trial in trials if trial.number >= 0]
@@ -315,12 +306,9 @@ def conclude(
 
 
 def pareto_trials(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """The trials that no other one beats in quality, retrieved tokens and cost at once, the best first.
-
-    Of trials that are equal in all three the first stands for them.
-    """
+    """The Pareto front of quality, retrieved tokens and cost, the best quality first; of equal trials the first."""
     points = np.array([[trial.quality, trial.mean_tokens, trial.cost] for trial in trials], dtype=np.float64)
-    # No quality is worse than any; where tokens are not known, they are known of no trial.
+    # NaN quality is worse than any; tokens are unknown of all trials or of none.
     points[:, 0] = np.where(np.isnan(points[:, 0]), -1.0, points[:, 0])
     points[:, 1] = np.nan_to_num(points[:, 1])
     front = pareto_front(points, better=("high", "low", "low"))
@@ -329,7 +317,7 @@ def pareto_trials(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> dict[str, dict[str, Scores]]:
-    """By strategy, the scores of the configurations of all of its grids; of equal configurations the first."""
+    """By strategy, the scores of all configurations of its grids; of equal configurations the first."""
     found: dict[str, dict[str, Trial]] = {}
     for trial in done:
         strategy = space.branch(trial.branch).strategy
@@ -420,7 +408,7 @@ _ADAPTERS = {
 
 
 def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
-    """The string with the embedder in it, where the strategy embeds and would take another one by itself.
+    """The spec with the embedder added, if the strategy embeds and would default to another one.
 
     >>> portable_spec("cluster_semantic:max_size=200", "openvino:models/mine")
     'cluster_semantic:max_size=200,embedder=openvino:models/mine'
@@ -434,11 +422,11 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
 
 
 def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
-    """By title, what to paste; each makes the same chunks.
+    """Code to paste, by title; every snippet makes the same chunks.
 
     Args:
         spec: the configuration, as `get_chunker` reads it.
-        embedder: the name of the model that it was found with, as `get_embedder` knows it.
+        embedder: the model of the search, as `get_embedder` reads it.
 
     >>> print(snippets("sentence:size=100")["LangChain"])
     from chunkadapters.langchain import ChunkcoreTextSplitter
@@ -447,7 +435,7 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
     """
     spec = portable_spec(spec, embedder)
     name, options = split_spec(spec)
-    # Where sizes are in the embedder's own tokens, it has to be known to the adapter.
+    # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
     found = {
         "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
@@ -459,7 +447,7 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """Text between double quotes in Python: nothing in it ends the string, steers a terminal or is not ASCII."""
+    """Text for a Python string in double quotes: ASCII, without quotes or terminal controls."""
     return ascii(text + '"')[1:-1].removesuffix('"').replace("\\'", "'").replace('"', '\\"')
 
 

@@ -1,8 +1,7 @@
-"""`Space`: which strategies are tried, with which values of their options.
+"""`Space`: the strategies to try, and the values of their options.
 
-A space has branches. Each is a strategy with some of its options, and each option has a list of values or a range of
-numbers; either may be a share of another option, so that an overlap never exceeds its size. A grid such as
-``recursive:size={50,100,200}`` is a branch of lists whose every combination is run.
+A branch is a strategy with lists or ranges of values for some options. Values may be shares of another option, so that
+an overlap never exceeds its size. A grid such as ``recursive:size={50,100,200}`` runs every combination.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _CONFIGURATIONS = 1_000  # of one grid: more is a slip, and would take days
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """One of some values.
+    """A list of values to choose from.
 
     Attributes:
-        values: what may be chosen; numbers in ascending order are searched as neighbours of each other.
-        share_of: an option; the values are then shares of it, each rounded down to a whole number.
+        values: ascending numbers are searched as neighbours.
+        share_of: an option; the values are shares of it, rounded down to whole numbers.
 
     Raises:
-        OptionError: no value, one twice, or a share that is no number from 0 to 1.
+        OptionError: no values, a duplicate, or a share that is no number from 0 to 1.
 
     >>> Values(values=(50, 100, 200)).ordered, Values(values=("start", "end")).ordered
     (True, False)
@@ -72,40 +71,37 @@ class Values:
 
     @property
     def ordered(self) -> bool:
-        """Whether neighbours in the list are neighbours in effect."""
+        """Whether neighbours in the list have similar effects."""
         numbers = all(_is_number(value) for value in self.values)
         return numbers and len(self.values) > 1 and list(self.values) == sorted(self.values)
 
     def corners(self) -> tuple[Any, ...]:
-        """The first and the last of ordered values, all of others: drawn numbers, as `value` takes them."""
+        """Indices of the first and last of ordered values; of all others. See `value`."""
         return (0, len(self.values) - 1) if self.ordered else tuple(range(len(self.values)))
 
     def value(self, drawn: Any) -> Any:
-        """What the drawn place in the list stands for."""
+        """The value at an index of the list."""
         return self.values[drawn]
 
     def drawn(self, value: Any) -> Any:
-        """The place of a value in the list; None where it is not there."""
+        """The index of a value in the list; None if missing."""
         return next((place for place, each in enumerate(self.values) if _same(each, value)), None)
 
     @property
     def size(self) -> float:
-        """How many values."""
         return len(self.values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """A number from a range, both ends included; a whole number where both ends are whole.
+    """A range of numbers, both ends included; whole numbers if both ends are whole.
 
     Attributes:
-        low: the least.
-        high: the greatest.
-        log: draw evenly by order of magnitude, which suits sizes.
-        share_of: an option; the number is then a share of it, rounded down to a whole number.
+        log: sample evenly by order of magnitude; suits sizes.
+        share_of: an option; the number is a share of it, rounded down to a whole number.
 
     Raises:
-        OptionError: the ends are no finite numbers, not in order, or out of range for `log` or a share.
+        OptionError: the ends are not finite, not in order, or out of range for `log` or a share.
 
     >>> Range(low=50, high=800).whole, Range(low=0.0, high=1.0).whole
     (True, False)
@@ -133,19 +129,18 @@ class Range:
 
     @property
     def size(self) -> float:
-        """How many numbers; infinite where they are not whole."""
+        """How many numbers; infinite for fractions."""
         return self.high - self.low + 1 if self.whole else math.inf
 
     def corners(self) -> tuple[Any, ...]:
-        """The ends."""
         return (self.low, self.high)
 
     def value(self, drawn: Any) -> Any:
-        """The drawn number, to three digits where it is not whole."""
+        """The number, fractions rounded to three digits."""
         return drawn if self.whole else min(max(float(f"{drawn:.3g}"), self.low), self.high)
 
     def drawn(self, value: Any) -> Any:
-        """The number, if it lies in the range; else None."""
+        """The number if it is in the range, else None."""
         inside = _is_number(value) and self.low <= value <= self.high
         return value if inside and not (self.whole and not isinstance(value, int)) else None
 
@@ -155,12 +150,11 @@ Parameter = Values | Range
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A strategy with the options that are searched.
+    """A strategy with the options to search.
 
     Attributes:
-        strategy: its name.
-        parameters: by option; every other option has its default.
-        number: from 1, of the branches of one strategy.
+        parameters: by option; other options keep their defaults.
+        number: index from 1 among the branches of one strategy.
 
     >>> branch = Branch(strategy="recursive", parameters={
     ...     "size": Values(values=(50, 100)), "overlap": Values(values=(0, 0.25), share_of="size")})
@@ -174,17 +168,17 @@ class Branch:
 
     @property
     def name(self) -> str:
-        """The strategy's name; from the second branch on with the branch's number."""
+        """The strategy's name, with the branch's number from the second branch on."""
         return self.strategy if self.number == 1 else f"{self.strategy}#{self.number}"
 
     @property
     def size(self) -> float:
-        """How many configurations it holds at most; infinite with a range of fractions."""
+        """The number of configurations at most; infinite with a range of fractions."""
         return math.prod(each.size for each in self.parameters.values())
 
     @property
     def varied(self) -> Mapping[str, Values]:
-        """The options that have several values."""
+        """The options with several values."""
         return {
             option: each
             for option, each in self.parameters.items()
@@ -192,13 +186,13 @@ class Branch:
         }
 
     def written(self, option: str, place: int) -> str:
-        """The value of an option at a place of its list, as a strategy's string has it."""
+        """An option's value at an index of its list, as written in a spec string."""
         parameter = self.parameters[option]
         return format_spec("", {option: parameter.value(place)}).partition("=")[2]
 
     @property
     def grid(self) -> str:
-        """The branch as `parse_grid` reads it, where all of its parameters are lists of values.
+        """The branch as `parse_grid` reads it; all parameters must be lists.
 
         >>> parse_grid("recursive:size={100,50},overlap=0").grid
         'recursive:size={50,100},overlap=0'
@@ -210,13 +204,13 @@ class Branch:
         return f"{self.strategy}:{','.join(parts)}" if parts else self.strategy
 
     def combinations(self) -> Iterator[dict[str, int]]:
-        """All combinations of values, the last option changing first: what `options` takes."""
+        """All combinations of indices for `options`, the last option changing first."""
         names = list(self.parameters)
         for places in product(*(range(int(each.size)) for each in self.parameters.values())):
             yield dict(zip(names, places, strict=True))
 
     def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The strategy's options from what was drawn for each parameter."""
+        """The strategy's options from the drawn index or number of each parameter."""
         found = {
             option: parameter.value(drawn[option])
             for option, parameter in self.parameters.items()
@@ -233,7 +227,7 @@ class Branch:
         return format_spec(self.strategy, self.options(drawn))
 
     def default(self) -> dict[str, Any] | None:
-        """What is drawn where every option has its default; None where the space does not hold that."""
+        """What `options` needs to give the defaults; None if the space lacks a default."""
         found = {}
         for option, parameter in self.parameters.items():
             value = option_default(self.strategy, option)
@@ -250,10 +244,10 @@ class Branch:
             yield dict(zip(names, drawn, strict=True))
 
     def check(self) -> None:
-        """Build the strategy at the corners: where one option bounds another, it fails there or nowhere.
+        """Build the strategy at the corners, where options that bound each other would fail.
 
         Raises:
-            OptionError: no such strategy or option, or options that do not fit together.
+            OptionError: unknown strategy or option, or options that do not fit together.
         """
         cls = strategies.get(self.strategy)
         for option, parameter in self.parameters.items():
@@ -283,7 +277,6 @@ class Branch:
             raise OptionError(f"{self.strategy}: {option} is a share of {base}, which is not always a whole number")
 
     def to_dict(self) -> dict[str, Any]:
-        """The branch as plain JSON values."""
         parameters = {
             option: (
                 {"values": list(each.values), "share_of": each.share_of}
@@ -297,14 +290,14 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """The strategies and values that are searched.
+    """The strategies and values to search.
 
     Attributes:
         branches: one or more.
-        exhaustive: every combination is run, as of grids; else configurations are drawn and proposed.
+        exhaustive: run every combination, as for grids; else configurations are drawn and proposed.
 
     Raises:
-        OptionError: no branch, one that cannot be built (see `Branch.check`), or an exhaustive space with a range.
+        OptionError: no branch, a branch that cannot be built (`Branch.check`), or an exhaustive space with a range.
 
     >>> space = Space(branches=(Branch(strategy="sentence", parameters={"size": Range(low=50, high=400)}),))
     >>> space.branch("sentence").options({"size": 70})
@@ -330,41 +323,36 @@ class Space:
 
     @property
     def size(self) -> float:
-        """How many configurations it holds at most; infinite with a range of fractions."""
+        """The number of configurations at most; infinite with a range of fractions."""
         return sum(branch.size for branch in self.branches)
 
     @property
     def specs(self) -> list[str]:
-        """All configurations of an exhaustive space, each string once, in the order in which they are run."""
+        """All configurations of an exhaustive space in run order, without duplicates."""
         found = (branch.spec(drawn) for branch in self.branches for drawn in branch.combinations())
         return list(dict.fromkeys(found)) if self.exhaustive else []
 
     def branch(self, name: str) -> Branch:
-        """The branch of this name.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """The branch of this name. Raises `KeyError` if there is none."""
         for each in self.branches:
             if each.name == name:
                 return each
         raise KeyError(name)
 
     def digest(self) -> str:
-        """16 hexadecimal digits that change with what is searched."""
+        """16 hexadecimal digits that change with the space."""
         plain: list[Any] = [branch.to_dict() for branch in self.branches]
         text = json.dumps([*plain, "exhaustive"] if self.exhaustive else plain, ensure_ascii=True)
         return blake2b(text.encode("ascii"), digest_size=8).hexdigest()
 
 
 def parse_grid(spec: str) -> Branch:
-    """The grid that a string describes: a strategy as `get_chunker` reads it, with ``{a,b}`` where values vary.
+    """The grid of a string: a strategy as `get_chunker` reads it, with ``{a,b}`` for values that vary.
 
-    A JSON object in braces is one value. A string without braces is a grid of one configuration. Numbers are sorted.
+    A JSON object in braces is one value. Without braces the grid has one configuration. Numbers are sorted.
 
     Raises:
-        OptionError: a strategy is malformed, braces are empty or hold a value twice, or there are more than a
-            thousand combinations.
+        OptionError: malformed strategy, braces that are empty or repeat a value, or over a thousand combinations.
 
     >>> grid = parse_grid("recursive:size={100,50},overlap=0")
     >>> [grid.spec(drawn) for drawn in grid.combinations()]
@@ -410,10 +398,10 @@ def _is_object(text: str) -> bool:
 
 
 def grid_space(grids: Sequence[Branch | str]) -> Space:
-    """The space of some grids: every combination is run. Two branches of one strategy are chosen from together.
+    """The exhaustive space of some grids. Grids of one strategy compete with each other.
 
     Raises:
-        OptionError: no grid, or what `parse_grid` raises.
+        OptionError: no grid, or an error of `parse_grid`.
 
     >>> grid_space(["recursive:size={100,50}", "sentence"]).specs
     ['recursive:size=50', 'recursive:size=100', 'sentence']
@@ -423,10 +411,11 @@ def grid_space(grids: Sequence[Branch | str]) -> Space:
 
 
 def parse_space(specs: Sequence[str]) -> Space:
-    """The space that strings describe.
+    """The space of some strings.
 
-    Where one of them has values in braces, all of them are grids, and a strategy without braces is one configuration
-    (`grid_space`). Else each strategy is searched over the options that its string leaves open (`known_space`).
+    If one string has values in braces, all are grids (`grid_space`), and a strategy without braces is one
+    configuration.
+    Otherwise each strategy is searched over the options that its string leaves open (`known_space`).
 
     Raises:
         OptionError: a strategy or an option is wrong, or no space is known for it.
@@ -445,7 +434,7 @@ def _has_braces(spec: str) -> bool:
 
 
 def option_default(strategy: str, option: str) -> Any:
-    """An option's default; None where it has none, or there is no such option."""
+    """An option's default; None if it has none or does not exist."""
     for each in fields(strategies[strategy]):
         if each.name == option:
             if each.default is not MISSING:
@@ -467,7 +456,7 @@ _FORM = "size: [100, 200, 400], size: {from: 50, to: 800, log: true} or overlap:
 
 
 def load_space(path: Path | str) -> Space:
-    """The space that a YAML file describes: strategies, and the values of their options.
+    """The space of a YAML file of strategies and option values.
 
         recursive:
           size: [100, 200, 400]
@@ -478,13 +467,12 @@ def load_space(path: Path | str) -> Space:
           - {threshold: distance, amount: {from: 0.1, to: 0.7}}
         sentence:
 
-    A value alone is fixed. One value of a list is chosen. ``from`` and ``to`` are a range, drawn by order of magnitude
-    with ``log: true``. Each mapping of a list of mappings is a branch. A strategy with nothing after it is tried as it
-    is. A list is one of grids, as `parse_grid` reads them. Only plain values are read (PyYAML's safe loader): no tag
-    in a file can run anything.
+    A single value is fixed; a list gives choices; ``from`` and ``to`` give a range, sampled by order of magnitude with
+    ``log: true``. Each mapping in a list of mappings is a branch. A strategy without options keeps its defaults. A file
+    that is a list holds grids for `parse_grid`. PyYAML's safe loader reads plain values only: no tag can run code.
 
     Raises:
-        OptionError: not YAML, no such strategy or option, or values that it cannot have; with the line.
+        OptionError: not YAML, unknown strategy or option, or invalid values; names the line.
         DataError: the file cannot be read, is empty, or is not UTF-8.
     """
     path = Path(path)
@@ -509,7 +497,7 @@ def load_space(path: Path | str) -> Space:
 
 
 def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -> list[Branch]:
-    """A strategy's branches, each checked on its own so that an error has its line."""
+    """A strategy's branches, each checked on its own so that an error names its line."""
     if isinstance(node, yaml.ScalarNode) and loader.construct_object(node) is None:
         parts = [yaml.MappingNode(node.tag, [])]
     else:
@@ -558,7 +546,7 @@ def _parameter(option: str, value: Any) -> Parameter:
 
 
 def _plain(option: str, value: Any) -> Any:
-    """A value that a strategy's string can hold. A list inside a list is one value, as for separators."""
+    """A value for a spec string. A list inside a list is one value, as for separators."""
     if isinstance(value, list):
         return [_plain(option, each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
@@ -652,7 +640,7 @@ _TABLE: dict[str, list[_Row]] = {
     "single_linkage": [{"stop": _either(0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), **_CLUSTERED}],
 }
 
-# Strategies that need no model but the embedder, and cut any text. (`hierarchical` runs a model of its own.)
+# Strategies that need no model but the embedder, and chunk any text. (`hierarchical` has its own model.)
 USUAL = (
     "breakpoint",
     "cluster_semantic",
@@ -668,7 +656,7 @@ USUAL = (
 
 
 def default_space() -> Space:
-    """The space that is searched by default: the strategies of `USUAL`.
+    """The default space: the strategies of `USUAL`.
 
     >>> default_space().branch("recursive").parameters["size"].values
     (50, 75, 100, 150, 200, 300, 400, 600, 800)
@@ -677,10 +665,10 @@ def default_space() -> Space:
 
 
 def known_space(spec: str) -> Space:
-    """The space of the strategy that a string names; the options that it states stay fixed.
+    """The usual space of the strategy that a string names; the string's options stay fixed.
 
     Raises:
-        OptionError: no such strategy, no row for it in the table, or options that do not go together.
+        OptionError: unknown strategy, no usual space for it, or options that do not fit together.
 
     >>> known_space("sentence:minimum=0").branch("sentence").parameters["minimum"].values
     (0,)
@@ -699,7 +687,7 @@ def known_space(spec: str) -> Space:
 
 
 def _contradicts(branch: Branch, given: Mapping[str, Values]) -> bool:
-    """Whether the branch has another value for a given option, as the branch of another threshold has."""
+    """Whether the branch has another value for a given option, such as another threshold."""
     return any(
         isinstance(own := branch.parameters.get(option), Values) and len(own.values) == 1 and own.values != each.values
         for option, each in given.items()

@@ -1,4 +1,4 @@
-"""`Trial`: one configuration and what came of it, question by question; how it is run, and the file that keeps it."""
+"""`Trial`: one configuration with its scores per question; how it runs, and the log that keeps it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from chunkcore.tokens import TokenCounter, get_counter
 __all__ = ["PLOTTED", "By", "Goal", "Trial", "TrialLog", "TuneOptions", "assign_folds", "run_trial"]
 
 By = Literal["question", "document"]
-# What is plotted against each option of a grid, beside the goal.
+# Plotted against each option of a grid, beside the goal.
 PLOTTED = ("Recall", "Precision", "F1")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search makes high: a measure, or the mean of one measure over several depths.
+    """What a search maximises: a measure, or the mean of one measure over several depths.
 
     Attributes:
-        measures: one or more; they differ in their depths alone.
+        measures: one or more, which differ only in depth.
 
     Raises:
-        OptionError: no measure, measures of several names or units, or one of answers.
+        OptionError: no measure, measures of several names or units, or a measure of answers.
 
     >>> str(Goal.of("Recall@1000tok")), str(Goal.of(["F1@1[part]", "F1@5[part]"]))
     ('Recall@1000tok', 'mean F1[part] over k = 1, 5')
@@ -68,7 +68,6 @@ class Goal:
 
     @classmethod
     def of(cls, measures: Measure | str | Sequence[Measure | str]) -> Goal:
-        """The goal of one measure, or of several."""
         given = [measures] if isinstance(measures, Measure | str) else measures
         return cls(tuple(retrieval_measures(given)))
 
@@ -85,27 +84,26 @@ class Goal:
 
     @property
     def unit(self) -> Unit:
-        """What the measure counts."""
         return self.measures[0].unit
 
     @property
     def ks(self) -> tuple[Depth, ...]:
-        """The depths; none where the measure needs none."""
+        """The depths; empty if the measure has none."""
         return tuple(measure.k for measure in self.measures if measure.k is not None)
 
     @property
     def suffix(self) -> str:
-        """What follows a shown score: " %" or nothing."""
+        """Unit of a shown score: " %" or nothing."""
         return self.measures[0].suffix
 
     @property
     def points(self) -> str:
-        """What follows a shown difference: " points" or nothing."""
+        """Unit of a shown difference: " points" or nothing."""
         return self.measures[0].points
 
     @property
     def has_tokens(self) -> bool:
-        """Whether configurations differ in retrieved tokens: at a number of chunks, not at a budget of tokens."""
+        """Whether configurations differ in retrieved tokens: at a number of chunks, not at a token budget."""
         return bool(self.ks) and any(budget_of(k) is None for k in self.ks)
 
     def over_ks(self, kind: str) -> tuple[Measure, ...]:
@@ -114,16 +112,16 @@ class Goal:
 
     @cached_property
     def plotted(self) -> tuple[Measure, ...]:
-        """What a grid is scored by: Recall, Precision and F1 at the goal's depths, and the goal."""
+        """The measures of a grid: Recall, Precision and F1 at the goal's depths, and the goal."""
         usual = [each for kind in PLOTTED for each in self.over_ks(kind)]
         return tuple(dict.fromkeys([*usual, *self.measures]))
 
     def scores(self, report: Report) -> Scores:
-        """Of each question, the mean over the depths."""
+        """Per question, the mean over the depths."""
         return np.asarray(np.column_stack([report.values(each) for each in self.measures]).mean(axis=1))
 
     def tokens(self, report: Report) -> Scores:
-        """Of each question, the tokens retrieved, the mean over the depths; NaN where there is no depth."""
+        """Per question, retrieved tokens, the mean over the depths; NaN without depths."""
         if not self.ks:
             return np.full(len(report.query_ids), math.nan)
         return np.asarray(np.column_stack([report.retrieved_tokens[k] for k in self.ks]).mean(axis=1))
@@ -137,15 +135,12 @@ def assign_folds(benchmark: Benchmark, folds: int, *, by: By = "question", seed:
     """Each question's fold, from 0: int64, shape (queries,).
 
     Args:
-        benchmark: the questions.
-        folds: how many parts.
-        by: "question" deals the shuffled questions out in turn. "document" keeps the questions about one document
-            (that of their first evidence) together: documents with the most questions first, each to the fold with
-            the fewest questions.
+        by: "question" deals shuffled questions out in turn. "document" keeps questions of one document (that of their
+            first evidence) together: largest documents first, each to the smallest fold.
         seed: of the shuffling.
 
     Raises:
-        OptionError: fewer than two folds, or more than there are questions or documents with questions.
+        OptionError: fewer than two folds, or more than questions or documents with questions.
 
     >>> from chunkcore.datasets import load_dataset
     >>> np.bincount(assign_folds(load_dataset("lochmere"), 5)).tolist()
@@ -172,24 +167,23 @@ def assign_folds(benchmark: Benchmark, folds: int, *, by: By = "question", seed:
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions:
-    """How to search, and how to report what was found.
+    """How to search, and how to report the result.
 
     Attributes:
-        trials: how many configurations are tried, the baseline not counted. Of grids all are.
+        trials: configurations to try, without the baseline. Grids run all.
         timeout: seconds after which no new trial begins; None for no limit.
         seed: of the proposals, the folds and the bootstrap.
-        folds: how many parts the questions are held out in.
-        by: what is held out together, and resampled: "question", or "document" with all its questions.
-        measure: what is to be high: a measure, or several that differ in their depths and are averaged. At a budget of
-            retrieved tokens, such as ``Recall@1000tok``, chunks of all sizes are compared fairly; at a number of
-            chunks, retrieved tokens are to be low, too.
-        counter: whose tokens are scored.
-        retriever: how the chunks are searched, as `run_experiment` takes it: "dense", "bm25", "hybrid" and others.
-        baseline: what the choice is compared with, as `get_chunker` reads it.
-        margin: how much of the measure is given away for fewer retrieved tokens, and then for a lower cost.
+        folds: parts of the questions for held-out scores.
+        by: unit of folds and resamples: "question", or "document" with all its questions.
+        measure: one to maximise, or several that differ in depth and are averaged. A token budget (``Recall@1000tok``)
+            compares chunks of all sizes fairly; at a number of chunks, retrieved tokens are minimised too.
+        counter: counts the scored tokens.
+        retriever: as in `run_experiment`: "dense", "bm25", "hybrid" and others.
+        baseline: the configuration to beat, as `get_chunker` reads it.
+        margin: quality to give up for fewer retrieved tokens, then for a lower cost.
         resamples: of the bootstrap.
-        llm_tokens: what language models may read and write in all, by the strategies' own estimates. A strategy that
-            asks a language model is refused without it.
+        llm_tokens: limit on what language models read and write in all, by the strategies' estimates. Required for
+            strategies that use a language model.
 
     Raises:
         OptionError: an option is out of range.
@@ -227,11 +221,10 @@ class TuneOptions:
 
     @property
     def goal(self) -> Goal:
-        """The measure, or the mean of several."""
         return Goal.of(self.measure)
 
     def measured(self, origin: str) -> tuple[Measure, ...]:
-        """What a trial of this origin keeps scores of, beside those by the goal."""
+        """The measures that a trial of this origin is scored by, beside the goal."""
         goal = self.goal
         if origin == "grid":
             return goal.plotted
@@ -243,26 +236,24 @@ _NOTHING = np.empty(0)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """A configuration that was tried.
+    """A tried configuration.
 
     Attributes:
-        number: from 0, in the order in which they were tried; -1 for the baseline.
-        origin: "baseline", "default", "grid", "random", or "fold 2" where it was proposed from the scores of all
-            questions but those of fold 2.
+        number: from 0, in order; -1 for the baseline.
+        origin: "baseline", "default", "grid", "random", or "fold 2" if proposed from the scores of all other folds.
         spec: the configuration, as `get_chunker` reads it.
         branch: of the search space; "" for the baseline.
-        drawn: what was drawn for each of the branch's parameters.
-        scores: of each question, by the search's goal; float64, shape (queries,).
-        tokens: retrieved for each question; NaN where the goal looks at no ranking.
-        measured: each question's scores by each measure of a mean, and of a grid by every measure that is plotted.
-        embedded: tokens that the embedder reads of all distinct texts: chunks, and what a strategy embeds to find
-            them (`Cost.embedded_tokens`), cached or not. The chunks' by the scores' counter where the embedder does
-            not count its tokens.
-        asked: tokens that language models read and write, as estimated beforehand.
-        chunks: how many.
+        drawn: the index or number drawn for each of the branch's parameters.
+        scores: per question, by the search's goal; float64, shape (queries,).
+        tokens: retrieved per question; NaN if the goal uses no ranking.
+        measured: scores per question by each measure of a mean; of a grid, by every plotted measure.
+        embedded: tokens that the embedder reads of distinct texts, cached or not: chunks, and what a strategy embeds
+            (`Cost.embedded_tokens`). Chunks are counted by the scores' counter if the embedder counts none.
+        asked: estimated tokens that language models read and write.
+        chunks: number of chunks.
         chunk_tokens: of all chunks together, by the scores' counter.
-        seconds: cutting and embedding; little where the embeddings were cached.
-        failure: why there are no scores; "" where there are.
+        seconds: chunking and embedding; low with cached embeddings.
+        failure: why there are no scores; "" if there are.
     """
 
     number: int
@@ -282,31 +273,31 @@ class Trial:
 
     @property
     def cost(self) -> int:
-        """Tokens that models read or write to cut and index the documents once."""
+        """Tokens that models read or write to chunk and index the documents once."""
         return self.embedded + self.asked
 
     @property
     def quality(self) -> float:
-        """The mean of the scores; NaN where there is none."""
+        """The mean of the scores; NaN without scores."""
         return mean_of(self.scores)
 
     @property
     def mean_tokens(self) -> float:
-        """Retrieved tokens per question; NaN where the goal looks at no ranking."""
+        """Retrieved tokens per question; NaN if the goal uses no ranking."""
         return mean_of(self.tokens)
 
     @property
     def fold(self) -> int | None:
-        """The fold whose scores had no part in proposing it; None where no scores had."""
+        """The fold held out when this trial was proposed; None if no scores were used."""
         return int(self.origin[5:]) if self.origin.startswith("fold ") else None
 
     @property
     def tokens_per_chunk(self) -> float:
-        """The mean length of a chunk; NaN where it is not known."""
+        """The mean length of a chunk; NaN if unknown."""
         return self.chunk_tokens / self.chunks if self.chunk_tokens else math.nan
 
     def mean(self, measure: Measure) -> float:
-        """The mean by one of the measures of a grid; NaN where it is not known."""
+        """The mean by one of a grid's measures; NaN if unknown."""
         return mean_of(self.measured.get(measure, _NOTHING))
 
     def to_dict(self) -> dict[str, Any]:
@@ -317,18 +308,17 @@ class Trial:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], queries: int, measures: Sequence[Measure] = ()) -> Trial:
-        """The trial that `to_dict` described.
+        """The inverse of `to_dict`.
 
         Args:
-            data: plain JSON values.
-            queries: how many questions there are.
-            measures: what a grid's trials were scored by.
+            queries: number of questions.
+            measures: measures of a grid's trials.
 
         Raises:
             DataError: a part is missing or of the wrong kind.
         """
         found = {name: data.get(name) for name in _PLAIN}
-        found["chunk_tokens"] = data.get("chunk_tokens", 0)  # logs of 0.1 do not have it
+        found["chunk_tokens"] = data.get("chunk_tokens", 0)  # logs of 0.1 lack it
         for name, value in found.items():
             if not _is_plain(value, _PLAIN[name]):
                 raise DataError(f"{name} is {_KINDS[_PLAIN[name]]}, got {json.dumps(value)[:60]}")
@@ -375,7 +365,7 @@ def _is_plain(value: Any, kind: type) -> bool:
 
 
 def mean_of(values: Scores) -> float:
-    """The mean of the numbers; NaN where there is none."""
+    """The mean of the numbers that are not NaN; NaN if there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
 
@@ -397,11 +387,7 @@ def run_trial(
     options: TuneOptions,
     progress: Progress | None = None,
 ) -> Trial:
-    """The trial with what came of its configuration.
-
-    Raises:
-        ChunkcoreError: whatever `run_experiment` raises.
-    """
+    """The trial with its scores. Raises what `run_experiment` raises."""
     goal = options.goal
     measured = options.measured(trial.origin)
     (report,) = run_experiment(
@@ -428,7 +414,7 @@ def run_trial(
 
 
 _ADVICE = "give another folder for the output, or take the file away to begin anew"
-# Of an identity, what an error says in full.
+# Parts of an identity that errors show in full.
 _SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
 
 
@@ -436,12 +422,12 @@ class TrialLog(AppendLog):
     """The log of a search's trials.
 
     Args:
-        path: the file, begun where there is none.
-        identity: of the search, as names and plain values. The file of another search is refused.
+        path: created if missing.
+        identity: of the search, as names and plain values; the log of another search is refused.
 
     Raises:
-        DataError: the file is of another search, no such file, or cannot be read or written.
-        OptionError: another process is at work on it.
+        DataError: the log is of another search, malformed, or cannot be read or written.
+        OptionError: another process is writing it.
     """
 
     def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
@@ -457,11 +443,7 @@ class TrialLog(AppendLog):
         super().__init__(path, header, what="study that chunkcore tune wrote", advice=_ADVICE, check=check)
 
     def read(self, take: Callable[[dict[str, Any]], None]) -> None:
-        """Call `take` with each trial, in order.
-
-        Raises:
-            DataError: what `take` raised, with the line.
-        """
+        """Call `take` with each trial, in order. Raises `DataError` with the line for what `take` raised."""
         for number, data in self.entries:
             try:
                 take(data)

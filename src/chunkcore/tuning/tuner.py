@@ -1,4 +1,4 @@
-"""`tune`: search for the configuration that retrieves best, and say what the choice is worth on other questions."""
+"""`tune`: search for the configuration that retrieves best, and estimate its score on new questions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Proposal", "Seen", "propose", "require_optuna", "tune"]
 
-_DEAD = 3  # failures of a model in a row, after which the search ends
+_DEAD = 3  # consecutive failures of a model that end the search
 
 
 def tune(
@@ -58,36 +58,35 @@ def tune(
 ) -> Tuning:
     """Search strategies and their options for the configuration that retrieves best.
 
-    Each configuration is run once, on all questions. Of grids (``"recursive:size={50,100,200}"``) every combination is
-    run. Any other space is searched: every strategy's defaults, then in turns a random configuration and one that
-    Optuna proposes. A proposal belongs to a fold and is made from the scores of all *other* folds' questions. Each fold
-    is scored by the best of its candidates by the other folds' questions. The mean of these held-out scores is what to
-    expect of the choice on new questions, and a little less: each was made from fewer questions and candidates than the
-    final choice, which is the best of all by all questions.
+    Grids (``"recursive:size={50,100,200}"``) run every combination, each once on all questions. Any other space starts
+    with
+    each strategy's defaults, then alternates random configurations and proposals of Optuna. A proposal belongs to a
+    fold
+    and uses the scores of the *other* folds' questions only. Each fold is scored by the configuration that the other
+    folds
+    choose. The mean of these held-out scores estimates the final choice on new questions, slightly low, as each fold's
+    choice uses fewer questions and candidates.
 
-    Proposals depend on earlier scores, the seed and the version of Optuna alone. A search that was stopped goes on
-    with the trials of its `study`, and comes to the same result (but for a vector's last digits, which depend on the
-    batch).
+    Proposals depend only on earlier scores, the seed and Optuna's version. A stopped search resumes from its `study`
+    and
+    gives the same result, up to the last digits of vectors, which depend on the batch.
 
     Args:
-        benchmark: documents and questions. For evidence sentences give ``whole_sentences(benchmark)``.
-        space: what is searched: a `Space`, or strategies as `parse_space` reads them; `default_space` by default.
-        embedder: of chunks and queries, or the name of one.
-        options: see `TuneOptions`.
-        study: the file that keeps the trials; None keeps nothing.
+        benchmark: documents and questions. For evidence sentences pass ``whole_sentences(benchmark)``.
+        space: a `Space`, or strategies as `parse_space` reads them; `default_space` by default.
+        study: file that keeps the trials; None keeps nothing.
         cache: of embeddings, or its file; in memory by default.
-        keeping: wraps each strategy before it is run, for instance so that language models' answers are kept.
-        progress: called with "trials", how many are done, and of how many; and with "this trial, %", how far the
-            current one is, and 100.
+        keeping: wraps each strategy before it runs, for instance to keep language models' answers.
+        progress: called with "trials", done and total; and with "this trial, %", percent done and 100.
 
     Returns:
-        What was found. After Ctrl-C, or where the time is over, it is made of the trials that are done.
+        The result; after Ctrl-C or the time limit, of the finished trials.
 
     Raises:
-        OptionError: an option is out of range, or another process is at work on the study.
-        DataError: the study is of another search, or damaged; or no configuration could be run.
+        OptionError: an option is out of range, or another process uses the study.
+        DataError: the study is damaged or of another search; or every configuration failed.
         ModelError: the embedder failed on the baseline, or a model three times in a row.
-        MissingExtraError: Optuna is not installed, and configurations are to be proposed.
+        MissingExtraError: Optuna is needed for proposals and not installed.
         KeyboardInterrupt: before any configuration was done.
 
     Source: for grids, Qu et al. (2024), section 4.1 and appendix B.
@@ -116,7 +115,7 @@ def tune(
 
 
 class _Search:
-    """A search and its trials so far, by their numbers."""
+    """A search and its trials so far, by number."""
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class _Search:
         self.log: TrialLog | None = None
 
     def _check_paid(self) -> None:
-        """Refuse a search that asks language models without a limit on their tokens."""
+        """Refuse a search with language models but without a limit on their tokens."""
         asking = [
             branch.strategy for branch in self.space.branches if issubclass(strategies[branch.strategy], LLMChunker)
         ]
@@ -158,7 +157,7 @@ class _Search:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that a trial's scores, or what is proposed next, depend on."""
+        """Everything that scores or proposals depend on."""
         return {
             "benchmark": _digest(self.benchmark),
             "embedder": self.embedder.fingerprint,
@@ -173,7 +172,7 @@ class _Search:
         }
 
     def run(self, log: TrialLog | None) -> Tuning:
-        """Try what is missing, and conclude."""
+        """Run the missing trials, and conclude."""
         self.log = log
         if log is not None:
             log.read(self._restore)
@@ -190,7 +189,7 @@ class _Search:
 
     @cached_property
     def _planned(self) -> list[Trial]:
-        """The trials that depend on no scores: all of a grid, else every branch's defaults."""
+        """The trials that depend on no scores: a grid's, else every branch's defaults."""
         branches = self.space.branches
         if self.space.exhaustive:
             found = {each.spec(drawn): Proposal(each.name, drawn) for each in branches for drawn in each.combinations()}
@@ -228,11 +227,7 @@ class _Search:
         return len({trial.spec for number, trial in self.trials.items() if number >= 0})
 
     def _try(self, number: int) -> None:
-        """Run the trial of this number, and keep it.
-
-        Raises:
-            ModelError: a model has failed in several trials one after another.
-        """
+        """Run one trial and keep it. Raises `ModelError` if a model failed in several trials in a row."""
         trial = self._propose(number)
         same = self._same(trial)
         if same is not None:
@@ -244,7 +239,7 @@ class _Search:
             done = self._run(trial)
             self._dead = 0
         except (ModelError, MissingExtraError, _OverBudgetError) as error:
-            # It may go well another time, so it is not written down, unless an answer was paid for.
+            # A retry may succeed, so the failure is not logged, unless an answer was paid for.
             writing = isinstance(error, NoAnswerError)
             done = replace(trial, failure=str(error))
             self._dead += isinstance(error, ModelError) and not writing
@@ -255,7 +250,7 @@ class _Search:
         self._keep(done, writing=writing)
 
     def _same(self, trial: Trial) -> Trial | None:
-        """An earlier trial of an equal configuration that has all the scores that this one is to have."""
+        """An earlier trial of an equal configuration that has all the scores needed."""
         name = _label(trial.spec)
         measured = self.options.measured(trial.origin)
         return next(
@@ -295,7 +290,7 @@ class _Search:
         return tokens
 
     def _progress_of_trial(self, step: str, done: int, total: int) -> None:
-        """Cutting is the first half of a trial, embedding the second."""
+        """Chunking is the first half of a trial, embedding the second."""
         if step in ("chunk", "embed") and 0 < done < total:
             self.report("this trial, %", 50 * (step == "embed") + 50 * done // total, 100)
 
@@ -318,7 +313,7 @@ class _Search:
         return Trial(number=number, origin=origin, spec=spec, branch=proposal.branch, drawn=proposal.drawn)
 
     def _seen(self, trials: Sequence[Trial], fold: int | None) -> Iterator[Seen]:
-        """The trials with their means over the questions of all folds but this one."""
+        """The trials with their means over all folds but this one."""
         others = self.fold_of != fold
         for trial in trials:
             proposal = Proposal(trial.branch, dict(trial.drawn))
@@ -329,17 +324,13 @@ class _Search:
             quality, tokens = (float(each[0]) for each in outcomes.means(others))
             if math.isnan(quality):
                 yield Seen(proposal, None)
-            elif not self.options.goal.has_tokens:  # the same for all
+            elif not self.options.goal.has_tokens:  # equal for all
                 yield Seen(proposal, (quality, float(trial.cost)))
             else:
                 yield Seen(proposal, (quality, tokens, float(trial.cost)))
 
     def _restore(self, data: dict[str, Any]) -> None:
-        """Take over a trial of the log.
-
-        Raises:
-            DataError: it is not of this space.
-        """
+        """Take over a trial of the log. Raises `DataError` if it is not of this space."""
         measures = self.options.measured(str(data.get("origin")))
         trial = Trial.from_dict(data, len(self.benchmark.queries), measures)
         if trial.origin == "baseline":
@@ -360,7 +351,7 @@ def _label(spec: str) -> str:
 
 
 class _OverBudgetError(OptionError):
-    """A language model would read and write more than it may."""
+    """The estimate of a language model's tokens exceeds the limit."""
 
 
 def _digest(benchmark: Benchmark) -> str:
@@ -379,7 +370,7 @@ _BRANCH = "branch"
 
 
 class Proposal(NamedTuple):
-    """A configuration of the space: a branch, and what is drawn for each of its parameters."""
+    """A configuration: a branch, and the index or number drawn for each of its parameters."""
 
     branch: str
     drawn: dict[str, Any]
@@ -389,8 +380,7 @@ class Seen(NamedTuple):
     """A trial that proposals are made from.
 
     Attributes:
-        proposal: its configuration.
-        values: quality first, which is to be high, then prices, which are to be low; None where it failed.
+        values: quality, to maximise, then prices, to minimise; None if the trial failed.
     """
 
     proposal: Proposal
@@ -398,12 +388,11 @@ class Seen(NamedTuple):
 
 
 def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Proposal:
-    """A configuration that was not seen, unless thirty draws at random find none.
+    """A new configuration, unless thirty draws in a row find none.
 
     Args:
-        space: what may be drawn.
-        seen: earlier trials, all with as many values.
-        seed: equal seeds and trials give the same proposal, with one version of Optuna.
+        seen: earlier trials, all with equally many values.
+        seed: equal seeds and trials give equal proposals, for one version of Optuna.
         blind: draw at random; else by Optuna's `TPESampler`, for all values at once.
 
     Raises:
@@ -428,7 +417,6 @@ def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Pr
 
 
 def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Proposal:
-    """A proposal that is not known, unless thirty in a row are."""
     for _ in range(_REDRAWS):
         trial = study.ask()
         found = _draw(trial, space)
@@ -439,11 +427,7 @@ def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Pro
 
 
 def require_optuna() -> Any:
-    """The package.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """The optuna package. Raises `MissingExtraError` if it is not installed."""
     try:
         import optuna
     except ImportError as error:
@@ -453,7 +437,7 @@ def require_optuna() -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Without Optuna's lines on standard error; the setting is restored for other users of Optuna."""
+    """Silence Optuna's lines on standard error, then restore the setting."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
