@@ -47,7 +47,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
     if "any model" in RUN[page]:  # no number of its is told
         monkeypatch.setattr(loading, "_loaded", {})
-        monkeypatch.setattr(loading, "_load", lambda *_: FakeEmbedder())
+        monkeypatch.setattr(loading.embedders, "_known", dict.fromkeys(loading.embedders, lambda _: FakeEmbedder()))
     given: dict[str, Any] = {}
     if "reports" in RUN[page]:
         chunkers = [get_chunker(f"recursive:size={size}") for size in (50, 200)]

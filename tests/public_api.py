@@ -19,6 +19,8 @@ from pathlib import Path
 import griffe
 import typer
 
+from docs.making.site import ADAPTERS, ROOMS
+
 __all__ = ["LISTING", "breaking", "listing"]
 
 _COLOUR = re.compile(r"\x1b\[\d+m")
@@ -27,31 +29,10 @@ LISTING = ROOT / "docs" / "api_signatures.txt"
 # The modules whose `__all__` is public. Haystack writes the last ones' names into pipelines.
 HAYSTACK = "haystack_integrations.components"
 KINDS = ("embedders", "evaluators", "preprocessors", "rankers", "writers")
-ROOMS = (
-    "errors",
-    "registry",
-    "packing",
-    "tokens",
-    "stored",
-    "models",
-    "models.llm",
-    "segmenters",
-    "chunkers",
-    "retrieval",
-    "evaluation",
-    "evaluation.benchmarks",
-    "evaluation.measures",
-    "datasets",
-    "tuning",
-    "report",
-    "questions",
-    "answers",
-    "update",
-)
 MODULES = (
     "chunkcore",
     *(f"chunkcore.{name}" for name in ROOMS),
-    *(f"chunkadapters.{name}" for name in ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")),
+    *(f"chunkadapters.{name}" for name in ADAPTERS),
     *(f"{HAYSTACK}.{kind}.chunkadapters" for kind in KINDS),
 )
 

@@ -41,6 +41,11 @@ OUTSIDE = ("cat", "head", "pip", "python", "make")  # what is not ours is only h
 CLI = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+PUBLIC = {
+    "chunkcore",
+    *(f"chunkcore.{room}" for room in site.ROOMS),
+    *(f"chunkadapters.{name}" for name in site.ADAPTERS),
+}
 BLOCKS = [block for page in pages() for block in blocks(page)]
 
 
@@ -61,6 +66,14 @@ def test_every_program_is_run_by_a_test() -> None:
     untested = programs - set(RUN_ELSEWHERE) - set(RUN)
     assert sorted(untested) == [], "name them in RUN of tests/pages.py"
     assert all((ROOT / test).exists() for test in RUN_ELSEWHERE.values())
+
+
+def test_programs_import_public_names_only() -> None:
+    found = re.compile(r"(?m)^(?:>>> )?from (chunkcore[\w.]*|chunkadapters[\w.]*) import (.+)$")
+    for block in BLOCKS:
+        for module, names in found.findall(block.text) if block.language == "python" else ():
+            assert module in PUBLIC, label(block)
+            assert {*names.split(", ")} <= {*site.exported(module)}, f"{block.page}: {module}"
 
 
 def test_every_exception_is_still_one() -> None:

@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import chunkcore
-from docs.making.site import ADAPTERS, exported, led, reference
+from docs.making.site import ADAPTERS, ROOMS, exported, led, reference
 from tests.pages import ROOT, pages
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -21,6 +21,7 @@ CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 def test_every_public_name_is_in_the_reference() -> None:
     listed = {module: names for module, _, names in reference()}
     assert listed["chunkcore"] == chunkcore.__all__
+    assert set().union(*(exported(f"chunkcore.{room}") for room in ROOMS)) <= set().union(*listed.values())
     names = [name for module, names in listed.items() if module.startswith("chunkcore") for name in names]
     assert len(names) == len(set(names))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from dataclasses import fields, replace
@@ -15,7 +16,7 @@ from chunkcore.models.llm import CallableLLM
 from chunkcore.registry import split_spec
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SHOWN, Shown
-from docs.making.site import markdown_line
+from docs.making.site import ROOMS, markdown_line
 
 __all__ = [
     "ROOT",
@@ -121,19 +122,21 @@ expression (`regex:<pattern>`) or a callable ([how good](../../evidence/segmenta
 def api_page() -> str:
     """The names of `chunkcore`, by the room that they come from."""
     rooms: dict[str, list[str]] = {}
-    for name in chunkcore.__all__:
-        value = getattr(chunkcore, name)
-        module = getattr(value, "__module__", None) or type(value).__module__
-        rooms.setdefault(module.split(".")[1], []).append(name)
-    rows = [f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in names)} |" for room, names in rooms.items()]
+    for node in ast.parse(Path(chunkcore.__file__).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            room = rooms.setdefault(node.module.split(".")[1], [])
+            room += [each.name for each in node.names]
+    rows = [
+        f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in sorted(names))} |" for room, names in rooms.items()
+    ]
     return f"""{_MADE}
 
 # Public names
 
-All are imported from `chunkcore`. Rooms export more: `import chunkcore.evaluation; help(chunkcore.evaluation)`. A name
-outside the `__all__` of `chunkcore` and its rooms may change without notice ([releases](releases.md)). Every signature,
-the adapters' too, is in [api_signatures.txt](../api_signatures.txt). Docstrings have shapes, units, errors, sources and
-examples that the tests run; `make docs` makes a site of them.
+All are imported from `chunkcore`. These rooms export more: {", ".join(f"`{room}`" for room in sorted(ROOMS))}. A name
+outside these `__all__`s may change without notice ([releases](releases.md)). Every signature, the adapters' too, is in
+[api_signatures.txt](../api_signatures.txt). Docstrings have shapes, units, errors, sources and examples that the tests
+run; `make docs` makes a site of them.
 
 | room | names |
 |---|---|

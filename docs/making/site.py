@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 __all__ = [
+    "ADAPTERS",
+    "ROOMS",
     "deepened",
     "docstring_markdown",
     "exported",
@@ -32,6 +34,28 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Pages that stand elsewhere, by where they are on the site.
 ELSEWHERE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+# The modules of chunkcore whose `__all__` is public, beside its own.
+ROOMS = (
+    "errors",
+    "registry",
+    "packing",
+    "tokens",
+    "stored",
+    "models",
+    "models.llm",
+    "segmenters",
+    "chunkers",
+    "retrieval",
+    "evaluation",
+    "evaluation.benchmarks",
+    "evaluation.measures",
+    "datasets",
+    "tuning",
+    "report",
+    "questions",
+    "answers",
+    "update",
+)
 ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
@@ -115,9 +139,7 @@ def _led(link: re.Match[str], here: str, stands: PurePosixPath) -> str:
 
 def reference() -> list[tuple[str, str, list[str]]]:
     """Each module with public names, the page of its reference, and the names that no earlier module has."""
-    source = ROOT / "src"
-    rooms = sorted(path.parent for path in (source / "chunkcore").glob("*/__init__.py"))
-    modules = ["chunkcore", *(f"chunkcore.{path.name}" for path in rooms if path.name != "cli")]
+    modules = ["chunkcore", *(f"chunkcore.{room}" for room in ROOMS)]
     modules += [f"chunkadapters.{name}" for name in ADAPTERS]
     found: list[tuple[str, str, list[str]]] = []
     for module in modules:

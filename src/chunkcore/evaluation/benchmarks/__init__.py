@@ -7,7 +7,15 @@ reading_layouts.py, retrieval_layouts.py, section_layouts.py   the public collec
 """
 
 from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts, section_layouts  # noqa: F401
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Part, Query, parts_of
+from chunkcore.evaluation.benchmarks.benchmark import (
+    Benchmark,
+    DataProblem,
+    Evidence,
+    Part,
+    Query,
+    parts_of,
+    question_documents,
+)
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.benchmarks.layout import Layout, known_layouts, layouts
 from chunkcore.evaluation.benchmarks.loading import load_benchmark, load_segmented
@@ -26,6 +34,7 @@ __all__ = [
     "load_documents",
     "load_segmented",
     "parts_of",
+    "question_documents",
     "sample_queries",
     "stitch",
     "whole_sentences",
