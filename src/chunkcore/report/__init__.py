@@ -1,12 +1,7 @@
-"""Reports: the page, Markdown, CSV and JSON of a comparison, and the page of a search over options.
+"""Reports of a comparison (HTML, Markdown, CSV, JSON, terminal), and of a tuning search.
 
-page.py        `ReportPage`: what a report is made of
-tables.py      its tables: columns that describe themselves
-plots.py       its plots, as SVG
-viewer.py      the documents, chunks and answers that the page's viewer draws
-html.py        the page                       rendering.py   what every page is rendered with
-records.py     Markdown, CSV and JSON         terminal.py    a terminal
-tuning.py      the tables, plots, page and files of a search
+page.py: `ReportPage`, the input of every report. tables.py, plots.py, viewer.py: its parts. html.py, rendering.py,
+records.py, terminal.py: its formats. tuning.py: the report of a search.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """Where the parts of a report were written."""
+    """Paths of the files of a report."""
 
     html: Path
     markdown: Path
@@ -60,16 +55,14 @@ def write_report(
     measure: Measure | str = "",
     settings: Mapping[str, str] | None = None,
 ) -> ReportFiles:
-    """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``.
-
-    Everything is rendered before anything is written, and each file replaces its predecessor whole.
+    """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``, each atomically.
 
     Args:
-        found: a comparison; or the reports to compare; or a page with all that is to be shown.
-        folder: made where there is none.
-        benchmark: what was scored: the page then shows its questions, documents and chunks.
-        measure: what the verdict of reports is about; Recall@5, or the first that they have, by default.
-        settings: how the report was made, as names and values to show.
+        found: a comparison, reports to compare, or a page with everything to show.
+        folder: created if missing.
+        benchmark: shows its questions, documents and chunks on the page.
+        measure: for the verdict on reports; Recall@5, or else their first measure, by default.
+        settings: names and values to show.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -88,7 +81,7 @@ def write_report(
     texts = {
         "report.md": markdown_report(page),
         "report.json": json_report(page),
-        # Excel takes a CSV file for UTF-8 only where it begins with a byte order mark.
+        # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
         "scores.csv": f"\ufeff{score_csv(page)}",
         "questions.csv": f"\ufeff{question_csv(page)}",
         "report.html": html_report(page),

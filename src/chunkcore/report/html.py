@@ -1,4 +1,4 @@
-"""The HTML report: one file that needs nothing else, and in which no text from the data can do anything."""
+"""The HTML report: one self-contained file; text from the data cannot run."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ from chunkcore.report.viewer import viewer
 __all__ = ["html_report", "questions", "whole_percent"]
 
 STYLES = ("page.css", "viewer.css")
-SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each uses what the ones before it define
+SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each file uses the ones before it
 
-# Longer excerpts are cut in the page, which says so; the spans still give the whole.
+# Longer excerpts are cut, and the page says so; the spans stay complete.
 EXCERPT = 1500
-EXCERPTS = 3_000_000  # characters of all excerpts together; with many questions each has less
+EXCERPTS = 3_000_000  # characters of all excerpts; with many questions each gets less
 
 
 def html_report(page: ReportPage) -> str:
     """The page as a string of HTML.
 
-    Its policy (a meta tag) forbids every connection, and every script and style but its own, which it names by their
-    SHA-256.
+    Its content security policy forbids every connection, and all scripts and styles but its own, named by SHA-256.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -91,11 +90,12 @@ def html_report(page: ReportPage) -> str:
 
 
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
-    """The block that the page's script reads first: every question, its evidence, and the shares found, in percent.
+    """The data that the page's script reads first: questions, evidence, and shares found in percent.
+
+    It has no questions if no system has per-depth results.
 
     Args:
-        page: there are no questions where no system knows what it found at any k.
-        documents: the number of each document that the viewer lists.
+        documents: each listed document's number in the viewer.
     """
     benchmark = page.benchmark
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
@@ -105,7 +105,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     rows = [{query: row for row, query in enumerate(report.query_ids)} for report in page.reports]
 
     def evidence(each: Evidence) -> list[Any]:
-        """Document, start, end, excerpt, and the document's number in the viewer (-1: it is not listed there)."""
+        """Document, start, end, excerpt, and the document's number in the viewer (-1: not listed)."""
         excerpt = _excerpt(sources[each.document_id], each, longest)
         return [
             page_text(each.document_id),
@@ -148,7 +148,7 @@ def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int | 
 
 
 def whole_percent(share: float) -> int | None:
-    """A share as whole percent in which 0 means nothing and 100 means all; None where it is not known.
+    """A share as whole percent; only exact 0 and 1 become 0 and 100. None for NaN.
 
     >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0), whole_percent(math.nan)
     (1, 99, 100, None)
@@ -161,7 +161,7 @@ def whole_percent(share: float) -> int | None:
 
 
 def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What the measures and depths of the tables mean."""
+    """Explanations of the tables' measures and depths."""
     columns = [column for view in views for column in view["scores"].columns]
     found = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
     if "min" in page.ks:
@@ -173,7 +173,7 @@ def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, 
 
 
 def _view(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str, Any]:
-    """What the switches change: the scores, the plots and the collections at one k in one unit."""
+    """The scores, plots and collections at one k in one unit, which the page's switches select."""
     tokens = tuple(report.mean_tokens(k) for report in page.reports)
     retrieved = CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
     return {
@@ -205,7 +205,7 @@ def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis, width: int)
 
 
 def _means(page: ReportPage, width: int) -> str:
-    """Every system's mean and interval by the verdict's measure; filled marks are those that may be the best."""
+    """Plot of every system's mean and interval by the verdict's measure; filled marks may be the best."""
     found = page.comparison
     rows, notes = [], []
     for number, report in page.systems:

@@ -1,4 +1,4 @@
-"""`ReportPage`: a comparison with everything else that a report shows."""
+"""`ReportPage`: a comparison, and everything else that a report shows."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class System(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReportPage:
-    """What a report is made of.
+    """The input of a report.
 
     Attributes:
         comparison: the systems' scores and the verdict.
-        benchmark: what they were scored on. The page shows its questions and documents where it is given.
-        settings: how the report was made, as names and values to show.
-        written: the date to show; "" shows none.
-        tuning: a search over grids, whose plots and choices are shown too.
-        stopped: what is missing because the work was stopped, in one sentence; "" where it was not.
+        benchmark: shows its questions and documents, if given.
+        settings: names and values to show.
+        written: the date to show; "" for none.
+        tuning: a search over grids, to show its plots and choices.
+        stopped: one sentence on what is missing because work was stopped; "" for nothing.
     """
 
     comparison: Comparison
@@ -46,26 +46,25 @@ class ReportPage:
 
     @cached_property
     def reports(self) -> tuple[Report, ...]:
-        """The best mean by the verdict's measure first; equal means in the order in which they were given."""
+        """Highest mean by the verdict's measure first; ties in the given order."""
         measure = self.comparison.measure
         sign = 1 if measure.higher_is_better else -1
         return tuple(sorted(self.comparison.reports, key=lambda report: -_finite(sign * mean(report, measure))))
 
     @cached_property
     def systems(self) -> tuple[System, ...]:
-        """The reports with their numbers."""
         return tuple(System(number, report) for number, report in enumerate(self.reports, 1))
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The number of each system, by its name."""
+        """System numbers by name."""
         return {report.name: number for number, report in self.systems}
 
     @cached_property
     def ks(self) -> tuple[Depth, ...]:
-        """The depths of all reports: numbers, then budgets of tokens, then "min"; 5 where there is none."""
+        """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
         seen = {measure.k for report in self.reports for measure in report.scores if measure.k is not None}
-        return tuple(sorted(seen, key=_order)) or (5,)  # every depth's table also has the scores of whole rankings
+        return tuple(sorted(seen, key=_order)) or (5,)  # every depth's table also shows the scores of whole rankings
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -74,7 +73,7 @@ class ReportPage:
         return tuple(unit for unit in get_args(Unit) if unit in seen)
 
     def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
-        """What a table shows at a depth, or of whole rankings (None): the usual measures, then whatever was scored."""
+        """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
         usual = [each for each in known_measures() if each.usual and unit in each.units]
         scored = {each for report in self.reports for each in report.scores if (each.k, each.unit) == (k, unit)}
         others = sorted((each for each in scored if not each.usual), key=lambda each: each.order)
@@ -82,13 +81,13 @@ class ReportPage:
 
     @property
     def chosen_k(self) -> Depth:
-        """The depth that is shown first: the verdict's."""
+        """The depth shown first: the verdict's."""
         chosen = self.comparison.measure.k
         return chosen if chosen is not None else self.ks[0]
 
     @cached_property
     def collections(self) -> tuple[str, ...]:
-        """The names of the collections that the questions are from."""
+        """The collections of the questions."""
         return tuple(sorted({name for report in self.reports for name in report.collections}))
 
     @property
@@ -97,18 +96,18 @@ class ReportPage:
         return f"{100 * self.comparison.confidence:g} %"
 
     def interval(self, report: Report, measure: Measure) -> tuple[float, float]:
-        """The interval of a report's mean; NaN where one of the systems was not scored by the measure."""
+        """The interval of a report's mean; NaN if a system lacks the measure."""
         found = self.comparison.by(measure)
         return found.intervals[report.name] if found else (math.nan, math.nan)
 
 
 def mean(report: Report, measure: Measure) -> float:
-    """The report's mean; NaN where it was not scored by the measure."""
+    """The report's mean; NaN without the measure."""
     return report.mean(measure) if measure in report.scores else math.nan
 
 
 def std(report: Report, measure: Measure) -> float:
-    """The report's standard deviation; NaN where it was not scored by the measure."""
+    """The report's standard deviation; NaN without the measure."""
     return report.std(measure) if measure in report.scores else math.nan
 
 

@@ -1,10 +1,9 @@
-"""The report's plots, drawn as SVG text.
+"""The report's plots as SVG text.
 
-A page that opens without a network carries its plots. matplotlib is tens of megabytes and writes text as outlines that
-neither search nor a screen reader finds; vega, plotly and bokeh put megabytes of script into every page. These plots
-need a linear axis, discs, bars and lines, so they are drawn here. Colours and fonts come from the page's stylesheet
-through class names, so one drawing serves light, dark and paper; numbers on the marks serve readers without colour.
-Widths are real pixels: the page holds a wide and a narrow drawing of each plot, so that text keeps its size.
+matplotlib is large and draws text as outlines, which search and screen readers miss; vega, plotly and bokeh add
+megabytes
+of script to a page. Colours and fonts come from the page's stylesheet by class, so one drawing serves light, dark and
+paper; numbers on the marks serve readers without colour. Widths are pixels: the page holds a wide and a narrow drawing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DOT = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A system in the plane: its number, name, place and vertical interval."""
+    """A system in the plane: number, name, position and vertical interval."""
 
     number: int
     name: str
@@ -40,7 +39,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A difference and its interval: the number and name of the other system."""
+    """A difference and its interval, with the other system's number and name."""
 
     number: int
     name: str
@@ -52,8 +51,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Values to pixels, linearly."""
-
     low: float
     high: float
     first: float
@@ -65,7 +62,7 @@ class _Scale:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers (1, 2 or 5 times a power of ten) whose first and last enclose the range.
+    """About `count` round numbers (1, 2 or 5 times a power of ten) that enclose the range.
 
     >>> ticks(3, 96), ticks(61.2, 78.9)
     ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [60.0, 65.0, 70.0, 75.0, 80.0])
@@ -80,7 +77,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def number(value: float) -> str:
-    """A tick's label: thousands grouped, no needless decimals, a true minus.
+    """A tick's label: grouped thousands, no trailing zeros, a true minus.
 
     >>> number(1200.0), number(-0.5)
     ('1,200', '−0.5')
@@ -92,9 +89,9 @@ def number(value: float) -> str:
 def scatter(
     points: Sequence[Point], *, width: int, x_label: str, y_label: str, title: str, x_unit: str = "tokens"
 ) -> str:
-    """`y` (in percent) against `x`, each point with its vertical interval and its number in a disc beside it.
+    """`y` (percent) against `x`: each point with its vertical interval and a numbered disc.
 
-    A line joins the points that no other point beats on both axes (more `y`, less `x`).
+    A line joins the Pareto front (more `y`, less `x`).
     """
     shown = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if not shown:
@@ -163,7 +160,7 @@ def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float], x_unit:
 
 
 def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -> list[tuple[float, float]]:
-    """Where each mark's disc goes: the nearest place that touches no mark and no disc that has its place."""
+    """The disc of each mark: the nearest place that touches no mark and no earlier disc."""
     placed: list[tuple[float, float]] = []
     directions = [math.radians(angle) for angle in (-25, 205, 25, 155, -60, 240, 60, 120, -90, 90)]
     for at in marks:
@@ -182,19 +179,16 @@ def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -
 
 
 def forest(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
-    """One line for each difference (in points): its interval as a bar, a filled mark where that excludes zero."""
+    """One line per difference (in points): a bar for its interval, a filled mark if that excludes zero."""
     return _rows(rows, width=width, x_label=x_label, title=title, differences=True)
 
 
 def means(rows: Sequence[Row], *, width: int, x_label: str, title: str, notes: Sequence[str] = ()) -> str:
-    """One line for each system: its mean and interval (in percent), a filled mark where `distinct` is set.
+    """One line per system: mean and interval in percent, a filled mark if `distinct`.
 
     Args:
-        rows: the systems.
-        width: in pixels.
-        x_label: of the axis.
-        title: what a screen reader says of the plot.
-        notes: at the end of each line, where there is width for them.
+        title: for screen readers.
+        notes: at the end of each line, if the width allows.
     """
     return _rows(rows, width=width, x_label=x_label, title=title, differences=False, notes=notes)
 
@@ -239,7 +233,7 @@ def _bar(row: Row, x: _Scale, top: float, step: float, *, narrow: bool, differen
 
 
 def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: int = 92, title: str) -> str:
-    """How many of the values lie in each of 40 bins from 0 to `limit`, with a line at the median."""
+    """Counts of the values in 40 bins from 0 to `limit`, with a line at the median."""
     counts, edges = np.histogram(values, bins=40, range=(0, limit))
     x = _Scale(0, limit, 6, width - 6)
     y = _Scale(0, float(counts.max(initial=1)), height - 20, 6)
@@ -259,7 +253,7 @@ def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a panel: the letters in its disc, its name, and a value (in percent) at each label."""
+    """A line of a panel: the letters in its disc, its name, and its values (percent), one per label."""
 
     letters: str
     name: str
@@ -271,10 +265,9 @@ class Panel:
     """One option's values, the others fixed.
 
     Attributes:
-        option: what is on the horizontal axis.
+        option: on the horizontal axis.
         labels: the option's values.
-        fixed: the values of the other options, in words.
-        lines: what is drawn.
+        fixed: the other options' values, in words.
     """
 
     option: str
@@ -283,12 +276,12 @@ class Panel:
     lines: tuple[Line, ...]
 
 
-_PANEL = 250, 210, 28  # pixels: the least width of a panel, its height, the height of a heading over a row of them
+_PANEL = 250, 210, 28  # pixels: a panel's minimum width, its height, the height of a row's heading
 _END = 8.5  # radius of the disc at the end of a line
 
 
 def panels(groups: Sequence[tuple[str, Sequence[Panel]]], *, width: int, title: str) -> str:
-    """Lines against each option: headings, and below each its panels side by side; "" where there is none.
+    """Lines against each option: headings, each with its panels side by side; "" without panels.
 
     Values are evenly spaced: most grids grow by factors, and some hold words (figures 2 to 5 of Qu et al., 2024).
     """
@@ -335,7 +328,7 @@ def _panel(panel: Panel, size: float, height: float, scale: Sequence[float]) -> 
 
 
 def _ends(lines: Sequence[Line], x: float, y: _Scale) -> list[str]:
-    """A disc at the end of each line, moved up where it would cover another's."""
+    """A disc at the end of each line, moved up if it would cover another."""
     ends = []
     for number, line in enumerate(lines, 1):
         ends.append((y(next((value for value in reversed(line.values) if math.isfinite(value)), 0.0)), number, line))
@@ -357,7 +350,7 @@ def signed(value: float) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """`text`, its middle left out where it is longer than `length`: a strategy's name differs at its ends.
+    """`text` without its middle if longer than `length`: strategies' names differ at their ends.
 
     >>> shorten("recursive:size=400,overlap=200", 20)
     'recursive:…erlap=200'

@@ -1,4 +1,4 @@
-"""The report as Markdown, as two CSV tables, and as a JSON file that can be read back."""
+"""The report as Markdown, two CSV tables, and JSON that can be read back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["json_report", "markdown_report", "question_csv", "read_reports", "sc
 
 
 def markdown_report(page: ReportPage) -> str:
-    """The verdict, then every table of the HTML page, at every k and in every unit."""
+    """The verdict, and every table of the HTML page at every k and in every unit."""
     name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
     parts = [f"# Chunking strategies on {markdown_cell(name)}", markdown_cell(page.comparison.verdict)]
     parts += [f"> {markdown_cell(text)}" for text in warnings(page)]
@@ -84,9 +84,9 @@ FORMAT = "chunkcore report 1"
 
 
 def score_csv(page: ReportPage) -> str:
-    """A row for each strategy, collection ("" for all) and measure: mean, standard deviation, questions, interval.
+    """One row per strategy, collection ("" for all) and measure: mean, standard deviation, questions, interval.
 
-    Shares are from 0 to 1. The interval is that of the mean over all, and only by the verdict's measure.
+    Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
     """
     header = ("strategy", "collection", "measure", "k", "unit", "mean", "std", "questions", "low", "high")
     rows = [row for report in page.reports for measure in report.scores for row in _scores(page, report, measure)]
@@ -105,7 +105,7 @@ def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterable[tupl
 
 
 def question_csv(page: ReportPage) -> str:
-    """A row for each strategy and question: every measure, and the tokens retrieved at each k."""
+    """One row per strategy and question: every measure, and the tokens retrieved at each k."""
     texts = {query.id: query.text for query in page.benchmark.queries} if page.benchmark else {}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
     header = ["strategy", "question_id", "collection", "question", *map(str, measures)]
@@ -129,7 +129,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Text made safe, numbers with six digits, NaN as an empty cell."""
+    """Escaped text, numbers with six digits, NaN as an empty cell."""
     if isinstance(value, str):
         return csv_cell(value)
     if isinstance(value, float):
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 
 def json_report(page: ReportPage) -> str:
-    """Everything as JSON. `read_reports` gives the reports back, so that they can be compared again."""
+    """Everything as JSON; `read_reports` restores the reports for another comparison."""
     found = page.comparison
     data = {
         "format": FORMAT,

@@ -1,4 +1,4 @@
-"""What every page is rendered with: its assets, its policy, its packed data, its template engine."""
+"""Shared by all pages: assets, content security policy, packed data, template engine."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """One element of the page.
+    """A data element of the page.
 
     Attributes:
         name: the element's id.
-        text: base64, which means nothing in HTML.
+        text: base64, which is inert in HTML.
     """
 
     name: str
@@ -47,9 +47,7 @@ class Pack:
 
 
 def packed(name: str, value: Any) -> Pack:
-    """`value` as a pack that the page's ``unpack`` reads. Text in it went through `page_text` already.
-
-    NaN is no JSON and raises ValueError.
+    """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError.
 
     >>> pack = packed("numbers", [1, 2, 3])
     >>> zlib.decompress(base64.b64decode(pack.text))
@@ -59,7 +57,7 @@ def packed(name: str, value: Any) -> Pack:
     return Pack(name, base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii"))
 
 
-# In pixels, of the two drawings of each plot: the page shows the one that fits.
+# Widths in pixels of a plot's two drawings; the page shows the one that fits.
 WIDTHS = (("wide", 860), ("narrow", 360))
 
 
@@ -69,7 +67,7 @@ def both_widths(draw: Callable[[int], str]) -> dict[str, Any]:
 
 
 def policy(style: str, script: str = "") -> str:
-    """The page's policy: no connection, and no style or script but these, named by their SHA-256."""
+    """The page's content security policy: no connection; only this style and script, by SHA-256."""
 
     def digest(text: str) -> str:
         return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
@@ -85,16 +83,12 @@ def sentences(text: str) -> tuple[str, str]:
 
 
 def assets(*names: str) -> str:
-    """Files of this folder, one after another."""
+    """Files of this folder, concatenated."""
     return "\n".join(files("chunkcore.report").joinpath(name).read_text("utf-8") for name in names)
 
 
 def require_jinja2() -> None:
-    """Call before expensive work that ends in a page.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
+    """Call before expensive work that ends in a page. Raises `MissingExtraError` if jinja2 is not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError as error:
@@ -102,11 +96,7 @@ def require_jinja2() -> None:
 
 
 def template(name: str) -> Any:
-    """The template of this name.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
+    """The template of this name. Raises `MissingExtraError` if jinja2 is not installed."""
     require_jinja2()
     return _environment().get_template(name)
 
@@ -129,22 +119,22 @@ def _environment() -> Any:
 
 
 def _headings(columns: Sequence[Column[Any]]) -> list[tuple[str, int]]:
-    """Each group of neighbouring columns, with how many it spans."""
+    """Groups of neighbouring columns, each with the number it spans."""
     return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
 
 
 def _breakable(name: str) -> Any:
-    """A name that may be broken after a colon or a comma."""
+    """A name with line breaks allowed after colons and commas."""
     return markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
 
 
 def _finalize(value: Any) -> Any:
-    """Every value on its way into the page; what is marked as markup was made here."""
+    """Escape every value that enters the page, except our own markup."""
     return page_text(value) if type(value) is str else value
 
 
 def markup(text: str) -> Any:
-    """Text that is HTML already: ours, escaped where it was made."""
+    """Mark text as HTML that is escaped already."""
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704

@@ -1,7 +1,6 @@
-"""The tables of a report: rows of columns that describe themselves, for the page, Markdown and a terminal.
+"""The tables of a report, for the page, Markdown and a terminal: rows, and columns that describe themselves.
 
-A column knows its heading, what it shows of a row, what it means, and whether a terminal has room for it. A wrong
-column is corrected here, once. Scores are shown in percent.
+Scores are shown in percent.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ STEPS = ("chunk", "embed", "search")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value, and what qualifies it in smaller type.
+    """A value, with qualifiers in smaller type.
 
     Attributes:
-        number: of the system that the cell names, from 1; 0 where it names none.
+        number: of the system that the cell names, from 1; 0 for none.
     """
 
     text: str
@@ -70,15 +69,14 @@ class Column(Generic[Row]):
     """A column that describes itself.
 
     Attributes:
-        title: its heading.
-        show: what it shows of a row: a cell, or the text of one.
-        group: a heading over neighbouring columns that share it.
-        kind: how it is aligned.
-        meaning: one sentence, for the reader of the page.
-        qualified: the title says little without its group, so Markdown writes both.
-        number: of the system that the column is about; 0 for none.
-        short: the heading in a terminal; "" leaves the column to the written report.
-        priority: a narrow terminal drops the column with the highest number first, and never one with 0.
+        show: a row's cell, or its text.
+        group: heading shared by neighbouring columns.
+        kind: sets the alignment.
+        meaning: one sentence for readers of the page.
+        qualified: Markdown writes the group before the title.
+        number: of the system in this column; 0 for none.
+        short: heading in a terminal; "" leaves the column out there.
+        priority: a narrow terminal drops the highest first, and never 0.
     """
 
     title: str
@@ -92,19 +90,18 @@ class Column(Generic[Row]):
     priority: int = 0
 
     def cell(self, row: Row) -> Cell:
-        """The cell of a row."""
         shown = self.show(row)
         return shown if isinstance(shown, Cell) else Cell(shown)
 
     @property
     def full_title(self) -> str:
-        """The heading where groups have no line of their own."""
+        """The heading without a line for groups."""
         return f"{self.group}: {self.title}" if self.qualified else self.title
 
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """Columns, and what there is a row of. The first column names the row."""
+    """Columns, and the items of its rows. The first column names the row."""
 
     title: str
     columns: tuple[Column[Row], ...]
@@ -117,7 +114,7 @@ class Table(Generic[Row]):
 
 
 def markdown_table(table: Table[Any]) -> str:
-    """A table in the pipe syntax; pipes and HTML inside cells are escaped."""
+    """A table in the pipe syntax; pipes and HTML in cells are escaped."""
     titles = [column.full_title for column in table.columns]
     rules = ["---:" if column.kind == "number" else "---" for column in table.columns]
     lines = [_markdown_line(map(markdown_cell, titles)), _markdown_line(rules)]
@@ -151,7 +148,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def amount(value: float | None, digits: int = 0) -> str:
-    """A number with its thousands grouped."""
+    """A number with grouped thousands."""
     return f"{value:,.{digits}f}" if value is not None and math.isfinite(value) else MISSING
 
 
@@ -194,7 +191,7 @@ def money(value: float | None) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """An interval of a share in percent; "" where it is not known."""
+    """An interval of a share in percent; "" if unknown."""
     return f"{percent(low)} to {percent(high)}" if math.isfinite(low) else ""
 
 
@@ -219,7 +216,7 @@ def _strategy(title: str = "Strategy") -> Column[System]:
 
 
 def _chunks(title: str, name: str, **more: Any) -> Column[System]:
-    """A column with one of the figures of `ChunkStatistics`."""
+    """A column of one figure of `ChunkStatistics`."""
 
     def show(row: System) -> str:
         return amount(getattr(row.report.chunks, name)) if row.report.chunks else MISSING
@@ -228,7 +225,7 @@ def _chunks(title: str, name: str, **more: Any) -> Column[System]:
 
 
 def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> Column[System]:
-    """A column with one of the figures of `Cost`."""
+    """A column of one figure of `Cost`."""
 
     def cell(row: System) -> str:
         return show(row.report.cost) if row.report.cost else MISSING
@@ -237,7 +234,7 @@ def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> C
 
 
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
-    """A row for each system: scores at `k`, and what they cost in tokens, chunks and seconds."""
+    """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
     retrieved = partial(_retrieved_tokens, k)
     columns = [
         _strategy(),
@@ -262,14 +259,14 @@ def _retrieved_tokens(k: Depth, row: System) -> str:
     return amount(row.report.mean_tokens(k))
 
 
-_HEADING = 12  # characters of a heading in a terminal; longer ones are broken inside
+_HEADING = 12  # characters of a heading in a terminal; longer ones are broken
 _LONG = re.compile("(?<=[a-z])(?=[A-Z])")
-# Which of the usual measures a narrow terminal drops first; every other measure goes before them.
+# The order in which a narrow terminal drops the usual measures; all others are dropped earlier.
 _PRIORITIES = {"Recall": 0, "IoU": 2, "Precision": 3, "PrecisionOmega": 7, "F1": 8}
 
 
 def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System]]:
-    """A column for each measure at this depth, then for each that needs none."""
+    """A column per measure at this depth, then per measure without depth."""
     groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
     verdict = page.comparison.measure
     columns: list[Column[System]] = []
@@ -290,7 +287,7 @@ def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System
 
 
 def heading(measure: Measure) -> str:
-    """The heading of the measure's column. Scores are shown times 100: in percent where they are shares."""
+    """The heading of a measure's column. Scores are shown times 100: shares become percent."""
     return measure.title if measure.is_share else f"{measure.title} × 100"
 
 
@@ -301,13 +298,13 @@ def _score(page: ReportPage, measure: Measure, row: System) -> Cell:
 
 
 def total_seconds(report: Report) -> float | None:
-    """For chunking, embedding and searching together; None where none of these is known."""
+    """Chunking, embedding and searching together; None if all are unknown."""
     known = [report.seconds[step] for step in STEPS if step in report.seconds]
     return sum(known) if known else None
 
 
 def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | None:
-    """The verdict's measure in each document collection and over all; None where there is one collection."""
+    """The verdict's measure per document collection and over all; None for a single collection."""
     if len(page.collections) < 2:
         return None
     given = page.comparison.measure
@@ -337,7 +334,7 @@ def _in_collection(found: Mapping[str, _ByCollection], name: str, row: System) -
 
 
 def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Table[System]]:
-    """Every measure in each document collection, a table for each; none where there is one collection."""
+    """A table of all measures per document collection; none for a single collection."""
     if len(page.collections) < 2:
         return []
     found = {
@@ -361,7 +358,7 @@ def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Tabl
 
 
 def difference_table(page: ReportPage) -> Table[System]:
-    """Row minus column, in points, with its interval; `pairs_note` says what the signs mean."""
+    """Row minus column, in points, with its interval; `pairs_note` explains the signs."""
     columns = (
         Column(str(other.number), partial(_difference, page, other), number=other.number) for other in page.systems
     )
@@ -380,14 +377,14 @@ def _difference(page: ReportPage, other: System, row: System) -> Cell:
 
 
 def pairs_note(page: ReportPage) -> str:
-    """What the signs of `difference_table` mean."""
+    """Explains the signs of `difference_table`."""
     margin = page.comparison.margin
     within = f"{100 * margin:g} points" if page.comparison.measure.is_share else f"{margin:g}"
     return f"bold where the difference is significant, ≈ where it is surely less than {within}"
 
 
 def measure_table(page: ReportPage) -> Table[str]:
-    """Which system has the highest mean by each measure at each k, and which are statistically tied with it."""
+    """The system with the highest mean by each measure at each k, and those statistically tied with it."""
     unit = page.comparison.measure.unit
     shown = {k: {measure.kind: measure for measure in page.measures(k, unit)} for k in page.ks}
     columns = (
@@ -412,7 +409,7 @@ def _highest(page: ReportPage, shown: Mapping[str, Measure], name: str) -> Cell:
 
 
 def chunk_table(page: ReportPage) -> Table[System] | None:
-    """How long each system's chunks are, in tokens; None where no system's chunks are known."""
+    """Lengths of each system's chunks, in tokens; None if unknown."""
     known = tuple(row for row in page.systems if row.report.chunks is not None)
     columns = (
         _strategy(),
@@ -427,7 +424,7 @@ def chunk_table(page: ReportPage) -> Table[System] | None:
 
 
 def problem_table(page: ReportPage) -> Table[DataProblem] | None:
-    """The questions that were left out, and why; None where all were asked."""
+    """The skipped questions and the reasons; None if none were skipped."""
     if page.benchmark is None or not page.benchmark.problems:
         return None
     columns = (
@@ -437,13 +434,13 @@ def problem_table(page: ReportPage) -> Table[DataProblem] | None:
     return Table("Questions left out", columns, tuple(page.benchmark.problems))
 
 
-# Of 2,000 samples from a strategy whose recall is 90 % (a question is found or not), the 95 % interval held the
-# 90 % in 64 % with 10 questions, 86 % with 20, 95 % with 30.
+# Coverage of the 95 % interval in 2,000 samples from a strategy of 90 % recall (found or not): 64 % with 10 questions,
+# 86 % with 20, 95 % with 30.
 FEW = 30
 
 
 def warnings(page: ReportPage) -> list[str]:
-    """What to know before believing the numbers, one sentence each; empty where there is nothing."""
+    """Caveats to read before the numbers, one sentence each."""
     found = [page.stopped] if page.stopped else []
     if len({report.documents_digest for report in page.reports} - {""}) > 1:
         found.append("The systems were scored on different documents, or on different versions of them.")
@@ -473,7 +470,7 @@ def _about(report: Report) -> list[str]:
     if report.search_recall is not None:
         found.append(f"{report.name}: the search is approximate and found {report.search_recall}.")
     for k, tokens in report.retrieved_tokens.items():
-        # The last piece may end a few tokens early, where a cut would be inside a character.
+        # The last piece may end a few tokens early, where a cut would split a character.
         short = int(np.count_nonzero(tokens < 0.95 * (budget_of(k) or 0)))
         if short:
             asked = plural(short, "question")
@@ -502,7 +499,7 @@ FOUND_BY: dict[MatchKind, str] = {
 
 
 def located_table(page: ReportPage) -> Table[System] | None:
-    """How many retrieved pieces were matched how; None where every piece came with valid spans."""
+    """How many retrieved pieces were matched how; None if every piece had valid spans."""
     if all(how == "spans" or not count for report in page.reports for how, count in report.located.items()):
         return None
     columns = (Column[System](FOUND_BY[how], partial(_located, how), "Pieces located") for how in get_args(MatchKind))
@@ -510,19 +507,19 @@ def located_table(page: ReportPage) -> Table[System] | None:
 
 
 def _located(how: MatchKind, row: System) -> Cell:
-    """A count, and how sure the places are where they may be wrong."""
+    """A count, with its certainty if the places may be wrong."""
     sure = row.report.certainty.get(how, 1.0)
     return Cell(amount(row.report.located.get(how, 0)), (f"{percent(sure, 0)} % sure",) if sure < 1 else ())
 
 
 @dataclass(frozen=True)
 class CostAxis:
-    """A price of each report, NaN where it is not known.
+    """A cost of each report, NaN if unknown.
 
     Attributes:
-        title: what a section about it is called, after "Quality against ".
+        title: follows "Quality against " in a section's title.
         label: of the axis.
-        unit: of a point's value, after the number.
+        unit: follows a point's value.
         values: in the order of the reports.
     """
 
@@ -533,7 +530,7 @@ class CostAxis:
 
 
 def cost_axis(page: ReportPage) -> CostAxis | None:
-    """Money where prices are known, else the tokens that models read and wrote; None where no cost is known."""
+    """Money if prices are known, else the tokens that models read and wrote; None if no cost is known."""
     costs = [report.cost for report in page.reports]
     prices = tuple(cost.money_per_million if cost else math.nan for cost in costs)
     if any(map(math.isfinite, prices)):
@@ -546,7 +543,7 @@ def cost_axis(page: ReportPage) -> CostAxis | None:
 
 
 def model_tokens(cost: Cost) -> float:
-    """Tokens that the embedder read and language models read and wrote, for each token of the source.
+    """Tokens that embedders and language models read and wrote, per token of the source.
 
     >>> model_tokens(Cost(source_tokens=100, embedded_tokens=150, llm_input_tokens=40, llm_output_tokens=10))
     2.0
@@ -557,7 +554,7 @@ def model_tokens(cost: Cost) -> float:
 
 
 def cost_table(page: ReportPage) -> Table[System] | None:
-    """Seconds by step and what models were asked, for each system as if it were alone; None where nothing is known."""
+    """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
     columns: list[Column[System]] = []
     if any(report.seconds for report in page.reports):
         columns += [_seconds(step) for step in STEPS]
@@ -588,15 +585,14 @@ def _seconds(step: str) -> Column[System]:
     return Column(step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True)
 
 
-# Between a strategy's name and what it was searched with; see `run_experiment`.
+# Separates a strategy's name from its retriever or embedder; see `run_experiment`.
 JOINT = " · "
 
 
 def cross_table(page: ReportPage) -> Table[str] | None:
-    """A row for each strategy, a column for each retriever or embedder: the mean by the verdict's measure.
+    """One row per strategy, one column per retriever or embedder: the mean by the verdict's measure.
 
-    None where fewer than two ways of searching share two strategies (Qu, Tu and Bao 2024, appendix E.2, lay out
-    chunkers and embedders so).
+    None unless two retrievers or embedders share two strategies (layout: Qu, Tu and Bao 2024, appendix E.2).
     """
     places = {row.report.name.partition(JOINT)[::2]: row for row in page.systems}
     strategies = tuple(dict.fromkeys(strategy for strategy, _ in places))

@@ -1,4 +1,4 @@
-"""A report, and what a search found, in a terminal. Needs rich, which comes with the command line."""
+"""Reports in a terminal. Needs rich, which comes with the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STOPPED = {
 
 
 def print_report(page: ReportPage, console: Console) -> None:
-    """Print the scores at the verdict's k, then warnings, then the verdict."""
+    """Print the scores at the verdict's k, the warnings and the verdict."""
     from rich.text import Text
 
     measure = page.comparison.measure
@@ -49,7 +49,7 @@ def print_report(page: ReportPage, console: Console) -> None:
 
 
 def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> None:
-    """Print each strategy's best configuration of a grid, and what the other half of the questions says of them."""
+    """Print each strategy's best configuration of a grid, with its scores on the other half of the questions."""
     table = choice_table(tuning)
     if table is None or tuning.strategies is None:
         return
@@ -60,7 +60,7 @@ def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> Non
 
 
 def print_tuning(tuning: Tuning, console: Console) -> None:
-    """Print the Pareto front, the winner with its held-out score, the verdict, and what failed."""
+    """Print the Pareto front, the winner with its held-out score, the verdict, and failures."""
     from rich.text import Text
 
     table = front_table(tuning)
@@ -86,7 +86,7 @@ def print_tuning(tuning: Tuning, console: Console) -> None:
 
 
 def _print_gaps(tuning: Tuning, console: Console) -> None:
-    """Print why there are fewer trials than were asked for, and what failed."""
+    """Print why trials are missing, and what failed."""
     from rich.text import Text
 
     if tuning.stopped:
@@ -98,7 +98,7 @@ def _print_gaps(tuning: Tuning, console: Console) -> None:
 
 
 def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
-    """As many of the columns as fit. Of those with a priority the highest goes first."""
+    """The columns that fit; the highest priority is dropped first."""
     kept = [column for column in table.columns if column.short]
     for column in sorted(kept, key=lambda column: -column.priority):
         if _NAME + 2 + sum(_width(table, each) + 2 for each in kept[1:]) <= width or not column.priority:
@@ -115,7 +115,7 @@ def _width(table: Table[Any], column: Column[Any]) -> int:
 def _laid_out(
     table: Table[Any], columns: list[Column[Any]], name: Callable[[Cell], Text], *, fold: bool = True
 ) -> RichTable:
-    """The table with some of its columns; `name` lays out the text of the first one."""
+    """The table with some of its columns; `name` lays out the first one."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -146,7 +146,7 @@ def _text(cell: Cell) -> Text:
 
 
 def _named(cell: Cell) -> Text:
-    """A system's number and its name, in lines that stand below each other."""
+    """A system's number and its name, on lines below each other."""
     from rich.text import Text
 
     if not cell.number:
@@ -156,7 +156,7 @@ def _named(cell: Cell) -> Text:
 
 
 def _wrapped_spec(cell: Cell) -> Text:
-    """A configuration in lines that end after a comma."""
+    """A configuration on lines that end after a comma."""
     from rich.text import Text
 
     parts = terminal_text(cell.text).replace(",", ", ")
@@ -165,7 +165,7 @@ def _wrapped_spec(cell: Cell) -> Text:
 
 
 def _wrapped(name: str, width: int) -> list[str]:
-    """A strategy's name in lines of at most `width`, broken after a colon or a comma where that helps.
+    """A strategy's name in lines of at most `width`, broken after a colon or a comma if possible.
 
     >>> _wrapped("cluster_semantic:max_size=400,overlap=0", 20)
     ['cluster_semantic:', 'max_size=400,', 'overlap=0']

@@ -1,4 +1,4 @@
-"""What a search found, as a page, Markdown, JSON and the file of the winner: the tables, and plots of each option."""
+"""The report of a search: tables, plots of each option, page, Markdown, JSON, and the winner's file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def front_table(tuning: Tuning) -> Table[Trial]:
-    """The configurations that no other one beats in all, the winner in bold, and the baseline last."""
+    """The Pareto front, the winner in bold, then the baseline."""
     goal = tuning.goal
     done = len({trial.spec for trial in tuning.trials if not trial.failure})
 
@@ -71,7 +71,7 @@ def front_table(tuning: Tuning) -> Table[Trial]:
 
 
 def fold_table(tuning: Tuning) -> Table[Fold]:
-    """What was chosen without each part of the questions."""
+    """The choice made without each fold."""
     written = tuning.goal.show
     columns = (
         Column[Fold]("Chosen by the other questions", lambda fold: fold.spec, kind="text"),
@@ -84,7 +84,7 @@ def fold_table(tuning: Tuning) -> Table[Fold]:
 
 
 def choice_table(tuning: Tuning) -> Table[Choice] | None:
-    """Each strategy's best of a grid: its scores on the questions that did not choose, and how choosing flatters."""
+    """Each strategy's best of a grid: its scores on questions that did not choose it, and the optimism of choosing."""
     found = tuning.strategies
     if found is None:
         return None
@@ -115,7 +115,7 @@ def _flattery(choice: Choice) -> str:
 
 
 def gap_table(tuning: Tuning) -> Table[Gap] | None:
-    """A row for each pair of strategies; None where there is only one."""
+    """One row per pair of strategies; None for a single strategy."""
     if tuning.strategies is None or not tuning.strategies.gaps:
         return None
 
@@ -133,7 +133,7 @@ def gap_table(tuning: Tuning) -> Table[Gap] | None:
 
 
 def configuration_table(tuning: Tuning) -> Table[Trial]:
-    """A row for each configuration: means over all questions."""
+    """One row per configuration: means over all questions."""
     goal = tuning.goal
     columns = [
         Column[Trial]("Configuration", lambda trial: trial.spec, kind="text"),
@@ -167,7 +167,7 @@ def _mean(trial: Trial, measures: Sequence[Measure]) -> float:
 
 
 def tuning_tables(tuning: Tuning) -> list[Table]:  # type: ignore[type-arg]
-    """All tables, in the order in which files show them."""
+    """All tables, in the order of the files."""
     tables = (front_table, fold_table, choice_table, gap_table, configuration_table)
     return [table for make in tables if (table := make(tuning)) is not None]
 
@@ -176,12 +176,12 @@ def tuning_tables(tuning: Tuning) -> list[Table]:  # type: ignore[type-arg]
 
 
 def option_plot(tuning: Tuning, name: str | None = None, *, width: int) -> str:
-    """A grid's measures against each option that was varied, the others fixed; "" where none was.
+    """A grid's measures against each varied option, the others fixed; "" if none varied.
 
     Args:
-        tuning: a search of grids.
-        name: of a measure: Recall, Precision, F1 or the goal's; a line for each k. None draws Recall, Precision and
-            F1, each averaged over all k, as the paper does (Qu et al., 2024, figures 2 to 5).
+        name: Recall, Precision, F1 or the goal's measure, with one line per k. None draws Recall, Precision and F1,
+            each
+            averaged over k, as in Qu et al. (2024), figures 2 to 5.
         width: in pixels.
     """
     groups = []
@@ -196,7 +196,7 @@ def option_plot(tuning: Tuning, name: str | None = None, *, width: int) -> str:
 def option_panels(
     tuning: Tuning, branch: Branch, option: str, lines: Callable[[Sequence[Trial]], tuple[plots.Line, ...]]
 ) -> list[plots.Panel]:
-    """One panel for each combination of the branch's other options, whose trials all have scores."""
+    """One panel per combination of the branch's other options; all its trials need scores."""
     labels = tuple(branch.written(option, place) for place in range(len(branch.varied[option].values)))
     known = {trial.spec: trial for trial in tuning.configurations}
     found: dict[str, list[Trial]] = {}
@@ -223,7 +223,6 @@ def _lines(tuning: Tuning, name: str | None, trials: Sequence[Trial]) -> tuple[p
 
 
 def _plot_title(tuning: Tuning, name: str | None) -> str:
-    """What `option_plot` draws, in words."""
     unit = "" if tuning.goal.unit in ("token", "answer") else f" of {tuning.goal.unit}s"
     if name is None:
         return f"Recall (R), precision (P) and F1 (F){unit} in percent, averaged over k"
@@ -232,7 +231,7 @@ def _plot_title(tuning: Tuning, name: str | None) -> str:
 
 
 def _plots(tuning: Tuning) -> list[tuple[str, dict[str, object]]]:
-    """All measures together, then each with a line a k; none where nothing was varied."""
+    """All measures together, then each with one line per k; none if nothing varied."""
     if tuning.strategies is None or not any(branch.varied for branch in tuning.space.branches):
         return []
     usual: tuple[str | None, ...] = (None, *PLOTTED) if tuning.goal.ks else ()
@@ -247,7 +246,7 @@ def _plots(tuning: Tuning) -> list[tuple[str, dict[str, object]]]:
 
 @dataclass(frozen=True, slots=True)
 class TuningFiles:
-    """Where the parts were written."""
+    """Paths of the files of a search's report."""
 
     html: Path
     markdown: Path
@@ -263,15 +262,12 @@ def write_tuning(
     embedder: str = "",
     name: str = "tune",
 ) -> TuningFiles:
-    """Write ``tune.html``, ``tune.md``, ``tune.json`` and ``winner.yaml`` (for ``compare --config``).
-
-    Everything is rendered before anything is written, and each file replaces its predecessor whole.
+    """Write ``tune.html``, ``tune.md``, ``tune.json`` and ``winner.yaml`` (for ``compare --config``), each atomically.
 
     Args:
-        tuning: what was found.
-        folder: made where there is none.
-        settings: how it was made, as names and values to show.
-        embedder: the model's name as `get_embedder` knows it, for what to paste; the name that it has by default.
+        folder: created if missing.
+        settings: names and values to show.
+        embedder: the model's name for `get_embedder`, for the snippets; its own name by default.
         name: of the first three files.
 
     Raises:
@@ -316,11 +312,7 @@ def tuning_markdown(tuning: Tuning, settings: Mapping[str, str]) -> str:
 
 
 def tuning_html(tuning: Tuning, settings: Mapping[str, str], pasted: Mapping[str, str]) -> str:
-    """The page: no script, no connection, and no text from the data that could do anything.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
+    """The page: no script, no connection; text from the data is inert. Raises `MissingExtraError` without jinja2."""
     style = assets("page.css")
     return str(
         template("tuning.html.jinja").render(
@@ -339,7 +331,7 @@ def tuning_html(tuning: Tuning, settings: Mapping[str, str], pasted: Mapping[str
 
 
 def winner_facts(tuning: Tuning) -> list[str]:
-    """The winner with the score it was picked by, and what to expect of it, a line each."""
+    """The winner with the score it was picked by, and its expected score, one line each."""
     goal = tuning.goal
     low, high = map(goal.show, tuning.interval)
     specs = [fold.spec for fold in tuning.folds]
@@ -358,7 +350,7 @@ def winner_facts(tuning: Tuning) -> list[str]:
 
 
 def tuning_section(tuning: Tuning) -> dict[str, object]:
-    """What a comparison's page and the search's own page show of a grid, and of every configuration."""
+    """A grid's choices and configurations, for the comparison's page and the search's page."""
     return {
         "strategies": tuning.strategies,
         "choices": choice_table(tuning),

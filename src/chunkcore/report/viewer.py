@@ -1,4 +1,4 @@
-"""The data of the page's viewer: documents, each system's chunks, and what was retrieved for each question."""
+"""The data of the page's viewer: documents, each system's chunks, and the hits of each question."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from chunkcore.spans import Ranges, union_ranges
 __all__ = ["Excerpts", "PackedAnswers", "Place", "Viewer", "answers", "excerpts", "viewer"]
 
 TEXT_ROOM = 13_000_000  # characters of the page
-SHELF = 200_000  # characters of text that are unpacked together
-SAMPLE = 20, 50_000  # documents, and characters of each, from which the packed size is estimated
+SHELF = 200_000  # characters of text unpacked together
+SAMPLE = 20, 50_000  # documents, and characters of each, sampled to estimate the packed size
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of a document that is worth carrying.
+    """A range of a document to keep.
 
     Attributes:
         document: its number.
-        rank: 0 of evidence, else the rank at which it was retrieved.
+        rank: 0 for evidence, else the rank of the hit.
     """
 
     document: int
@@ -43,14 +43,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Excerpts:
-    """What is carried.
+    """The kept text of documents.
 
     Attributes:
-        numbers: of the documents that are listed, ascending.
-        ranges: of each listed document, what is carried of it.
-        shelves: the packs. Each is a list of documents, a document a list of start, text, start, text …
-        firsts: the place in `numbers` of each shelf's first document.
-        note: what was left out; "" where nothing was.
+        numbers: of the listed documents, ascending.
+        ranges: per listed document, what is kept.
+        shelves: the packs: each a list of documents, each document a list of start, text, start, text …
+        firsts: index in `numbers` of each shelf's first document.
+        note: what was left out; "" for nothing.
     """
 
     numbers: list[int]
@@ -85,9 +85,9 @@ _WINDOWS = (
 
 
 def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = TEXT_ROOM) -> Excerpts:
-    """The documents whole where they fit into `room` characters of the page, else the widest windows that do.
+    """Whole documents if they fit into `room` characters of the page, else the widest windows that fit.
 
-    What fits in no other way is cut off, and the note says so.
+    As a last resort the text is cut off; the note says so.
     """
     density = _density(documents)
     whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
@@ -101,7 +101,7 @@ def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int =
 
 
 def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Windows) -> dict[int, Ranges]:
-    """By the number of each document that has a place, in order: what is kept of it."""
+    """By document number, in order: the kept ranges of each document with a place."""
     found: dict[int, list[tuple[int, int]]] = {}
     for place in places:
         within = found.setdefault(place.document, [])
@@ -116,7 +116,7 @@ def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Wind
 
 
 def _density(documents: Sequence[Document]) -> float:
-    """About how many characters of the page a character of text takes."""
+    """Estimated page characters per character of text."""
     count, size = SAMPLE
     texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
     return len(packed("", texts).text) / max(1, sum(map(len, texts)))
@@ -125,9 +125,9 @@ def _density(documents: Sequence[Document]) -> float:
 def _fitting(
     documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, density: float, note: str = ""
 ) -> Excerpts | None:
-    """These ranges of these documents, packed; None where that takes more room."""
+    """These ranges, packed; None if they take more room."""
     listed, ranges = list(kept), list(kept.values())
-    # Packing takes a second for some ten million characters: what is far too much is not tried.
+    # Packing takes a second per ten million characters, so far too large inputs are not tried.
     if 0.8 * density * sum(int((each[:, 1] - each[:, 0]).sum()) for each in ranges) > room:
         return None
     shelves: list[Pack] = []
@@ -149,7 +149,7 @@ def _fitting(
 
 
 def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int) -> Excerpts:
-    """As much of the smallest windows as surely fits: 4 bytes a character at most, a third more in base64."""
+    """As much of the smallest windows as surely fits: at most 4 bytes a character, a third more in base64."""
     left = room // 6
     cut: dict[int, Ranges] = {}
     for number, ranges in kept.items():
@@ -173,16 +173,16 @@ _Place = tuple[str, tuple[Span, ...]]
 ANSWER_ROOM = 7_000_000  # characters of the page, all systems together
 HOWS: tuple[MatchKind, ...] = get_args(MatchKind)
 TEXT = 400  # characters kept of a text that is not in the documents
-POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can be given to draw
+POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can draw
 
 
 @dataclass(frozen=True)
 class PackedAnswers:
-    """What is carried.
+    """The packed hits.
 
     Attributes:
-        packs: of each run; None where there is none.
-        note: what was left out; "" where nothing was.
+        packs: one per run; None without a run.
+        note: what was left out; "" for nothing.
     """
 
     packs: list[Pack | None]
@@ -191,7 +191,7 @@ class PackedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """How many answers to a question are kept, and whether chunks that were never retrieved are."""
+    """How many hits per question are kept, and whether never-retrieved chunks are."""
 
     depth: int
     pool: bool
@@ -211,13 +211,12 @@ _SHARES = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, Fal
 def answers(
     benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], room: int = ANSWER_ROOM
 ) -> PackedAnswers:
-    """Every run's chunks and answers where they fit into `room` characters of the page, else as much as does.
+    """Every run's chunks and hits, as many as fit into `room` characters of the page.
 
     Args:
-        benchmark: its questions, in whose order the answers are.
-        runs: of each system.
-        documents: the number of each document that the page lists.
-        room: characters of the page.
+        benchmark: sets the order of questions.
+        runs: one per system.
+        documents: numbers of the listed documents.
     """
     deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
     for share in _SHARES[1:] if _too_many(runs, documents) else _SHARES:
@@ -238,7 +237,7 @@ def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
 def _within(
     benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], share: _Share, room: int
 ) -> Iterable[Pack | None]:
-    """A pack for each run, until there is no more room."""
+    """A pack per run, until the room is used up."""
     for number, run in enumerate(runs):
         pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
         room -= len(pack.text) if pack else 0
@@ -262,22 +261,22 @@ def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share
 
 
 class _PieceRows:
-    """Distinct pieces in the order in which they came up: the pool first."""
+    """Distinct pieces in order of appearance: the pool first."""
 
     def __init__(self, documents: Mapping[str, int]) -> None:
         self._documents = documents
         self._known: dict[Any, int] = {}
-        self._hidden: dict[Any, int] = {}  # chunks of the pool that were not retrieved yet, and their numbers
+        self._hidden: dict[Any, int] = {}  # chunks of the pool not retrieved yet, and their numbers
         self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and number of each
         self._texts: dict[int, str] = {}
 
     def add_pool(self, pool: Sequence[Retrieved]) -> None:
-        """The chunks of the listed documents, numbered from 1 in each."""
+        """Add the chunks of the listed documents, numbered from 1 in each."""
         for piece, number in self._numbered(pool):
             self._add(piece, number)
 
     def number_pool(self, pool: Sequence[Retrieved], places: Container[_Place]) -> None:
-        """Only the numbers of chunks at some places; there may be millions of others."""
+        """Number only the chunks at some places; there may be millions of others."""
         for piece, number in self._numbered(pool):
             if _place(piece) in places:
                 self._hidden[_key(piece)] = number
@@ -291,11 +290,11 @@ class _PieceRows:
                 yield piece, counts[piece.document_id]
 
     def number(self, piece: Retrieved, documents: Mapping[str, Document]) -> int:
-        """The piece's row. Its text is kept where the listed documents do not have it."""
+        """The piece's row; its text is kept if the listed documents lack it."""
         key = _key(piece)
         at = self._known.get(key)
         if at is None and key[1]:
-            at = self._known.get(_place(piece))  # the same place; systems differ in what text they send along
+            at = self._known.get(_place(piece))  # the same place; systems send different text along
         if at is None:
             at = self._add(piece, self._hidden.get(key, self._hidden.get(_place(piece), 0)))
         if at not in self._texts:
@@ -312,7 +311,7 @@ class _PieceRows:
         return at
 
     def columns(self) -> dict[str, Any]:
-        """As differences from one row to the next, which pack well."""
+        """Differences between consecutive rows, which pack well."""
         placed = [spans if document in self._documents else () for document, spans, _ in self._rows]
         spans = [span for found in placed for span in found]
         counts = [len(found) for found in placed]
@@ -328,7 +327,7 @@ class _PieceRows:
 
 @dataclass
 class _HitColumns:
-    """The answers to each question, one after another."""
+    """The hits of each question, one after another."""
 
     found: list[int] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
@@ -338,7 +337,7 @@ class _HitColumns:
     sure: list[int] = field(default_factory=list)
 
     def add(self, hits: Sequence[tuple[int, Retrieved]], found: int) -> None:
-        """The kept pieces of one question, best first, of `found` retrieved ones."""
+        """Add the kept pieces of one question, best first, of `found` retrieved ones."""
         self.kept.append(len(hits))
         self.found.append(found)
         for number, piece in hits:
@@ -348,7 +347,7 @@ class _HitColumns:
             self.sure.append(round(100 * piece.certainty))
 
     def columns(self) -> dict[str, Any]:
-        """Empty where every piece was located by its spans with certainty."""
+        """Empty if every piece was located by its spans with certainty."""
         return {
             "kept": self.kept,
             "found": [] if self.found == self.kept else self.found,
@@ -368,7 +367,7 @@ def _place(piece: Retrieved) -> _Place:
 
 
 def _own_text(piece: Retrieved, document: str) -> str:
-    """The retrieved text, where it differs from the document's text at its spans; else ""."""
+    """The retrieved text if it differs from the document's at its spans, else ""."""
     if not piece.text:
         return ""
     if document and piece.spans and all(span.slice(document) in piece.text for span in piece.spans):
@@ -377,12 +376,11 @@ def _own_text(piece: Retrieved, document: str) -> str:
 
 
 def _rounded(score: float) -> float | None:
-    """Four significant digits."""
     return float(f"{score:.4g}") if math.isfinite(score) else None
 
 
 def _steps(values: Iterable[int]) -> list[int]:
-    """The first value, then how far each is from the one before.
+    """The first value, then the differences.
 
     >>> _steps([3, 4, 4, 9])
     [3, 1, 0, 5]
@@ -390,7 +388,7 @@ def _steps(values: Iterable[int]) -> list[int]:
     return [int(step) for step in np.diff(np.fromiter(values, dtype=np.int64), prepend=0)]
 
 
-# Deeper answers are no reason to carry a document's text.
+# Deeper hits do not justify carrying a document's text.
 _DEEPEST = 10
 
 
@@ -400,8 +398,8 @@ class Viewer:
 
     Attributes:
         index: what the page reads at once.
-        packs: what it unpacks when it is looked at.
-        documents: the number of each listed document, by its id.
+        packs: unpacked when looked at.
+        documents: the number of each listed document, by id.
         notes: what was left out, a sentence or two each.
     """
 
@@ -412,7 +410,7 @@ class Viewer:
 
 
 def viewer(page: ReportPage) -> Viewer | None:
-    """The viewer's data; None where the page has no benchmark to show."""
+    """The viewer's data; None without a benchmark."""
     benchmark = page.benchmark
     if benchmark is None:
         return None
@@ -433,7 +431,7 @@ def viewer(page: ReportPage) -> Viewer | None:
 
 
 def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
-    """All evidence, then what was retrieved, down to a depth."""
+    """All evidence, then the hits down to a depth."""
     number = {document.id: at for at, document in enumerate(benchmark.documents)}
     found = dict.fromkeys(
         Place(number[each.document_id], each.span.start, each.span.end)
