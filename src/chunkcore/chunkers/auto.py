@@ -1,4 +1,4 @@
-"""`auto`: short documents whole, others by what they are."""
+"""`auto`: short documents whole, others by their format."""
 
 from __future__ import annotations
 
@@ -23,17 +23,11 @@ __all__ = ["Auto"]
 class Auto(BlockChunker):
     r"""Picks a strategy for each document by its length and its format (the chunking survey: match the structure).
 
-    A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`,
-    with these sizes. The format is what the document's metadata says, else its file name, else a guess from its first
-    20,000 code points: see `chunkcore.boundaries.formats.format_of`.
+    A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`.
+    The format comes from the metadata, the file name, or the first 20,000 code points: see
+    `chunkcore.boundaries.formats.format_of`. HTML and code need the extra ``structure``.
 
-    Metadata: ``strategy``, the one that was picked ("whole", "markdown", "html", "code" or "sentence"), and that
-    strategy's: ``headings``, or ``language`` and ``scope``. HTML and code need the extra ``structure``.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over the maximum.
-        MissingExtraError: a parser is not installed.
+    Metadata: ``strategy`` ("whole", "markdown", "html", "code" or "sentence"), and that strategy's own.
 
     >>> chunker = Auto(size=3, counter="words")
     >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]

@@ -1,8 +1,4 @@
-"""What every strategy shares: the class `Chunker`, the registry `strategies`, and `get_chunker`.
-
-A strategy is a frozen dataclass. Its fields are its options. It implements one method: `split`, which returns spans,
-or `draft`, which returns spans with metadata. Everything else is here.
-"""
+"""`Chunker`, the base class of every strategy, the registry `strategies`, and `get_chunker`."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ __all__ = [
     "strategies",
 ]
 
-# Small documents are split together, so that an array operation costs little for each.
+# Small documents are split together: fewer array operations.
 _BATCH_CHARACTERS = 100_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -41,10 +37,10 @@ class Draft(NamedTuple):
     """A chunk as a strategy describes it.
 
     Attributes:
-        spans: its spans, in reading order.
-        metadata: becomes the chunk's.
-        context: a model's words, or a heading path, about the chunk.
-        derived: the chunk's text if a model wrote it; None for the source's.
+        spans: in reading order.
+        metadata: of the chunk.
+        context: about the chunk: a model's sentence or a heading path.
+        derived: the chunk's text if a model wrote it, else None.
         segments: parts that are searched on their own, each as its spans.
     """
 
@@ -57,14 +53,20 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Chunker:
-    """Cuts a text into spans of it.
+    """Cuts a text into spans.
+
+    A strategy is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
+    It implements `split` (spans) or `draft` (spans with metadata). `separator` joins the texts of a chunk's spans. Set
+    `tokens_only` if `split` calls no model and splits each of the source's `parts` on its own.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
 
-    A strategy is a frozen dataclass that extends this class, is registered under a name, and implements `split` or
-    `draft`. It may also set `separator`, which joins the texts of a chunk's spans, and `tokens_only`: `split` then
-    only calculates with the text's tokens, calls no model, and splits each of the source's `parts` on its own.
+    Raises:
+        OptionError: an option is out of range, at construction.
+        SizeError: one grapheme is over a hard maximum, when chunking.
+        ModelError: a model failed twice, when chunking.
+        MissingExtraError: an optional package is not installed.
     """
 
     name: ClassVar[str] = ""
@@ -81,72 +83,56 @@ class Chunker:
         self.validate()
 
     def validate(self) -> None:
-        """Raise `OptionError` if options are out of range or do not fit together. A strategy may extend this."""
+        """Hook: raise `OptionError` for options out of range."""
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        """The chunks of a text in order, each as its spans. A strategy implements this, or `draft`."""
+        """Hook: the chunks of a text in order, each as its spans."""
         return [draft.spans for draft in self.draft(source, None)]
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        """The chunks of a text in order, with their metadata, context or segments.
+        """Hook: the chunks of a text in order, with metadata, context or segments.
 
-        Args:
-            source: the text with its tokens.
-            document: the text's document; None for a bare text, or where the source holds several documents.
+        `document` is None for a bare text, or if the source holds several documents.
         """
         return [Draft(spans) for spans in self.split(source)]
 
     @property
     def hard_maximum(self) -> int | None:
-        """The most that a chunk's own text counts, in the counter's unit; None where none is promised."""
+        """The most that a chunk's own text counts; None without a promise."""
         return None
 
     def models(self) -> Mapping[str, Any]:
-        """By option the model that its value names: the `fingerprint` changes with it. They are loaded now."""
+        """The loaded models by option; the `fingerprint` changes with them."""
         return _NOTHING
 
     @property
     def token_counter(self) -> TokenCounter:
-        """`counter` as an object."""
         return get_counter(self.counter)
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
-        """The chunks of `text`, each as its spans (code points, half-open), in order.
-
-        Raises:
-            DataError: not a string.
-        """
+        """The chunks of `text` in order, each as its spans (code points, half-open)."""
         return [_merge(draft.spans) for draft in self.draft(self._tokenize_text(text), None)]
 
     def split_text(self, text: str) -> list[str]:
-        """The chunks' texts.
-
-        Raises:
-            DataError: not a string.
-        """
+        """The chunks' texts. Raises `DataError` if `text` is not a string."""
         drafts = self.draft(self._tokenize_text(text), None)
         return [self._text(text, _merge(draft.spans)) if draft.derived is None else draft.derived for draft in drafts]
 
     def chunk(self, document: Document) -> list[Chunk]:
-        """The chunks of a document.
-
-        Raises:
-            DataError: not a `Document`.
-        """
+        """The chunks of a document. Raises `DataError` for anything but a `Document`."""
         return self._build([document], self._tokenize([document]))[0]
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
-        """The chunks of many documents, lazily, in the documents' order; see `chunk_each`."""
+        """The chunks of many documents, lazily and in order; see `chunk_each`."""
         for chunks in self.chunk_each(documents, workers=workers):
             yield from chunks
 
     def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
-        """For each of many documents the list of its chunks, lazily, in the documents' order.
+        """The list of chunks of each document, lazily and in order.
 
-        A `tokens_only` strategy splits small documents together, up to 100,000 characters at a time. With `workers`
-        over 1 so many threads tokenize while this one splits: tokenizers release the interpreter's lock, splitting
-        holds it. Other strategies, which wait for models, run in the threads, one document each. Memory holds a few
-        documents, or a few hundred thousand characters, for each worker.
+        With several workers, threads tokenize ahead for a `tokens_only` strategy, which splits small documents
+        together, up to 100,000 characters. Other strategies chunk one document in each thread. Memory holds a few
+        documents, or a few hundred thousand characters, a worker.
 
         Raises:
             DataError: not a `Document`.
@@ -176,7 +162,6 @@ class Chunker:
         return self.token_counter.tokenize(text)
 
     def _tokenize(self, documents: list[Document]) -> TokenizedText:
-        """The documents' texts with their tokens."""
         for document in documents:
             if not isinstance(document, Document):
                 raise DataError(
@@ -184,11 +169,11 @@ class Chunker:
                 )
         sources = [self.token_counter.tokenize(document.text) for document in documents]
         source = sources[0] if len(sources) == 1 else TokenizedText.join(sources)
-        _ = source.boundaries  # now, in the thread that is here to tokenize
+        _ = source.boundaries  # computed now, in the tokenizing thread
         return source
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
-        """For each document its chunks; the documents' texts are the source's parts."""
+        """The chunks of each document; the documents' texts are the source's parts."""
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
         found = [_merge(draft.spans) for draft in drafts]
         texts = [
@@ -207,7 +192,7 @@ class Chunker:
                     for index, (spans, text, count, (_, told, context, derived, segments)) in enumerate(rows)
                 ]
             ]
-        # Only `tokens_only` strategies get here: their drafts hold nothing but spans.
+        # Only `tokens_only` strategies: their drafts hold only spans.
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
         offsets = source.parts[:, 0].tolist()
@@ -236,32 +221,24 @@ class Chunker:
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
-        """The names of the strategy's options."""
         return tuple(field.name for field in fields(cls))
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and options as plain JSON values; `from_dict` is its inverse.
+        """Name and options as plain JSON values; the inverse of `from_dict`.
 
         Raises:
-            OptionError: an option holds an object that has no name to be built from again.
+            OptionError: an option holds an object without a name.
         """
         return {"strategy": self.name, **plain_options(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chunker:
-        """The chunker that `to_dict` described.
-
-        Raises:
-            OptionError: an unknown strategy or option, or a value out of range.
-        """
+        """The chunker that `to_dict` described."""
         return get_chunker({"strategy": cls.name or None, **data})
 
     @property
     def spec(self) -> str:
-        """The string with every option from which `get_chunker` builds an equal chunker.
-
-        Raises:
-            OptionError: an option holds an object that has no name to be built from again.
+        """The string with every option, for `get_chunker`. Raises `OptionError` for an option that has no name.
 
         >>> get_chunker("fixed_token:size=50").spec
         'fixed_token:counter=cl100k_base,size=50,overlap=0,minimum=0'
@@ -279,7 +256,7 @@ class Chunker:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change when the chunks could change, by an option or by a model."""
+        """16 hexadecimal digits that change when an option or a model changes."""
         models = self.models()
         options = {name: _identity(models.get(name, getattr(self, name))) for name in self.option_names()}
         data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
@@ -292,15 +269,14 @@ strategies: Registry[type[Chunker]] = Registry(
 
 
 def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> Chunker:
-    r"""The chunker that a string or a mapping describes; a `Chunker` is returned as it is.
+    r"""The chunker that a string or mapping describes; a `Chunker` is returned unchanged.
 
     Args:
-        spec: ``name:option=value,option=value``, whose values are read as `split_spec` says; a mapping with the key
-            ``strategy`` and the options' names, as `Chunker.to_dict` returns it; or a chunker.
-        options: more options, by name.
+        spec: ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
+        options: more options.
 
     Raises:
-        OptionError: no such strategy or option, an option is given twice, or a value is out of range.
+        OptionError: no such strategy or option, an option given twice, or a value out of range.
 
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
@@ -327,13 +303,12 @@ def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 def _identity(value: Any) -> Any:
-    """An option's value for a fingerprint, as JSON."""
     mark = getattr(value, "fingerprint", None)
     return mark if isinstance(mark, str) else plain_option("", value)
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Neighbouring documents, as many as are within a number of characters together, at least one."""
+    """Neighbouring documents, at least one, up to a number of characters."""
     batch: list[Document] = []
     size = 0
     for document in documents:

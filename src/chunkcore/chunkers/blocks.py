@@ -1,4 +1,4 @@
-"""What strategies over blocks share: options, and the packer of whole blocks."""
+"""Strategies over blocks of a format: shared options, and the packer of whole blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = ["BlockChunker", "HeadingChunker", "Packed", "pack_blocks"]
 
-_DEPTH = 100  # blocks inside blocks; what is nested deeper is cut as text
+_DEPTH = 100  # deeper blocks are cut as text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +67,12 @@ class HeadingChunker(BlockChunker, ABC):
 
 
 class Packed(NamedTuple):
-    """A chunk of blocks.
+    """A chunk of blocks, `start` to `end`.
 
     Attributes:
-        start: its first code point.
-        end: the code point after its last.
         header: the range of the table header that it repeats.
-        path: the headings or definitions that all of it is under.
-        cut: how strong the cut before it is: a section's is stronger than a list item's.
+        path: the headings or definitions around all of it.
+        cut: strength of the cut before it: a section's is stronger than a list item's.
         size: its tokens.
     """
 
@@ -87,21 +85,13 @@ class Packed(NamedTuple):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """In reading order: the header first."""
+        """The header comes first."""
         own = Span(self.start, self.end)
         return (Span(*self.header), own) if self.header else (own,)
 
 
 class _Unit(NamedTuple):
-    """A block to be packed.
-
-    Attributes:
-        block: the block.
-        after: where the block before it ends.
-        alone: its tokens.
-        joined: its tokens with the white space before it.
-        depth: how many blocks it is inside.
-    """
+    """A block to pack: `after` is the end of the block before it, `joined` counts the white space between them."""
 
     block: Block
     after: int
@@ -111,7 +101,7 @@ class _Unit(NamedTuple):
 
     @property
     def is_last_resort(self) -> bool:
-        """Whether it is cut only for the maximum, as a sentence is."""
+        """Cut only for the maximum, as a sentence is."""
         return self.block.whole or (self.block.parts is None and self.block.text == "words")
 
 
@@ -120,26 +110,23 @@ def pack_blocks(
 ) -> list[Packed]:
     """Blocks in order, as many in a chunk as the target allows.
 
-    A block over the target is cut into its inner blocks, a `whole` block only over the maximum; a block without inner
-    blocks into sentences or lines, then at words, then at graphemes. A block that leads (a heading) stays with the next
-    one while a piece of that fits. A chunk that begins inside a table repeats the table's header where that fits.
+    A block over the target is cut into its inner blocks, a `whole` block only over the maximum. Blocks without inner
+    blocks are cut into sentences or lines, then words, then graphemes. A leading block (a heading) stays with the next
+    block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits.
 
     Args:
         source: the text.
-        blocks: they cover the text, but for white space.
-        chunker: has the sizes, the splitter and the separator.
-        opening: blocks with a level of 1 to this one begin a chunk.
-        apart: the block after a block that was cut begins a chunk.
-
-    Raises:
-        SizeError: one grapheme is over the maximum.
+        blocks: they cover the text except white space.
+        chunker: has the sizes, splitter and separator.
+        opening: blocks of level 1 to this one begin a chunk.
+        apart: the block after a cut block begins a chunk.
     """
     packed = _Packer(source, chunker, opening, apart=apart).pack(blocks)
     return _joined(packed, source, chunker) if chunker.minimum else packed
 
 
 class _Packer:
-    """The chunk that grows (`units`, `size`, `header`), and the units after it, the next one last (`waiting`)."""
+    """State: the growing chunk (`units`, `size`, `header`), and the units after it, next one last (`waiting`)."""
 
     def __init__(self, source: TokenizedText, chunker: BlockChunker, opening: int, *, apart: bool) -> None:
         self.source = source
@@ -172,7 +159,7 @@ class _Packer:
         return self.found
 
     def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
-        """Measure blocks, and put them before all waiting units."""
+        """Measure blocks and put them before all waiting units."""
         starts = np.array([block.start for block in blocks], dtype=np.int64)
         ends = np.array([block.end for block in blocks], dtype=np.int64)
         before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
@@ -183,20 +170,19 @@ class _Packer:
 
     @property
     def _is_bare(self) -> bool:
-        """Whether the chunk is empty, or has only blocks that lead."""
+        """The chunk is empty or has only leading blocks."""
         return all(unit.block.leads for unit in self.units)
 
     def _opens(self, unit: _Unit) -> bool:
         return 0 < unit.block.level <= self.opening
 
     def _begins(self, unit: _Unit) -> bool:
-        """Whether the unit must begin a chunk."""
         if self._opens(unit):
             return not self._is_bare
         return self.apart and bool(self.units) and unit.depth < self.units[0].depth
 
     def _with(self, unit: _Unit) -> tuple[int, tuple[int, int] | None]:
-        """About the chunk's size with the unit, and the header that it would repeat."""
+        """The chunk's approximate size with the unit, and the header it would repeat."""
         if self.units:
             return self.size + unit.joined, self.header
         header = unit.block.header
@@ -215,7 +201,7 @@ class _Packer:
         return keeps and size <= self.maximum and self._is_bare
 
     def _is_open_to_parts(self, unit: _Unit) -> bool:
-        """Whether the unit is cut for the chunk that grows: one that is bare, or under the minimum."""
+        """Cut the unit for the growing chunk: one that is bare or under the minimum."""
         if self._begins(unit):
             return False
         if unit.is_last_resort and unit.alone <= self.maximum:
@@ -237,7 +223,7 @@ class _Packer:
         return [replace(block, start=start, end=end, whole=False, parts=None, text="words") for start, end in ranges]
 
     def _close(self) -> None:
-        """Make a chunk of the units; units that must not end it, or are too many, wait again."""
+        """Make a chunk of the units; surplus units and leading ones at the end wait again."""
         keep = self._without_leads(len(self.units)) if self.waiting else len(self.units)
         step = 1
         while keep > 1 and self._size(keep) > self.maximum:
@@ -252,7 +238,7 @@ class _Packer:
         self.units, self.size, self.header = [], 0, None
 
     def _without_leads(self, keep: int) -> int:
-        """How many of the first units are left without the leading ones at their end; all, where all lead."""
+        """How many of the first units remain without leading ones at their end; all, if all lead."""
         left = keep
         while left and self.units[left - 1].block.leads:
             left -= 1
@@ -264,7 +250,7 @@ class _Packer:
 
 
 def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) -> list[Packed]:
-    """The chunks; one under the minimum joins the neighbour across the weaker cut, where the maximum allows."""
+    """Chunks under the minimum join the neighbour across the weaker cut."""
 
     def together(first: int, last: int) -> int:
         return _count(source, chunker, packed[first].start, packed[last - 1].end, packed[first].header)
@@ -278,7 +264,6 @@ def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) 
 
 
 def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, header: tuple[int, int] | None) -> int:
-    """The size of a chunk's own text."""
     if header is None:
         return source.count(start, end)
     text = source.text
@@ -286,5 +271,4 @@ def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, h
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The beginning that all paths share."""
     return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False)))

@@ -1,4 +1,4 @@
-"""`Breakpoint`: cut where a sentence's surroundings are far from the next one's, with sizes kept in bounds."""
+"""`Breakpoint`: cut where neighbouring sentence windows are far apart, within size bounds."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ _AMOUNTS: dict[Threshold, float] = {
     "absolute_gradient": 0.1,
 }
 _RANGES: dict[str, tuple[float, float]] = {"percentile": (0, 100), "gradient": (0, 100), "distance": (0, 2)}
-_LARGEST = 1e6  # standard deviations, of what lies between 0 and 2: anything finite would do
-# A value over a threshold by less is over it by rounding.
+_LARGEST = 1e6  # any finite bound
+# Smaller excesses over a threshold are rounding.
 _TIE = 1e-12
 
 
 @strategies.register("breakpoint")
 @dataclass(frozen=True, kw_only=True)
 class Breakpoint(SentenceChunker):
-    r"""Cuts where the cosine distance of neighbouring sentence windows is over a threshold.
+    """Cuts where the cosine distance of neighbouring sentence windows is over a threshold.
 
     Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2.2 and appendix B: Kamradt's
-    chunker as in LangChain, with two absolute thresholds more. A window is a sentence with `buffer` sentences on each
-    side, joined by spaces. The distance of two neighbours is 1 less their windows' cosine similarity. A chunk ends
-    after each sentence whose value is over the threshold.
+    chunker as in LangChain, with two more absolute thresholds. A window is a sentence with `buffer` sentences on each
+    side, joined by spaces. A chunk ends after each sentence whose value is over the threshold.
 
     | threshold | value | over | default amount |
     |---|---|---|---|
@@ -57,14 +56,10 @@ class Breakpoint(SentenceChunker):
     | distance | distance | amount | 0.3 |
     | absolute_gradient | gradient of the distances | amount | 0.1 |
 
-    The gradient is the central difference ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends; fewer
-    than two distances are not cut by it. The defaults of the last two are the middle of the values that the paper
-    tried.
-
-    White space between sentences stays inside a chunk, and is dropped between chunks. The originals have no bounds;
-    here a chunk over `max_size` is packed again from its sentences, and a sentence over it is cut at words, else at
-    graphemes. Then a chunk under `min_size` joins the neighbour that is nearer by distance, or the other one, where
-    `max_size` allows: the minimum is soft, the maximum hard.
+    The gradient is ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends. The originals have no size
+    bounds. Here a chunk over `max_size` is packed again from its sentences; a sentence over it is cut at words, else
+    graphemes. A chunk under `min_size` joins the neighbour nearer by distance, else the other one, if `max_size`
+    allows.
 
     Attributes:
         buffer: sentences on each side of a window; 0 compares the sentences alone.
@@ -73,15 +68,10 @@ class Breakpoint(SentenceChunker):
         min_size: in the counter's unit, of a chunk's own text.
         max_size: likewise; None for no maximum.
         empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
-            ``re.split`` does. Its window has a distance, which moves percentiles and means a little.
+            ``re.split`` does. It changes percentiles and means a little.
 
-    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times; then O(n·d)
-    time, O(n log n) for percentiles, and O(n·d) memory for n sentences and d dimensions.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over `max_size`.
-        ModelError: the model failed twice.
+    Cost: one call of the model for the distinct windows; then O(n·d) time (O(n log n) for percentiles) and O(n·d)
+    memory for n sentences of d dimensions.
     """
 
     buffer: int = 1
@@ -128,7 +118,7 @@ def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
 
 
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
-    """Whether a chunk ends after each sentence but the last, from the distances of neighbours.
+    """Whether a chunk ends after each sentence but the last, from neighbour distances.
 
     >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "distance", 0.15).tolist()
     [False, True, False, True]
@@ -147,7 +137,7 @@ def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArr
 
 
 def _level(values: Floats, threshold: Threshold, amount: float) -> float:
-    """The value of a threshold: Qu et al. (2024), appendix B."""
+    """Qu et al. (2024), appendix B."""
     if threshold in ("percentile", "gradient"):
         return float(np.percentile(values, amount))
     if threshold == "standard_deviation":
@@ -176,7 +166,7 @@ def group_pieces(
     minimum: int = 0,
     maximum: int | None = None,
 ) -> list[tuple[Span, ...]]:
-    """Chunks of neighbouring pieces, bounded in size.
+    """Chunks of neighbouring pieces, bounded in size. O(n) time.
 
     Args:
         source: the text.
@@ -185,11 +175,6 @@ def group_pieces(
         cuts: whether a chunk ends after each piece but the last, n - 1.
         minimum: a smaller chunk joins its nearer neighbour.
         maximum: a larger chunk is packed from its pieces; a larger piece is cut.
-
-    Raises:
-        SizeError: one grapheme is over the maximum.
-
-    O(n) time, and a few counts of at most `maximum` (or twice `minimum`) tokens a fragment.
     """
     if not len(pieces):
         return []

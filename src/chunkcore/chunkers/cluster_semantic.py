@@ -1,4 +1,4 @@
-"""`ClusterSemantic`: the segmentation whose chunks hold the most similar pieces, by dynamic programming."""
+"""`ClusterSemantic`: the segmentation with the most similar pieces in each chunk, by dynamic programming."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = ["ClusterSemantic", "mean_pair_similarity", "optimal_segmentation"]
 
-_BLOCK_ROWS = 512  # in float64 they stay in the processor's cache
-# Sums that differ by less are equal but for the order of their terms.
+_BLOCK_ROWS = 512  # fit the processor's cache in float64
+# Smaller differences come from the order of the terms.
 _TIE = 1e-9
 
 
@@ -36,18 +36,13 @@ class ClusterSemantic(Chunker):
     """Chunks that maximise the similarity of the pieces inside them, over the whole text.
 
     Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "ClusterSemanticChunker". The recursive splitter cuts the text into pieces of at most `piece_size` tokens. Each pair
-    of pieces in a chunk counts with its cosine similarity less the mean over all pairs of the text. Of all
-    segmentations into chunks of at most ``max_size // piece_size`` pieces the one with the greatest sum is taken; of
-    equal ones the one with the longer chunks at the end. As in the report's code the maximum is one of *pieces*: a
-    chunk's own text can be somewhat over `max_size`, by the white space between its pieces and by tokens that differ
-    when pieces are joined. White space between pieces stays inside a chunk, and is dropped between chunks. The report's
-    code has a fault that is corrected here: where no pair near the start of a text is above the mean, it joins all
-    pieces up to the first such pair.
+    "ClusterSemanticChunker". The recursive splitter cuts pieces of at most `piece_size` tokens. Each pair of pieces in
+    a chunk scores its cosine similarity minus the mean over all pairs. The segmentation with the greatest sum wins,
+    with at most ``max_size // piece_size`` pieces a chunk; ties prefer longer chunks at the end.
 
-    The mean is of the whole text, so appended text can move any boundary, a limit that the report names. With a fixed
-    `mean` (see `freeze_mean`), appended text keeps the boundaries that the best segmentations up to each of the last
-    ``max_size // piece_size`` pieces have in common: nearly always all but the last few.
+    As in the report's code, the maximum counts pieces: a chunk's own text can be slightly over `max_size`. One fault is
+    corrected: the report's code joins all pieces up to the first pair above the mean. Appended text can move any
+    boundary, because the mean is of the whole text; a fixed `mean` (see `freeze_mean`) keeps nearly all of them.
 
     Attributes:
         max_size: of a chunk, in the counter's unit, as a number of pieces.
@@ -55,17 +50,12 @@ class ClusterSemantic(Chunker):
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of the piece after them.
         maximum: "pieces", as above, or "text": no chunk's own text is over `max_size` either.
-        min_size: a chunk whose own text counts less joins the neighbour that is nearer by distance, or the other one,
-            where the two are not over `max_size`; else it stays.
+        min_size: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into
+            `max_size`.
         mean: the similarity from which pieces gain by being together, -1 to 1; None for the mean of each text.
 
-    Cost: one call of the model for a text's distinct pieces; then O(n·w·d) time and O(n·d) memory for n pieces, w
-    pieces in a chunk and d dimensions.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: with ``maximum="text"``, one grapheme is over `piece_size`.
-        ModelError: the model failed twice.
+    Cost: one call of the model for the distinct pieces; then O(n·w·d) time and O(n·d) memory for n pieces, w pieces a
+    chunk and d dimensions.
     """
 
     max_size: int = 400
@@ -96,13 +86,12 @@ class ClusterSemantic(Chunker):
         return {"embedder": get_embedder(self.embedder)}
 
     def freeze_mean(self, documents: Iterable[Document]) -> ClusterSemantic:
-        """The same chunker with its `mean` fixed: the mean over all pairs of pieces that share a document.
+        """The same chunker with `mean` fixed: the mean over all pairs of pieces in one document.
 
-        Each document's pieces are embedded in one call; memory holds one document's vectors.
+        Memory holds one document's vectors.
 
         Raises:
-            DataError: not a `Document`, or none has two pieces.
-            ModelError: the model failed twice.
+            DataError: no document has two pieces.
         """
         total, pairs = 0.0, 0
         for document in documents:
@@ -133,7 +122,7 @@ class ClusterSemantic(Chunker):
         return [(Span(start, end),) for start, end in joined]
 
     def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:
-        """For each piece: whether the last 1, 2, … `most` pieces up to it are within `max_size` on their own."""
+        """For each piece: whether the last 1, 2, … `most` pieces up to it are within `max_size`."""
         fits = np.zeros((len(pieces), most), dtype=np.bool_)
         for before in range(most):
             counts = source.counts(pieces[: len(pieces) - before, 0], pieces[before:, 1])
@@ -142,9 +131,9 @@ class ClusterSemantic(Chunker):
 
 
 def mean_pair_similarity(vectors: Vectors) -> float:
-    """The mean cosine similarity over all pairs of different rows, in O(n·d); 0 where there is no pair.
+    """The mean cosine similarity over all pairs of different rows, in O(n·d); 0 without a pair.
 
-    |Σu|² is the sum over all pairs (i, j) of unit vectors; a pair with i = j adds 1.
+    |Σu|² is the sum over all pairs (i, j) of unit vectors, each i = j adding 1.
 
     >>> round(mean_pair_similarity(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)), 6)
     0.333333
@@ -170,19 +159,17 @@ def optimal_segmentation(
     fits: NDArray[np.bool_] | None = None,
     block_rows: int = _BLOCK_ROWS,
 ) -> NDArray[np.int64]:
-    """The chunks' sizes, in rows, with the greatest sum of centred cosine similarities inside the chunks.
+    """Chunk sizes, in rows, with the greatest sum of centred cosine similarities inside the chunks.
 
     Args:
-        vectors: one row for each piece, shape (n, d), of any length. A row of zeros is similar to none.
+        vectors: shape (n, d), of any length. A zero row is similar to none.
         max_pieces: the most rows in a chunk.
         mean: subtracted from each similarity; None for the mean over all pairs.
-        fits: shape (n, min(max_pieces, n)): whether a chunk may end with a row and have 1, 2, … rows; one row always
-            may. None: all may.
-        block_rows: how many rows are calculated at once; for large `max_pieces` as few as 256. It does not change the
-            answer.
+        fits: shape (n, min(max_pieces, n)): whether a chunk may end at a row with 1, 2, … rows. None: all may.
+        block_rows: rows per step; does not change the answer.
 
     Returns:
-        Sizes in order, int64, summing to n. Of sums within 1e-9 of each other the longer last chunk is taken.
+        Sizes in order, int64, summing to n. Sums within 1e-9 tie; the longer last chunk wins.
 
     O(n·w·d) time and O(n·d) memory.
 
@@ -217,10 +204,10 @@ def optimal_segmentation(
 
 
 def _window_sums(vectors: Vectors, width: int, mean: float, block_rows: int) -> Iterator[NDArray[np.float64]]:
-    """For each row i, in blocks: the sums over the pairs of rows inside the windows that end at i.
+    """For each row i, in blocks: sums over the pairs of rows in windows that end at i.
 
-    Column s - 1 is the window of s rows, and ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``.
-    Windows that begin before the first row have sums too; no segmentation uses them.
+    Column s - 1 is the window of s rows, and ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``. Windows
+    that begin before the first row are never used.
     """
     rows = min(block_rows, max(256, 2**22 // width))
     before = np.zeros((1, width))
@@ -237,7 +224,7 @@ def _window_sums(vectors: Vectors, width: int, mean: float, block_rows: int) -> 
 
 
 def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> NDArray[np.float64]:
-    """Cosine similarities of rows `start` … `end` - 1 to each of the `reach` rows before them; 0 before the first."""
+    """Cosines of rows `start` … `end` - 1 to each of the `reach` rows before them; 0 before the first."""
     if not reach:
         return np.zeros((end - start, 0))
     # Groups of rows, each multiplied with the rows up to `reach` before it: with a long reach at most half of a product

@@ -21,31 +21,21 @@ __all__ = ["Code", "draft_code"]
 class Code(BlockChunker):
     r"""As many whole definitions of source code in a chunk as `size` allows.
 
-    Structure-based (the chunking survey). tree-sitter's grammars of C, C++, Go, Java, JavaScript, Python, Rust and
-    TypeScript (with JSX) tell where definitions and statements begin. Comments, attributes and decorators stay with the
-    definition after them, unless a blank line is between; chunks keep the indentation of their first line. A definition
-    stays whole up to `maximum`, then is cut: a class into its methods, its first lines with the first method where both
-    fit; a method into its statements; then at lines, words, graphemes. The rest of a block that was cut is not packed
-    with the next block. Code with errors is cut where the grammar still finds structure; none of it is lost. Other
-    languages are cut at blank lines before lines without indentation, then at blank lines, then between lines.
+    Structure-based (the chunking survey). tree-sitter finds definitions and statements in C, C++, Go, Java, JavaScript,
+    Python, Rust and TypeScript (with JSX). Comments, attributes and decorators stay with the definition after them,
+    unless a blank line is between. A definition stays whole up to `maximum`, then is cut: a class into methods, a
+    method into statements, then lines, words, graphemes. Other languages are cut at blank lines before unindented
+    lines, then at blank lines, then between lines. Nothing is lost, also in code with errors.
 
-    The minimum is soft, as in `Markdown`. Metadata: ``language``, one of `LANGUAGES` of `chunkcore.boundaries.code`, or
-    "other"; ``scope``, the definitions that all of the chunk is in or is, outermost first; and ``fallback``, "blank
-    lines", where a text is so unlike its language that the grammar's search would not end soon, or over 1,000 brackets
-    are open at once.
-
-    Linear time and memory: one pass of the parser and one of the tokenizer. Needs the extra ``structure``.
+    Metadata: ``language`` (of `LANGUAGES`, or "other"), ``scope`` (the definitions around the chunk, outermost first),
+    and ``fallback`` "blank lines" if the grammar does not fit the text. Linear time and memory. Needs the extra
+    ``structure``.
 
     Attributes:
         splitter: unused; all strategies over blocks have it.
         language: the name of a language, or "auto": by the document's metadata (``language``, or a file's name under
             ``file_path``, ``file_name``, ``filename``, ``path``, ``source`` or ``url``), else its id. ".h" files are
             read as C++.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over the maximum.
-        MissingExtraError: the language's grammar is not installed.
 
     >>> source = "class Tea:\n    def brew(self):\n        return 'hot'\n\n    def pour(self):\n        pass\n"
     >>> for chunk in Code(size=8, counter="words").chunk(Document("tea.py", source)):
@@ -72,7 +62,7 @@ class Code(BlockChunker):
 
 
 def draft_code(source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str) -> list[Draft]:
-    """The chunks of source code, with more metadata."""
+    """The chunks of source code, with more `metadata`."""
     blocks = code_blocks(source.text, language)
     told: dict[str, Any] = {**metadata, "language": language}
     if blocks is None:

@@ -1,4 +1,4 @@
-"""Strategies in a YAML file: each entry becomes the string that says the same. PyYAML is imported with this."""
+"""Strategies from a YAML file; each entry becomes a spec string. Importing this imports PyYAML."""
 
 from __future__ import annotations
 
@@ -33,32 +33,24 @@ _MOST = 100_000  # values
 
 
 def get_chunkers(path: Path | str) -> list[Chunker]:
-    """The strategies of a YAML file, in its order.
+    """The strategies of a YAML file, in order.
 
-    The file is one entry or a list of entries. An entry is a string as `get_chunker` reads it, or a mapping
-    with the key ``strategy`` and the options' names. YAML's anchors and merge keys can share options.
+    The file is one entry or a list. An entry is a string for `get_chunker`, or a mapping with the key ``strategy`` and
+    options. Anchors and merge keys can share options. PyYAML's safe loader reads the file; no model is loaded.
 
         - recursive:size=200
         - strategy: cluster_semantic
           max_size: 200
-          counter: o200k_base
-
-    Only plain values are read (PyYAML's safe loader): no tag in a file can run anything. No model is loaded.
 
     Raises:
-        OptionError: not YAML, a malformed entry, no such strategy or option, or a value out of range; with the line.
+        OptionError: not YAML, or a wrong entry; with the line.
         DataError: the file cannot be read, is empty, or is not UTF-8.
     """
     return [get_chunker(spec) for spec in read_specs(path)]
 
 
 def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -> list[str]:
-    """The entries of a file as `get_chunkers` reads it, as strings from which `check` builds them.
-
-    Raises:
-        OptionError: not YAML, or an entry describes no strategy; with the line.
-        DataError: the file cannot be read, is empty, or is not UTF-8.
-    """
+    """The entries of a file for `get_chunkers`, as strings; `check` is called with each."""
     path = Path(path)
     text = read_small(path)
     with telling_where(path):
@@ -79,22 +71,14 @@ def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -
 
 
 def read_small(path: Path) -> str:
-    """The text of a file that people write by hand.
-
-    Raises:
-        DataError: it is larger than any such file, which YAML would take minutes to read; or what `read_text` raises.
-    """
+    """The text of a hand-written file. Raises `DataError` over 1 MB, which YAML would read for minutes."""
     if path.is_file() and (size := path.stat().st_size) > _LARGEST:
         raise DataError(f"{path} has {size:,} bytes, and a file of settings {_LARGEST:,} at most: is it another file?")
     return read_text(path)
 
 
 def root_node(loader: yaml.SafeLoader) -> yaml.Node | None:
-    """What the file holds, once it is known that its aliases do not multiply it.
-
-    Raises:
-        yaml.YAMLError: it is no YAML; or written out without aliases it would be very long, or have no end.
-    """
+    """The file's root. Raises `yaml.YAMLError` if aliases expand it too far or recursively."""
     root = loader.get_single_node()
     if root is not None:
         _unfolded(root, {})
@@ -102,7 +86,7 @@ def root_node(loader: yaml.SafeLoader) -> yaml.Node | None:
 
 
 def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values the node is, aliases written out."""
+    """The number of values with aliases expanded."""
     if id(node) not in known:
         known[id(node)] = 0  # until it is counted
         inside = node.value if isinstance(node, yaml.SequenceNode) else ()
@@ -117,7 +101,7 @@ def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
 
 @contextmanager
 def telling_where(path: Path, line: int = 0, *, expected: str = "a list of strategies") -> Iterator[None]:
-    """Whatever is wrong inside is an `OptionError` that says where: on that line, or on the one that YAML found."""
+    """Turn errors inside into an `OptionError` with the file and line."""
     try:
         yield
     except yaml.MarkedYAMLError as error:
@@ -175,25 +159,19 @@ def _shown(value: Any) -> str:
     return type(value).__name__ if isinstance(value, dict | list) else repr(value)
 
 
-# the chunking survey, "Embedding Model Token Limits": 50 to 75 % of the limit.
+# The chunking survey, "Embedding Model Token Limits": 50 to 75 % of the limit.
 SHARE = 0.6
 _SIZES = ("size", "max_size")
-# What a token is about, where sizes are not counted in tokens:
-# the chunking survey, "Token Counting", has four characters.
+# Units in a token; the chunking survey, "Token Counting", has four characters.
 _PER_TOKEN = {"characters": 4.0, "words": 0.75}
 
 
 def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:
-    """A strategy's options and, where its size was left out, one that suits the model: 60 % of what it reads.
+    """Options with a default size that suits the model: 60 % of its token limit.
 
-    The size is in the model's own tokens, with ``counter="embedder"``, unless a counter is among the options, or the
-    model does not tell its tokens. A token of any other counter is taken for one of the model's, four characters for
-    a token and three words for four. Nothing is added for a model without a limit, or a strategy without a size.
-
-    Args:
-        name: of the strategy.
-        options: those that were given.
-        embedder: the model that is to embed the chunks.
+    The size is in the model's own tokens with ``counter="embedder"``, unless a counter is given or the model has no
+    tokenizer. Other counters count a token as one of the model's, as four characters, or as 3/4 of a word. Nothing is
+    added for a model without a limit or a strategy without a size.
 
     >>> from types import SimpleNamespace
     >>> sized_options("recursive", {"counter": "characters"}, SimpleNamespace(max_tokens=256))
@@ -207,7 +185,7 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
         return found
     counter = getattr(found.get("counter"), "name", found.get("counter"))
     size = int(SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
-    # A model of few tokens: a chunk is no smaller than the pieces that it is made of.
+    # For short models: a chunk is at least one piece.
     piece = {**defaults, **found}.get("piece_size")
     found[option] = max(1, size, piece if isinstance(piece, int) else 1)
     if counter is None and tokenizing(embedder) is not None:
@@ -216,10 +194,7 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
 
 
 def sized_spec(spec: str, embedder: Embedder) -> str:
-    """A strategy's string with what `sized_options` adds.
-
-    Raises:
-        OptionError: the string is malformed.
+    """A strategy's string with what `sized_options` adds. Raises `OptionError` for a malformed string.
 
     >>> from types import SimpleNamespace
     >>> sized_spec("fixed_token:overlap=20", SimpleNamespace(max_tokens=512))

@@ -1,4 +1,4 @@
-"""`Contextual`: any strategy's chunks, each with a sentence by a language model that says where it belongs."""
+"""`Contextual`: any strategy's chunks, each with a model's sentence that situates it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ and its figures refer to. At most {most} tokens. Answer with a JSON object and n
 class Contextual(LLMChunker):
     """The chunks of another strategy, each with a model's sentence that situates it in its document.
 
-    The sentence becomes `Chunk.context`, after the other strategy's context, if any. Context and text are embedded; the
-    source alone is returned and scored. Spans, texts and the rest are the other strategy's.
-
-    The document comes first in each question, the same for all its chunks, and the first chunk's question is asked
-    alone: an endpoint that caches prompts reads the document once. A document longer than `document_size` is shown in
-    parts of that size, each chunk with the part in which it begins. Without a valid answer the chunk has no sentence,
-    and its metadata have `fallback`.
+    The sentence becomes `Chunk.context`, after the other strategy's context. Context and text are embedded; only the
+    text is returned and scored. Each question begins with the document, and the first is asked alone: an endpoint that
+    caches prompts reads the document once. Documents over `document_size` are shown in parts, each chunk with the part
+    in which it begins. Without a valid answer a chunk has no sentence, and its metadata have `fallback`.
 
     Attributes:
         chunker: the other strategy, as an object or as a string: ``contextual:chunker="recursive:size=100",...``.
@@ -46,14 +43,9 @@ class Contextual(LLMChunker):
         document_size: how much of the document the model is shown, in the counter's unit.
         counter: of `context_size`, `document_size` and `Chunk.token_count`; the other strategy's sizes have its own.
 
-    Cost: one call for each chunk, as many at once as the model takes. A document of n tokens in m chunks is
-    m · min(n, document_size) tokens of input, most of them from the endpoint's cache where it has one. An answer is a
-    sentence. Besides: the other strategy's cost. `estimate` assumes sentences of 25 words, and no cached prompts.
-
-    Raises:
-        OptionError: an option is out of range, or `llm` is missing.
-        NoAnswerError: with `strict`, a chunk has no valid answer.
-        ModelError: the model cannot be asked at all.
+    Cost: one call a chunk, as many at once as the model takes. A document of n tokens in m chunks takes m · min(n,
+    document_size) input tokens, mostly from the endpoint's cache if it has one. `estimate` assumes sentences of 25
+    words and no cache.
 
     >>> from chunkcore import Document
     >>> from chunkcore.models.llm import CallableLLM
@@ -76,13 +68,12 @@ class Contextual(LLMChunker):
 
     @property
     def inner(self) -> Chunker:
-        """The other strategy, as an object."""
         assert isinstance(self.chunker, Chunker)
         return self.chunker
 
     @property
     def hard_maximum(self) -> int | None:
-        """The other strategy's, where it counts as this one does."""
+        """The other strategy's, if both count alike."""
         return self.inner.hard_maximum if self.inner.counter == self.counter else None
 
     def _with_llm(self, llm: LLM) -> Contextual:
@@ -95,7 +86,7 @@ class Contextual(LLMChunker):
         if not drafts:
             return []
         questions = self._questions(source, drafts)
-        # Alone: the endpoint has then read the document when it is asked about the other chunks.
+        # Alone, so that the endpoint has the document cached for the other chunks.
         answers = [self._ask(next(questions))]
         with ThreadPoolExecutor(self._at_once) as pool:
             answers += ordered(pool, self._ask, questions, 2 * self._at_once)

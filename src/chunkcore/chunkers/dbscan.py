@@ -1,4 +1,4 @@
-"""`Dbscan`: sentences that have enough others near them make clusters, whatever their number."""
+"""`Dbscan`: clusters of sentences in dense neighbourhoods, in any number."""
 
 from __future__ import annotations
 
@@ -23,25 +23,21 @@ _MOST_PAIRS = 20_000_000
 class Dbscan(SentenceClusters):
     """Clusters of sentences that need not be neighbours, found where sentences are dense.
 
-    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based
-    Semantic Chunker") and appendix A: DBSCAN (Ester et al., 1996), as in scikit-learn, over the joint distance of
-    `SingleLinkage`. A sentence with at least `min_samples` sentences within `eps`, itself included, is a core. Cores
-    within `eps` of each other are one cluster, with the sentences within `eps` of one of them. A sentence of no cluster
-    (DBSCAN's noise) is a chunk. The paper has no maximum; here a cluster over `max_size` is packed in order.
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based Semantic
+    Chunker") and appendix A: scikit-learn's DBSCAN (Ester et al., 1996) over the joint distance of `SingleLinkage`. A
+    sentence with at least `min_samples` sentences within `eps`, itself included, is a core. Cores within `eps` form a
+    cluster with the sentences within `eps` of them. A sentence without a cluster is a chunk. The paper has no maximum;
+    here a cluster over `max_size` is packed in order.
 
     Attributes:
         eps: the distance within which sentences are neighbours; over 0. The paper tried 0.1 to 0.5.
         min_samples: how many sentences make a core; at least 1. The paper tried 1 to 5.
 
-    Cost: one call of the model for a text's distinct sentences; then O(n²·d) time and O(n·d + p) memory for n
-    sentences of d dimensions and p pairs within `eps`, at most 20 million (about 0.7 GB).
+    Cost: one call of the model for the distinct sentences; then O(n²·d) time and O(n·d + p) memory for n sentences of d
+    dimensions and p pairs within `eps`.
 
     Raises:
-        OptionError: an option is out of range.
-        DataError: a text has more than 20 million pairs of sentences within `eps`.
-        SizeError: one grapheme is over `max_size`.
-        ModelError: the model failed twice.
-        MissingExtraError: scikit-learn is not installed.
+        DataError: more than 20 million pairs (about 0.7 GB) are within `eps`.
     """
 
     eps: float = 0.3
@@ -67,11 +63,7 @@ class Dbscan(SentenceClusters):
 
 
 def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
-    """The distances of at most `eps`, as a sparse matrix whose rows are sorted by distance.
-
-    Raises:
-        DataError: there are more than 20 million pairs.
-    """
+    """Distances of at most `eps`, as a sparse matrix with rows sorted by distance."""
     from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
 
     count, pairs = len(unit), 0
@@ -79,7 +71,7 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
     ends = np.zeros(count + 1, dtype=np.int64)
     for rows in row_blocks(count):
         block = joint_distances(unit, position_weight, rows)
-        # A sentence's distance to itself is 0 but for rounding.
+        # Remove rounding from the distance to itself.
         block[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
         row, column = np.nonzero(block <= eps)
         pairs += len(row)

@@ -26,21 +26,17 @@ __all__ = ["DualSemantic", "band_statistics"]
 class DualSemantic(SentenceChunker):
     """Chunks whose sentences are all similar to each other, by a threshold from the text itself.
 
-    The Dual Semantic Chunker of Toresan et al., section 3. Each sentence is a block. The threshold is
-    θ = mean + k · σ of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are taken in
-    order (section 3.3, figure 3):
+    The Dual Semantic Chunker of Toresan et al., section 3. Each sentence is a block. The threshold is θ = mean + k · σ
+    of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are taken in order (section 3.3,
+    figure 3):
 
     1. a block that would take the chunk over `max_size` begins the next chunk;
     2. a block that finds the chunk under `min_size` joins it;
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next.
 
-    So a chunk is under `min_size` only where the next block does not fit, or the text ends; with ``maximum="text"`` it
-    then joins the neighbour that is more similar where they meet, or the other one, if `max_size` allows.
-
-    Equation 1 prints ``i < j < min(i + d, N - 1)``, which leaves out the last block and blocks exactly d apart, though
-    the text says within d; here ``i < j <= min(i + d, N - 1)``. Equation 2 prints the standard deviation as √σ, and the
-    paper's code uses σ itself: see `spread`. White space between blocks stays inside a chunk, and is dropped between
-    chunks.
+    A chunk still under `min_size` joins the more similar neighbour, else the other one, with ``maximum="text"`` and if
+    `max_size` allows. Equation 1 prints ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text
+    says. Equation 2 prints √σ, and the paper's code uses σ: see `spread`.
 
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
@@ -48,18 +44,13 @@ class DualSemantic(SentenceChunker):
         min_size: in the counter's unit.
         max_size: in the counter's unit.
         spread: "deviation" (σ), or "root" for the printed formula taken literally (√σ).
-        maximum: "text": sizes are of a chunk's own text, and a sentence over `max_size` is cut into blocks at words,
-            else at graphemes. "pieces": sizes are sums over the blocks, as in the paper's code; a chunk's own text can
-            be over `max_size` by the white space between blocks, and a sentence over it is a chunk.
+        maximum: "text": sizes are of a chunk's own text; a sentence over `max_size` is cut at words, else graphemes.
+            "pieces": sizes are sums over the blocks, as in the paper's code; own texts can be larger, and a sentence
+            over `max_size` is a chunk.
         splitter: see `SentenceChunker`; the paper uses spaCy.
 
-    Cost: one call of the model for a text's distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n blocks of
-    D dimensions and w blocks in a chunk, at most `max_size`. There is no n × n matrix.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: with ``maximum="text"``, one grapheme is over `max_size`.
-        ModelError: the model failed twice.
+    Cost: one call of the model for the distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n blocks of D
+    dimensions and w blocks in a chunk.
     """
 
     k: float = 3.0
@@ -125,8 +116,8 @@ class DualSemantic(SentenceChunker):
 def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:
     """Mean and standard deviation of the dot products of rows at most `reach` apart; O(n·reach·D) time.
 
-    It holds the products of one distance at a time and adds their moments as Chan, Golub and LeVeque (1979) do, which
-    loses no digits. No pairs: 0 and 0.
+    Moments are added one distance at a time (Chan, Golub and LeVeque, 1979), which loses no digits. 0 and 0 without
+    pairs.
 
     >>> band_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 1)
     (0.5, 0.5)
