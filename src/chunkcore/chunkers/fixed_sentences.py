@@ -1,4 +1,4 @@
-"""`fixed_sentences`: a fixed number of sentences a chunk, or of chunks a document."""
+"""`fixed_sentences`: N sentences per chunk, or N chunks per document."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class FixedSentences(Chunker):
     """The Fixed-size Chunker of Qu et al. (2024): consecutive chunks of N sentences.
 
     Every chunk but the last has `sentences` new sentences; each after the first begins with the last `overlap`
-    sentences before them. Sizes in tokens matter only for `minimum`: a smaller chunk joins the neighbour across less
-    white space. Linear time, but for the overlap.
+    sentences before them. Linear time, apart from a semantic overlap.
 
     Attributes:
         sentences: new sentences in a chunk, at least 1.
@@ -34,12 +33,10 @@ class FixedSentences(Chunker):
             ones one longer. A document of fewer sentences has a chunk for each.
         overlap: sentences that a chunk repeats, at least 0 and, without `chunks`, at most `sentences`; or "semantic":
             at most half of a chunk, back to where the topic changes (see `SemanticOverlap`), which needs a model.
-        minimum: a chunk that counts less, in the counter's unit, joins a neighbour; 0 for none.
+        minimum: a chunk that counts less, in the counter's unit, joins the neighbour across less white space; 0 for
+            none.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
-
-    Raises:
-        OptionError: an option is out of range.
 
     >>> FixedSentences(sentences=2, overlap=1).split_text("One. Two. Three. Four.")
     ['One. Two.', 'Two. Three. Four.']
@@ -72,7 +69,7 @@ class FixedSentences(Chunker):
         return [(Span(start, end),) for start, end in join_ranges(source, found, self.minimum)]
 
     def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
-        """For each chunk the first sentence that it may repeat."""
+        """For each chunk, the first sentence that it may repeat."""
         if not isinstance(self.overlap, Overlap):
             overlap = cast("int", self.overlap)
             return [max(0, first - overlap) for first in edges[:-1]]
@@ -83,7 +80,7 @@ class FixedSentences(Chunker):
         return [0, *(max(topics[each], each - half) for each, half in zip(edges[1:-1], halves, strict=False))]
 
     def _edges(self, total: int) -> list[int]:
-        """The number of the first new sentence of each chunk, and the number of sentences."""
+        """The first new sentence of each chunk, then the number of sentences."""
         if not total:
             return [0]
         if self.chunks is None:

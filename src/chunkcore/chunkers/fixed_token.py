@@ -23,22 +23,16 @@ __all__ = ["FixedToken"]
 class FixedToken(Chunker):
     """Windows of `size` tokens, one every ``size - overlap`` tokens, of the document's own tokenization.
 
-    The texts are those of LangChain's TokenTextSplitter wherever those are source text. The original decodes tokens and
-    writes U+FFFD where a window begins or ends inside a character; here a character of several tokens goes, whole, to
-    the windows that hold its last token. Text between two tokens belongs to the earlier one, so nothing is lost.
-
-    Sizes are in tokens of the document, as in the original. A chunk that begins inside a word may count a few more or
-    fewer tokens on its own.
+    Equals LangChain's TokenTextSplitter wherever that returns source text. The original decodes U+FFFD where a window
+    cuts a character; here the character goes whole to the windows that hold its last token. Nothing is lost. A chunk
+    that begins inside a word may count a few tokens more or less on its own.
 
     Attributes:
         size: tokens in a window, at least 1.
-        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``; or "semantic": at most half of
-            `size`, back to where the topic changes (see `SemanticOverlap`), which needs a model.
+        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``; or "semantic": at most half of `size`,
+            back to where the topic changes (see `SemanticOverlap`), which needs a model.
         minimum: a last window of fewer tokens joins the one before it; ``0 <= minimum <= size``.
         counter: whose tokens.
-
-    Raises:
-        OptionError: an option is out of range.
 
     >>> FixedToken(size=3, overlap=1, counter="words").split_text("one two three four five six")
     ['one two three ', 'three four five ', 'five six']
@@ -70,12 +64,12 @@ class FixedToken(Chunker):
                 begins, ends = self._tokens(high - low, overlap(source.boundaries[low:high]))
                 rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
             elif source.text[start:end].strip():
-                # The counter finds no token; the text must not be lost all the same.
+                # No token, but the text must not be lost.
                 rows.append([start, end])
         return [(Span(start, end),) for start, end in rows]
 
     def _tokens(self, count: int, overlap: int | Numbers) -> tuple[Numbers, Numbers]:
-        """The first token of each window and the one after its last, numbered from the text's first."""
+        """The first token of each window and the one after its last."""
         if isinstance(overlap, int):
             # The last window is the first that reaches the end of the text.
             begins = np.arange(0, max(1, count - overlap), self.size - overlap)
@@ -89,13 +83,13 @@ class FixedToken(Chunker):
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))
-        # Inside one character of several tokens windows are empty or the same.
+        # Windows inside one character are empty or equal.
         new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
         found: list[list[int]] = rows[new & (rows[:, 0] < rows[:, 1])].tolist()
         return found
 
     def _joined(self, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """The windows, in tokens, after the last one has joined its neighbour if it is too small."""
+        """A last window that is too small joins its neighbour."""
         sizes, gaps = (ends - begins).tolist(), [0] * len(begins)
         groups = np.array(
             join_small(sizes, gaps, self.minimum, None, lambda first, last: int(ends[last - 1] - begins[first]))

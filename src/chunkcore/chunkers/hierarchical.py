@@ -1,4 +1,4 @@
-"""`Hierarchical`: sentences to segments on one topic, related neighbouring segments to chunks that keep them."""
+"""`Hierarchical`: sentences form segments on one topic, related neighbouring segments form chunks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = ["Hierarchical", "initial_clusters", "merged_clusters", "pair_statistics"]
 
-# A similarity over the threshold by less is over it by rounding.
+# Smaller excesses over the threshold are rounding.
 _TIE = 1e-9
 
 # The first segment of a cluster, and the one after its last.
@@ -38,21 +38,16 @@ class Hierarchical(SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.
 
     Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
-    (2025), section 3.2. A segmenter parts the sentences into segments. Two segments are related if the cosine of their
-    vectors is over τ = mean + k · σ of those of all pairs (equation 3). Then
+    (2025), section 3.2. A segmenter divides the sentences into segments. Two segments are related if the cosine of
+    their vectors is over τ = mean + k · σ over all pairs (equation 3). Then
 
     1. neighbours that are both in a maximal clique of the graph of related segments make the initial clusters;
-    2. neighbouring clusters are merged if a clique has a segment of each (Table 1);
+    2. neighbouring clusters are merged if a clique has a segment of each (Table 1), in one pass from the left;
     3. a cluster that is a single sentence is merged with the neighbour whose vector is nearer by cosine.
 
-    A cluster is a chunk, and its `segments` are the segments. A cluster's vector is the mean of theirs; the
-    retriever `dense` scores a chunk by the best of them all (equation 2).
-
-    Two segments are in one maximal clique exactly if they are related: an edge is a clique, and some maximal clique
-    holds it. So cliques, of which there can be exponentially many, are not listed, and only pairs in neighbouring
-    clusters are compared. Table 1 merges {1, 2} with {3, 4, 5} by the clique {2, 4, 7}, and not {3, 4, 5} with {6, 7},
-    which share it too. So clusters are merged in one pass from the left, each with one neighbour at most. White space
-    between segments stays inside a chunk, and is dropped between chunks.
+    A cluster is a chunk with its segments as `segments`; the retriever `dense` scores a chunk by the best vector of
+    them and their mean (equation 2). Two segments share a maximal clique exactly if they are related, so cliques are
+    not listed and only neighbouring clusters are compared.
 
     Attributes:
         k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512, 1024 and
@@ -60,21 +55,18 @@ class Hierarchical(SentenceChunker):
         segmenter: "tagger", the trained one (see `Tagger`), "tagger:" and a file of weights, "texttiling", the
             unsupervised one (see `TextTiling`), or a `Segmenter`: see `get_segmenter`.
         max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at words,
-            else at graphemes. None, as in the paper, for no maximum but `max_size`. The default is what a model with a
-            limit of 256 tokens can read.
+            else at graphemes. None, as in the paper, for no maximum but `max_size`. The default suits a model with a
+            limit of 256 tokens.
         max_size: no chunk's own text is over this: clusters that would be are not merged. None, as in the paper, for no
             maximum.
         splitter: see `SentenceChunker`.
         embedder: see `SentenceChunker`; of sentences, if the segmenter uses it, and of segments.
 
     Cost: one call of the model for the distinct segments, and the segmenter's for the sentences; then O(n·d²) time and
-    O(n·d) memory for n segments of d dimensions, and the segmenter's. There is no n × n matrix.
+    O(n·d) memory for n segments of d dimensions.
 
     Raises:
-        OptionError: an option is out of range, or there is no such segmenter.
         DataError: the segmenter's file of weights is missing, or holds no weights.
-        SizeError: one grapheme is over `max_segment` or `max_size`.
-        ModelError: the model or the segmenter failed twice.
     """
 
     splitter: str | Callable[[str], Any] = "default"
@@ -107,7 +99,7 @@ class Hierarchical(SentenceChunker):
         return found
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
-        """The segments, and how many sentences each has."""
+        """The segments, and the number of sentences in each."""
         ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self._most)
         texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
@@ -119,7 +111,6 @@ class Hierarchical(SentenceChunker):
 
     @property
     def _most(self) -> int | None:
-        """The most that a segment counts."""
         return min((most for most in (self.max_segment, self.max_size) if most is not None), default=None)
 
     def _bounded(self, source: TokenizedText, ranges: Ranges, first: int, end: int) -> list[tuple[int, int]]:
@@ -136,7 +127,6 @@ class Hierarchical(SentenceChunker):
         return found
 
     def _clusters(self, source: TokenizedText, segments: Ranges, sentences: list[int]) -> list[Cluster]:
-        """Steps 1 to 3."""
         if len(segments) < 2:
             return [(0, 1)] * len(segments)
         vectors = self._embed([source.text[start:end] for start, end in segments.tolist()])
@@ -157,11 +147,10 @@ class Hierarchical(SentenceChunker):
 
 
 def pair_statistics(unit: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of the dot products of all pairs of rows, without making them: O(n·d²) time.
+    """Mean and standard deviation of the dot products of all pairs of rows, in O(n·d²) time.
 
-    The products' sum is the product of the rows' sum with itself. The sum of their squares is the squared Frobenius
-    norm of ``unit @ unit.T``, which equals that of the d × d matrix ``unit.T @ unit``. The rows' products with
-    themselves are subtracted.
+    The products' sum is the rows' sum times itself. The sum of their squares is the squared Frobenius norm of ``unit @
+    unit.T``, which equals that of ``unit.T @ unit``. Products of rows with themselves are subtracted.
 
     >>> pair_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     (0.3333333333333333, 0.4714045207910317)
@@ -178,7 +167,7 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
 
 
 def initial_clusters(count: int, related: Joins, fit_together: Joins) -> list[Cluster]:
-    """Runs of segments each of which is related to the next: step 1."""
+    """Step 1: runs of segments, each related to the next."""
     clusters: list[Cluster] = []
     for segment in range(count):
         one = (segment, segment + 1)
@@ -190,7 +179,7 @@ def initial_clusters(count: int, related: Joins, fit_together: Joins) -> list[Cl
 
 
 def merged_clusters(clusters: Sequence[Cluster], related: Joins, fit_together: Joins) -> list[Cluster]:
-    """Each cluster with its right neighbour, where segments of both are related: step 2, in one pass."""
+    """Step 2, in one pass: join related neighbouring clusters."""
     found: list[Cluster] = []
     place = 0
     while place < len(clusters):
@@ -204,11 +193,11 @@ def merged_clusters(clusters: Sequence[Cluster], related: Joins, fit_together: J
 def _without_single(
     clusters: Sequence[Cluster], alone: Sequence[bool], vectors: Floats, fit_together: Joins
 ) -> list[Cluster]:
-    """Each single-sentence cluster joined with the neighbour whose mean vector is nearer: step 3."""
+    """Step 3: join single-sentence clusters with the nearer neighbour."""
     sums = np.concatenate((np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0)))
 
     def cosine(left: Cluster, right: Cluster) -> float:
-        # A sum points where the mean does.
+        # A sum has the direction of the mean.
         one, other = sums[left[1]] - sums[left[0]], sums[right[1]] - sums[right[0]]
         lengths = sqrt(float(one @ one) * float(other @ other))
         return float(one @ other) / lengths if lengths else 0.0

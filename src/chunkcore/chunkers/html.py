@@ -19,28 +19,19 @@ __all__ = ["Html"]
 class Html(HeadingChunker):
     """As many whole blocks of HTML in a chunk as `size` allows; each section begins a chunk.
 
-    Structure-based (the chunking survey). A parser of the HTML standard (justhtml) reads the page as browsers do, and
-    tells where in the source each element begins. A heading (h1 to h6) begins a chunk and stays with what follows it if
-    a piece of that fits. An element over `size` is cut into the elements inside it: lists between items, tables between
-    rows, rows between cells, text at line breaks (br), then between sentences. Tables, their rows, `pre`, scripts and
-    styles stay whole up to `maximum`. A chunk that begins inside a table has the rows of its header (`thead`, or first
-    rows of `th` alone) as an extra span, where they fit. What is still over the maximum is cut at lines or words, else
-    at graphemes; only there can a tag be cut.
+    Structure-based (the chunking survey). justhtml parses the page as browsers do. A heading (h1 to h6) begins a chunk
+    and stays with what follows if a piece of that fits. An element over `size` is cut into its inner elements: lists
+    between items, tables between rows, rows between cells, text at br, then between sentences. Tables, rows, `pre`,
+    scripts and styles stay whole up to `maximum`. A chunk that begins inside a table has its header rows as an extra
+    span if they fit. Only the last resort, cuts at lines, words or graphemes, can cut a tag.
 
-    The minimum is soft, as in `Markdown`. Metadata: ``headings``, the titles that all of the chunk is under, outermost
-    first.
-
-    Linear time and memory: one pass of the parser and one of the tokenizer. Needs the extra ``structure``.
+    The minimum is soft, as in `Markdown`. Metadata: ``headings``, the titles above all of the chunk, outermost first.
+    Linear time and memory. Needs the extra ``structure``.
 
     Attributes:
         content: "source": chunks are of the page with its markup, and nothing is lost. "text": of what a reader sees, a
             span for each piece between tags, joined by spaces; markup, comments, scripts, styles and templates are then
             in no chunk and in no size. Entities are as in the source.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over the maximum.
-        MissingExtraError: justhtml is not installed.
 
     >>> page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
     >>> for chunk in Html(size=20, content="text").chunk(Document("tea.html", page)):

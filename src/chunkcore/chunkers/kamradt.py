@@ -1,4 +1,4 @@
-"""`Kamradt`, and `KamradtModified`, which searches the threshold for a stated size."""
+"""`Kamradt`, and `KamradtModified`, which finds the threshold for a stated size."""
 
 from __future__ import annotations
 
@@ -36,11 +36,8 @@ class Kamradt(Breakpoint):
     """`Breakpoint` with Kamradt's defaults.
 
     Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "KamradtSemanticChunker": cuts where the distance is over the 95th percentile of the text's, so that about one
-    sentence in twenty ends a chunk, however long the chunks are. Sentences end at white space after ".", "?" or "!",
-    and windows have one sentence on each side, as in the author's code.
-
-    Options, cost and errors are those of `Breakpoint`.
+    "KamradtSemanticChunker": cuts over the 95th percentile of the text's distances, so about one sentence in twenty
+    ends a chunk. Options and cost are those of `Breakpoint`.
     """
 
 
@@ -51,15 +48,13 @@ class KamradtModified(SentenceChunker):
 
     Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
     "KamradtModifiedChunker": "a binary search over discontinuity thresholds such that the largest chunk is shorter than
-    the specified length". One threshold for the whole text: the greatest with no chunk of several sentences over
-    `size`. The text's most even passage decides it, so chunks can be far smaller elsewhere. (`Breakpoint` with
-    `max_size` cuts only the chunks that are too large.) A single sentence over `size` is cut at words, else at
-    graphemes. White space between sentences stays inside a chunk, and is dropped between chunks.
+    the specified length". One threshold serves the whole text: the greatest that leaves no chunk of several sentences
+    over `size`. The most even passage decides, so chunks can be far smaller elsewhere. A single sentence over `size` is
+    cut at words, else graphemes.
 
     The report's code differs from its text: ``goal="mean", piece_size=50, buffer=3``. It searches, to 1e-6 between 0
-    and 1, the threshold whose number of cuts gives a *mean* size, and cuts pieces of 50 tokens, with three on each
-    side. Chunks then have no maximum. The last threshold tried is taken, which often makes one cut too many; distances
-    are float32, multiplied as there, so that it is the same threshold.
+    and 1, the threshold whose number of cuts gives a *mean* size, and takes the last one tried, often one cut too many.
+    Chunks then have no maximum.
 
     Attributes:
         size: in the counter's unit: of the largest chunk's own text, or the mean.
@@ -68,13 +63,8 @@ class KamradtModified(SentenceChunker):
         piece_size: None for sentences; else the most tokens in a piece of the recursive splitter.
         buffer: sentences, or pieces, on each side of a window.
 
-    Cost: one call of the model for a text's distinct windows, which hold each sentence 2·buffer + 1 times; then O(n·d)
-    time and memory for n sentences and d dimensions, and O(n log n) for the search.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: with ``goal="maximum"``, one grapheme is over `size`.
-        ModelError: the model failed twice.
+    Cost: one call of the model for the distinct windows; then O(n·d) time and memory for n sentences of d dimensions,
+    and O(n log n) for the search.
     """
 
     size: int = 300
@@ -118,13 +108,13 @@ class KamradtModified(SentenceChunker):
             counts = source.counts(pieces[firsts[several], 0], pieces[lasts[several], 1])
             return bool((counts > self.size).any())
 
-        # Only the distances themselves change the cuts; below all of them each piece is a chunk.
+        # Only the distances change the cuts; below all of them each piece is a chunk.
         thresholds = [-np.inf, *np.unique(distances).tolist()]
         best = float(thresholds[max(0, bisect_left(thresholds, True, key=too_large) - 1)])
         return np.asarray(distances > best)
 
     def _mean_about(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
-        """The cuts of the report's code, which takes the last threshold that it tried."""
+        """The cuts of the report's code, which takes the last threshold tried."""
         cuts = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // self.size
         lower, upper, threshold = 0.0, 1.0, 0.5
         while upper - lower > 1e-6:
@@ -139,8 +129,8 @@ class KamradtModified(SentenceChunker):
 def _float32_distances(vectors: Vectors) -> Floats:
     """`neighbour_distances` with the digits of the report's code.
 
-    The report takes the diagonal of one float32 matrix product of all rows. BLAS gives the same digits for a product of
-    a few rows, without an n × n matrix; a sum by NumPy gives others.
+    The report takes the diagonal of a float32 matrix product. BLAS gives the same digits for a product of a few rows; a
+    NumPy sum does not.
     """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(norms == 0, np.float32(1), norms)

@@ -1,4 +1,4 @@
-"""What strategies that ask a language model share: options, the fallback, and windows over numbered pieces."""
+"""Strategies that ask a language model: shared options, the fallback, and windows over numbered pieces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FALLBACK = ("fallback", "fallback_reason")
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
-    """A question's valid answer, or the reason why there is none."""
+    """A valid answer, or the reason why there is none."""
 
     value: T | None
     problem: str = ""
@@ -42,14 +42,17 @@ class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
 class LLMChunker(Chunker, ABC):
     """A strategy that asks a language model.
 
-    Answers are checked; an answer becomes a chunk's text only in strategies made for that. After an invalid answer the
-    model is told why and asked again, at most `retries` times. Without a valid answer the chunk is made without the
-    model, and its metadata say so: `fallback` is what was done, `fallback_reason` why.
+    An invalid answer is explained to the model and asked again, at most `retries` times. Without a valid answer the
+    chunk is made without the model; its metadata say what was done (`fallback`) and why (`fallback_reason`).
 
     Attributes:
         llm: a name that `get_llm` knows, such as ``openai:qwen3:8b@http://localhost:11434/v1``, or an `LLM`. Required.
         retries: how often a question with an invalid answer is repeated.
         strict: raise `NoAnswerError` instead of falling back.
+
+    Raises:
+        NoAnswerError: with `strict`, a question has no valid answer.
+        ModelError: the model cannot be asked at all.
     """
 
     llm: LLM | str = ""
@@ -71,7 +74,7 @@ class LLMChunker(Chunker, ABC):
     def estimate(self, documents: Iterable[Document]) -> Usage:
         """The calls and tokens (of `cl100k_base`) that the documents would take. Nothing is asked.
 
-        Answers are assumed as the strategy's docstring says; repeated questions and cached answers are not counted.
+        Each strategy states the answers it assumes; repeated questions and caches are not counted.
         """
         estimator = Estimator()
         dry = self._with_llm(estimator)
@@ -84,7 +87,7 @@ class LLMChunker(Chunker, ABC):
 
     @property
     def _at_once(self) -> int:
-        """How many questions are asked at the same time."""
+        """Questions asked at the same time."""
         return max(1, int(getattr(get_llm(self.llm), "concurrency", 1)))
 
     def _ask(self, question: Question[T]) -> Outcome[T]:
@@ -97,12 +100,7 @@ class LLMChunker(Chunker, ABC):
 
 
 class Section(NamedTuple):
-    """Pieces that belong together, up to the next section.
-
-    Attributes:
-        first: the number of its first piece.
-        metadata: of its chunks.
-    """
+    """Pieces that belong together: the number of the first piece, and the chunks' metadata."""
 
     first: int
     metadata: Mapping[str, Any] = MappingProxyType({})
@@ -112,15 +110,14 @@ class Section(NamedTuple):
 class WindowChunker(LLMChunker, ABC):
     """A strategy that shows a model a window of numbered pieces and asks where sections begin.
 
-    The next window begins at the window's last section, whose end the model may not have seen: no section ends only
-    because a window does. Without a valid answer the window is cut by size, and the chunks' metadata have `fallback`.
+    The next window begins at the last section, whose end the model may not have seen. Without a valid answer the window
+    is cut by size, and the chunks' metadata have `fallback`.
 
     Attributes:
         window: how much the model is shown at once, in the counter's unit; a larger piece is shown alone.
         max_size: no chunk's own text is over it, in the counter's unit. A larger section is cut between pieces.
-        min_size: a chunk whose own text counts less joins the nearer neighbour, or the other one, where the two are
-            within `max_size` together; else it stays. A joined chunk has the metadata of its largest part, and any
-            part's `fallback`.
+        min_size: a smaller chunk joins the nearer neighbour, else the other one, if both fit into `max_size`. A joined
+            chunk has the metadata of its largest part, and any part's `fallback`.
     """
 
     window: int = 800
@@ -137,11 +134,11 @@ class WindowChunker(LLMChunker, ABC):
 
     @abstractmethod
     def _pieces(self, source: TokenizedText) -> Ranges:
-        """The pieces: ranges in order, none over `max_size`, with nothing but white space between them."""
+        """Ranges in order, none over `max_size`, with only white space between them."""
 
     @abstractmethod
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        """The question for the sections of some pieces, the first of which begins one; `final`: the text ends there."""
+        """Ask for the sections of pieces, the first of which begins one. `final`: the text ends there."""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
@@ -159,7 +156,7 @@ class WindowChunker(LLMChunker, ABC):
         return list(self._joined(source, drafts)) if self.min_size else drafts
 
     def _window_end(self, sums: Numbers, first: int) -> int:
-        """The piece after the window's last: as many as fit, at least one."""
+        """As many pieces as fit, at least one."""
         return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
 
     def _sections(self, source: TokenizedText, pieces: Ranges, first: int, end: int) -> list[Section]:
@@ -173,11 +170,11 @@ class WindowChunker(LLMChunker, ABC):
         return [Section(first + each.first, each.metadata) for each in answer.value]
 
     def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
-        """Where the next window begins: at the window's last section, or at the text's end."""
+        """Where the next window begins: at the last section, or at the text's end."""
         return end if end == last or len(sections) == 1 else sections[-1].first
 
     def _chunks(self, source: TokenizedText, pieces: Ranges, metadata: Mapping[str, Any]) -> list[Draft]:
-        """A section as one chunk, or cut between its pieces if it is over the maximum."""
+        """A section as one chunk, or cut between pieces if it is over the maximum."""
         rows = pack(running_sizes(_sizes(source, pieces)), self.max_size)
         found: list[Draft] = []
         for begin, end in rows:
@@ -186,7 +183,6 @@ class WindowChunker(LLMChunker, ABC):
         return found
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
-        """The chunks, after small ones have joined a neighbour."""
         spans = [draft.spans[0] for draft in drafts]
         rows = join_ranges(source, [(span.start, span.end) for span in spans], self.min_size, self.max_size)
         ends = [end for _, end in rows]
@@ -200,7 +196,7 @@ class WindowChunker(LLMChunker, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PieceChunker(WindowChunker, ABC):
-    """A `WindowChunker` over the small pieces of the recursive splitter.
+    """A `WindowChunker` over small pieces of the recursive splitter.
 
     Attributes:
         piece_size: of a piece, in the counter's unit; at most `max_size`.
@@ -217,13 +213,13 @@ class PieceChunker(WindowChunker, ABC):
 
 
 def _sizes(source: TokenizedText, pieces: Ranges) -> Numbers:
-    """The size of each piece with the white space before it, but for the first."""
+    """Each piece with the white space before it, except the first."""
     before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
     return source.counts(before, pieces[:, 1])
 
 
 def answer_schema(**properties: Any) -> dict[str, Any]:
-    """The JSON schema of an object with these properties, all of them required, and no others.
+    """The JSON schema of an object with exactly these properties, all required.
 
     >>> answer_schema(first={"type": "integer"})["required"]
     ['first']

@@ -13,7 +13,7 @@ from chunkcore.models.llm.asking import ascending, found_json, member, text_of, 
 
 __all__ = ["Agentic", "LLMSemantic", "tagged"]
 
-# The report's own form of an answer, which some models use whatever the question says.
+# The report's form of an answer, which some models insist on.
 _PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
 _DIGITS = 10  # no piece has a longer number; `int` refuses very long ones
 
@@ -30,24 +30,17 @@ numbers are those of pieces in the text, ascending, each once."""
 class LLMSemantic(PieceChunker):
     r"""A language model is shown small numbered pieces, and names the pieces after which to split.
 
-    The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The text is cut as by `Recursive` into
-    pieces of at most `piece_size`. The model sees a window of them between tags with their numbers, and answers with
-    `split_after`. As in the report's code at least one split is required in every window but the text's last. The
-    report's code asks for a line "split_after: 3, 5"; here it is a JSON object, which endpoints can enforce, and such a
-    line is read as well. The report states no maximum; here it is `max_size`.
+    The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The model sees a window of pieces between
+    numbered tags and answers with `split_after`. As in the report's code, every window but the last needs a split. The
+    answer is a JSON object, which endpoints can enforce; the report's line "split_after: 3, 5" is read as well. The
+    report has no maximum; here it is `max_size`.
 
     Attributes:
         window: see `WindowChunker`; the report's code has 800 tokens.
 
-    Cost: one call for each window, one after another within a document: about n / (window - a chunk's size) calls for n
-    tokens, n / `piece_size` at most. A call reads the window and about 20 tokens of tags for each piece, and answers
-    with a few numbers. `estimate` assumes one split in the middle of each window.
-
-    Raises:
-        OptionError: an option is out of range, or `llm` is missing.
-        SizeError: one grapheme is over `piece_size`.
-        NoAnswerError: with `strict`, a window has no valid answer.
-        ModelError: the model cannot be asked at all.
+    Cost: one call a window, one after another: about n / (window - a chunk's size) calls for n tokens. A call reads the
+    window and about 20 tokens of tags a piece, and writes a few numbers. `estimate` assumes one split in the middle of
+    each window.
 
     >>> from chunkcore.models.llm import CallableLLM
     >>> llm = CallableLLM(lambda messages, schema: '{"split_after": [1]}', name="always after 1")
@@ -79,7 +72,7 @@ class LLMSemantic(PieceChunker):
 
 
 def tagged(pieces: Sequence[str]) -> str:
-    """The pieces between tags with their numbers.
+    """The pieces between numbered tags.
 
     >>> tagged(["One. ", "Two."])
     '<start_chunk_0>One. <end_chunk_0><start_chunk_1>Two.<end_chunk_1>'
@@ -114,39 +107,19 @@ on until the next one begins, so that the first section begins with piece 1 and 
 @strategies.register("agentic")
 @dataclass(frozen=True, kw_only=True)
 class Agentic(PieceChunker):
-    r"""A language model is shown the text in numbered pieces, and names its sections, each with a reason.
+    """A language model is shown the text in numbered pieces, and names its sections, each with a reason.
 
     Agentic chunking of the chunking survey, section "Agentic Chunking": the model considers topic coherence,
-    self-contained information and reference dependencies. The paper has the model answer with offsets, which models
-    cannot count; here it answers with the number of each section's first piece, so that the sections always cover the
-    text. The chunks' metadata have `section_title` and `section_reason`, at most 500 characters of each.
+    self-contained information and reference dependencies. The paper asks for offsets, which models cannot count; here
+    the model names each section's first piece. Metadata: `section_title` and `section_reason`, at most 500 characters
+    each.
 
     Attributes:
         max_size: see `WindowChunker`; the model is told how many pieces that is.
 
-    Cost: one call for each window, one after another within a document: about n / (window - a section's size) calls for
-    n tokens, n / `piece_size` at most. A call reads the window and about 5 more tokens for each piece, and answers with
-    about 40 tokens for each section. `estimate` assumes sections of half of `max_size`, and titles and reasons of 5 and
-    15 words.
-
-    Raises:
-        OptionError: an option is out of range, or `llm` is missing.
-        SizeError: one grapheme is over `piece_size`.
-        NoAnswerError: with `strict`, a window has no valid answer.
-        ModelError: the model cannot be asked at all.
-
-    >>> from chunkcore import Document
-    >>> from chunkcore.models.llm import CallableLLM
-    >>> answer = (
-    ...     '{"sections": [{"first": 1, "title": "Naps", "reason": "Who naps."},'
-    ...     ' {"first": 3, "title": "The sea", "reason": "Another thing."}]}'
-    ... )
-    >>> llm = CallableLLM(lambda messages, schema: answer, name="always so")
-    >>> chunker = Agentic(llm=llm, piece_size=3, counter="words")
-    >>> for chunk in chunker.chunk(Document("d", "Foxes nap.\nDogs nap.\nThe sea foams.")):
-    ...     print(repr(chunk.text), chunk.metadata["section_title"])
-    'Foxes nap.\nDogs nap.' Naps
-    'The sea foams.' The sea
+    Cost: one call a window, one after another: about n / (window - a section's size) calls for n tokens. A call reads
+    the window and about 5 tokens more a piece, and writes about 40 tokens a section. `estimate` assumes sections of
+    half of `max_size`, titles of 5 words and reasons of 15.
     """
 
     window: int = 4000
@@ -173,7 +146,7 @@ class Agentic(PieceChunker):
 
 
 def _sections(text: str, pieces: int) -> list[Section]:
-    """The sections of an answer, checked: the first begins with piece 1, and each later than the one before."""
+    """The checked sections of an answer: the first begins with piece 1, numbers ascend."""
     given = member(found_json(text), "sections")
     if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
         raise BadAnswerError("expected 'sections' to be a list of at least one object")

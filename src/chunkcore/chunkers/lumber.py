@@ -35,11 +35,10 @@ Where it does not change anywhere, answer {"first_changed": null}."""
 class Lumber(WindowChunker):
     r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.
 
-    LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describe and compare it. From the end of the last
-    chunk, paragraphs are shown until they reach about `window` tokens. The paragraphs before the one that the model
-    names are a chunk, and the next question begins at it. Beyond the paper, the model may answer that nothing changes:
-    then all paragraphs shown are a chunk. A paragraph over `max_size` is shown in parts, cut between sentences, else
-    words, else graphemes.
+    LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describe it. The model sees paragraphs of about
+    `window` tokens from the end of the last chunk. The paragraphs before the named one are a chunk, and the next
+    question begins there. Beyond the paper, the model may answer that nothing changes: all paragraphs shown are then a
+    chunk. A paragraph over `max_size` is shown in parts, cut between sentences, else words, else graphemes.
 
     Attributes:
         window: how much the model is shown, in the counter's unit: paragraphs until they count that much together, the
@@ -48,14 +47,8 @@ class Lumber(WindowChunker):
             The default is blank lines; ``\n`` is for texts with one paragraph on each line.
         max_size: see `WindowChunker`; the paper has no maximum, and its chunks have 658 tokens on average.
 
-    Cost: one call for each chunk, one after another within a document, and at most one for each paragraph. Each reads
-    about `window` tokens and answers with a number. `estimate` assumes that the content changes halfway.
-
-    Raises:
-        OptionError: an option is out of range, or `llm` is missing.
-        SizeError: one grapheme is over `max_size`.
-        NoAnswerError: with `strict`, a question has no valid answer.
-        ModelError: the model cannot be asked at all.
+    Cost: one call a chunk, one after another, each reading about `window` tokens and writing a number. `estimate`
+    assumes that the content changes halfway.
 
     >>> from chunkcore.models.llm import CallableLLM
     >>> llm = CallableLLM(lambda messages, schema: '{"first_changed": 3}', name="always at 3")
@@ -89,7 +82,7 @@ class Lumber(WindowChunker):
         return min(max(first + 2, reached), len(sums) - 1)
 
     def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
-        # Also in the text's last window: later changes are not known yet.
+        # Also in the last window: later changes are not known yet.
         return sections[1].first if len(sections) > 1 else end
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
@@ -111,7 +104,7 @@ class Lumber(WindowChunker):
 
 
 def _by_sentences(source: TokenizedText, start: int, end: int, maximum: int) -> list[tuple[int, int]]:
-    """A range in parts of at most `maximum`: whole sentences where they fit, else as `fit` cuts."""
+    """A range in parts of at most `maximum`: whole sentences if they fit, else as `fit` cuts."""
     sentences = sentence_ranges(source.text[start:end]) + start
     before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
     found: list[tuple[int, int]] = []

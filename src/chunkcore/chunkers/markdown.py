@@ -18,24 +18,15 @@ __all__ = ["Markdown"]
 class Markdown(HeadingChunker):
     r"""As many whole blocks of Markdown in a chunk as `size` allows; each section begins a chunk.
 
-    Structure-based (the chunking survey). A CommonMark parser, with GitHub's tables and front matter, finds the blocks;
-    spans are of the source, markup included. A heading begins a chunk and stays with what follows it if a piece of that
-    fits. A block over `size` is cut: a list between items, an item or a quote between its blocks, a paragraph between
-    sentences. Code, HTML and tables stay whole up to `maximum`, then are cut between lines and rows. A chunk that
-    begins inside a table has two spans, the table's header and its own, while both fit. What is still over the maximum
-    is cut at words, else at graphemes.
+    Structure-based (the chunking survey). A CommonMark parser, with GitHub's tables and front matter, finds the blocks.
+    A heading begins a chunk and stays with what follows if a piece of that fits. A block over `size` is cut: a list
+    between items, an item or a quote between its blocks, a paragraph between sentences. Code, HTML and tables stay
+    whole up to `maximum`, then are cut between lines and rows. A chunk that begins inside a table repeats the table's
+    header as an extra span if it fits. The last resort is cuts at words, then graphemes.
 
-    The minimum is soft: a smaller chunk takes parts of the next block, or joins the neighbour across the weaker cut
-    (a section's is the strongest, the higher its heading the stronger; of equal cuts the one before). It stays small
-    where `maximum` leaves no room.
-
-    Metadata: ``headings``, the titles that all of the chunk is under, outermost first, without the heading's marks.
-
-    Linear time and memory: one pass of the parser and one of the tokenizer.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over the maximum.
+    The minimum is soft: a smaller chunk takes parts of the next block, or joins the neighbour across the weaker cut. A
+    higher heading is a stronger cut. Metadata: ``headings``, the titles above all of the chunk, outermost first. Linear
+    time and memory.
 
     >>> chunker = Markdown(size=12, counter="words")
     >>> for chunk in chunker.chunk(Document("notes.md", "# Tea\n\nTwo kinds.\n\n## Green\n\nSteam it.\n\n- Sencha\n")):

@@ -29,21 +29,17 @@ class SemanticOverlap(Overlap):
     """Overlap that goes back from a chunk's beginning for as long as the topic stays.
 
     The chunking survey, "Overlap Methods": "Semantic: Include until topic similarity drops". The topic drops between
-    two neighbouring sentences whose cosine similarity is not over the threshold. A chunk shares nothing before the last
-    drop; a chunk that begins inside a sentence shares that sentence's beginning. A chunk shares at most half of the
-    chunker's size, and, as with any overlap, only whole pieces that leave room for the next one.
+    neighbouring sentences whose cosine similarity is not over the threshold. A chunk shares nothing before the last
+    drop, and at most half of the chunker's size. A chunk that begins inside a sentence shares that sentence's
+    beginning.
 
-    As an option of a strategy: "semantic", "semantic:0.4" with a threshold, or "semantic:0.4:all-MiniLM-L6-v2" with a
-    model as well.
+    As an option of a strategy: "semantic", "semantic:0.4" or "semantic:0.4:all-MiniLM-L6-v2".
 
-    Cost: one call of the model for a text's distinct sentences; then linear time and memory.
+    Cost: one call of the model for the distinct sentences; then linear time and memory.
 
     Attributes:
         threshold: -1 to 1; the default keeps about two of five neighbouring sentences of plain prose together.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
-
-    Raises:
-        OptionError: the threshold is no cosine similarity, or the embedder's name is empty.
 
     >>> SemanticOverlap(threshold=0.5).name
     'semantic:0.5'
@@ -60,7 +56,7 @@ class SemanticOverlap(Overlap):
 
     @property
     def name(self) -> str:
-        """The shortest string that says the same."""
+        """The shortest string that `read_overlap` accepts."""
         model = self.embedder if isinstance(self.embedder, str) else self.embedder.name
         if model != DEFAULT_MODEL:
             return f"semantic:{self.threshold:g}:{model}"
@@ -68,15 +64,11 @@ class SemanticOverlap(Overlap):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when the shared text could change, the model included."""
         return f"semantic:{self.threshold!r}:{get_embedder(self.embedder).fingerprint}"
 
     @classmethod
     def read(cls, options: str) -> SemanticOverlap:
-        """The overlap that ``threshold:model`` describes; both may be left out.
-
-        Raises:
-            OptionError: the threshold is no number of its range.
+        """The overlap that "threshold:model" describes; both are optional.
 
         >>> SemanticOverlap.read("0.5").threshold
         0.5
@@ -94,7 +86,7 @@ class SemanticOverlap(Overlap):
         return cls(threshold=number, embedder=model or DEFAULT_MODEL)
 
     def drops(self, texts: list[str]) -> NDArray[np.bool_]:
-        """Whether the topic drops before each sentence; it does before the first."""
+        """Whether the topic drops before each sentence; always before the first."""
         if len(texts) < 2:
             return np.ones(len(texts), dtype=np.bool_)
         similarity = 1.0 - neighbour_distances(embed(get_embedder(self.embedder), texts))
@@ -107,7 +99,7 @@ class SemanticOverlap(Overlap):
         return found
 
     def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
-        """A function from places to how many tokens before each are of the same topic, at most half of `size`."""
+        """See `Overlap`: tokens of the same topic, at most half of `size`."""
         begins = self._topic_places(source)
 
         def before(places: Numbers) -> Numbers:
@@ -119,11 +111,11 @@ class SemanticOverlap(Overlap):
         return before
 
     def _topic_places(self, source: TokenizedText) -> Numbers:
-        """Where the topics of a text begin: code points, ascending, the white space before a sentence included."""
+        """Code points where topics begin, ascending, with the white space before a sentence."""
         parts = source.parts.tolist()
         ranges = [sentence_ranges(source.text[start:end]) + start for start, end in parts]
         drops = self.drops([source.text[start:end] for start, end in np.concatenate(ranges).tolist()])
-        # A part's first sentence begins with the part: the white space before it belongs to no other topic.
+        # A part's first sentence begins with the part, white space included.
         own = zip(parts, ranges, strict=True)
         before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in own])
         begins: Numbers = np.union1d(before[drops], source.parts[:, 0])

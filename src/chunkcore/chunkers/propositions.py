@@ -1,4 +1,4 @@
-"""`Propositions`: a language model rewrites each passage as facts that stand on their own."""
+"""`Propositions`: a language model rewrites each passage as self-contained facts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ class Propositions(LLMChunker):
     """Atomic facts that a language model writes from each passage; their spans are the passage.
 
     Dense X Retrieval's propositions (Chen et al., 2024), as Toresan et al., section 2, describe them: minimal,
-    self-contained statements, searched in place of the passage. Toresan et al. could not score them, because rewritten
-    text has no place in the source. Here each chunk's text is derived (`Chunk.derived`), and its spans are the passage
-    that it was written from: retrieval returns the passage, and evaluation scores it. Instructions replace the paper's
-    own fine-tuned model.
+    self-contained statements, searched in place of the passage. A chunk's text is derived (`Chunk.derived`); its spans
+    are the source passage, which retrieval returns and evaluation scores. Instructions replace the paper's fine-tuned
+    model.
 
-    Passages are whole sentences, packed as by `Sentence`; every passage has at least one chunk. Without a valid answer
-    (none, an empty one, a proposition over `max_size`) the passage itself is the chunk, not derived, and its metadata
-    have `fallback`.
+    Passages are packed as by `Sentence`. Without a valid answer (none, an empty one, a proposition over `max_size`) the
+    passage itself is the chunk, and its metadata have `fallback`.
 
     Attributes:
         passage_size: of a passage, in the counter's unit, at most `max_size`. The paper has 100 words.
@@ -49,14 +47,8 @@ class Propositions(LLMChunker):
             at most `passage_size`.
         max_size: no passage's and no proposition's text is over it, in the counter's unit.
 
-    Cost: one call for each passage, as many at once as the model takes; each reads the passage and about 140 tokens of
+    Cost: one call a passage, as many at once as the model takes; each reads the passage and about 140 tokens of
     instructions, and writes about as much as the passage. `estimate` assumes that the answer repeats the passage.
-
-    Raises:
-        OptionError: an option is out of range, or `llm` is missing.
-        SizeError: one grapheme is over `passage_size` or `max_size`.
-        NoAnswerError: with `strict`, a passage has no valid answer.
-        ModelError: the model cannot be asked at all.
 
     >>> from chunkcore import Document
     >>> from chunkcore.models.llm import CallableLLM
@@ -110,11 +102,7 @@ class Propositions(LLMChunker):
         )
 
     def _read(self, text: str) -> list[str]:
-        """The propositions, each once.
-
-        Raises:
-            BadAnswerError: none, one that is empty, or one that is over the maximum.
-        """
+        """The distinct propositions."""
         given = member(found_json(text), "propositions")
         if not isinstance(given, list) or not given:
             raise BadAnswerError("expected 'propositions' to be a list of at least one text")

@@ -1,4 +1,4 @@
-"""`recursive`: split at the first separator that occurs, what is too large at the next, and merge neighbours."""
+"""`recursive`: split at the first separator that occurs, large pieces at the next, and merge neighbours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = ["PROSE_SEPARATORS", "Recursive", "small_pieces"]
 
-# Pieces of prose, for strategies that group small pieces of a text (the Chroma report's).
+# The Chroma report's separators, for strategies that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _BLOCK = 100_000  # characters
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
@@ -33,16 +33,12 @@ class Recursive(Chunker):
     r"""LangChain's RecursiveCharacterTextSplitter on offsets: the same chunks, with exact spans.
 
     A text is split at the first of `separators` that occurs in it. Pieces of `size` or more are split at the remaining
-    separators; smaller neighbours are merged up to `size`. With the same options the texts are the original's, wherever
-    those are source text. Where the original drops separators and glues the pieces, the chunk here is the one span from
-    its first piece to its last.
+    separators; smaller neighbours are merged up to `size`. Where the original drops separators and glues the pieces,
+    the chunk here spans the first piece to the last.
 
-    Sizes are the original's: the sum of the pieces' own sizes and of the dropped separators' between them (of a regular
-    expression its pattern's). So a chunk's own text can be a few tokens over or under `size`, and a piece
-    without a separator is kept whole. ``maximum="text"`` cuts each chunk whose own text is over `size` at words, else
-    at graphemes.
-
-    One pass of the tokenizer; time grows linearly with the text and with `separators`.
+    Sizes are the original's: sums over the pieces and the dropped separators between them. So a chunk's own text can be
+    a few tokens over or under `size`, and a piece without a separator is kept whole. ``maximum="text"`` cuts each chunk
+    whose own text is over `size` at words, else graphemes. Time is linear in the text and in `separators`.
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
@@ -55,13 +51,11 @@ class Recursive(Chunker):
         regex: separators are regular expressions of Python's `re`, each with a time limit.
         strip: chunks lose the white space at their ends, and chunks of white space alone are left out.
         maximum: "pieces": sizes as above. "text": no chunk's own text is over `size`.
-        minimum: a chunk whose own text counts less joins the neighbour that is fewer characters away;
-            ``0 <= minimum <= size``. The two may be over `size` by less than `minimum`, or with ``maximum="text"`` not
-            at all: a fragment with no room beside it stays.
+        minimum: a chunk whose own text counts less joins the neighbour that is fewer characters away; ``0 <= minimum <=
+            size``. The two may be over `size` by less than `minimum`; with ``maximum="text"`` not at all, so a fragment
+            with no room beside it stays.
 
     Raises:
-        OptionError: an option is out of range, or a separator is no regular expression.
-        SizeError: with ``maximum="text"``, one grapheme is over `size`.
         DataError: a regular expression takes too long on a text (`chunkcore.boundaries.separators`).
 
     >>> chunker = Recursive(size=14, counter="characters")
@@ -107,7 +101,7 @@ class Recursive(Chunker):
         return [(Span(start, end),) for start, end in self.ranges(source)]
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
-        """The chunks' starts and ends, in order: for strategies that group these pieces."""
+        """Starts and ends of the chunks, in order."""
         rows = self._chunks(source)
         if self.maximum == "text":
             return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
@@ -116,8 +110,7 @@ class Recursive(Chunker):
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
         """The chunks in order, stripped where the original strips.
 
-        The original calls itself on each large piece. Here each separator is sought once, in all texts that are still
-        to be split: a few array operations for each separator.
+        The original recurses into each large piece. Here each separator is searched once, in all texts still to split.
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
         overlap = shareable(self.overlap, source, self.size)
@@ -138,7 +131,7 @@ class Recursive(Chunker):
         return self._in_order(source.text, np.concatenate(merged), np.concatenate(unsplit))
 
     def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
-        """All chunks by their start. The original does not strip pieces that it could not split."""
+        """The original does not strip pieces that it could not split."""
         strips = np.repeat([self.strip, False], [len(merged), len(unsplit)])
         rows = np.column_stack((np.concatenate((merged, unsplit)), strips))
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
@@ -146,9 +139,9 @@ class Recursive(Chunker):
         return [(start, end) for start, end in stripped if start < end]
 
     def _pieces(self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool) -> tuple[Places, Ranges]:
-        """The pieces of the texts in which the separator occurs; and the other texts, for the next separator.
+        """The pieces of the texts that hold the separator; and the other texts, for the next separator.
 
-        After the last separator a text in which it does not occur is one piece.
+        After the last separator, a text without it is one piece.
         """
         if separator == "":
             return characters(texts), _NONE
@@ -186,7 +179,7 @@ class Recursive(Chunker):
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The chunks, cut where their own text is over `size`, without parts that are inside an earlier chunk."""
+        """Cut chunks over `size`; drop parts inside an earlier chunk."""
         ranges = np.array(rows, dtype=np.int64).reshape(-1, 2)
         over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
         parts: list[tuple[int, int]] = []
@@ -198,13 +191,13 @@ class Recursive(Chunker):
 
 
 def small_pieces(source: TokenizedText, size: int, maximum: Literal["pieces", "text"] = "text") -> Ranges:
-    """The pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
+    """Pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
     splitter = Recursive(size=size, separators=PROSE_SEPARATORS, maximum=maximum, counter=source.counter)
     return np.array(splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
 
 
 def _blocks(texts: Ranges) -> list[Ranges]:
-    """Neighbouring texts in blocks, so that the arrays of their pieces stay in the processor's cache."""
+    """Texts in blocks whose arrays of pieces fit the processor's cache."""
     lengths = np.cumsum(texts[:, 1] - texts[:, 0])
     if not len(texts) or lengths[-1] <= _BLOCK:
         return [texts] if len(texts) else []

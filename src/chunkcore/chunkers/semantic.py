@@ -1,4 +1,4 @@
-"""What strategies over sentence vectors share: sentences, their vectors, cosines, and clusters."""
+"""Strategies over sentence vectors: sentences, their vectors, cosines, and clusters."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ class SentenceChunker(Chunker, ABC):
         return {"embedder": get_embedder(self.embedder)}
 
     def _embed(self, texts: list[str]) -> Vectors:
-        """One row a text: the model is called once, with the distinct texts."""
         return embed(get_embedder(self.embedder), texts)
 
 
@@ -83,7 +82,7 @@ def window_texts(sentences: list[str], buffer: int) -> list[str]:
 
 
 def unit_rows(vectors: Vectors) -> Floats:
-    """The rows at length 1, float64. A row of zeros stays zeros, and is similar to none.
+    """The rows at length 1, float64; zero rows stay zero.
 
     >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
@@ -96,7 +95,7 @@ def unit_rows(vectors: Vectors) -> Floats:
 
 
 def neighbour_distances(vectors: Vectors) -> Floats:
-    """1 less the cosine similarity of each row and the next: float64, shape (n - 1,). O(n·d) time.
+    """1 minus the cosine similarity of each row and the next: float64, shape (n - 1,). O(n·d) time.
 
     >>> neighbour_distances(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)).tolist()
     [0.0, 1.0]
@@ -112,13 +111,7 @@ _BLOCK_BYTES = 2 * 2**20
 
 
 class Sentences(NamedTuple):
-    """Sentences to cluster.
-
-    Attributes:
-        ranges: their places, shape (n, 2).
-        sizes: in the counter's unit.
-        unit: their vectors at length 1, shape (n, d).
-    """
+    """Sentences to cluster: ranges, shape (n, 2); sizes; unit vectors, shape (n, d)."""
 
     ranges: Ranges
     sizes: Numbers
@@ -129,9 +122,9 @@ class Sentences(NamedTuple):
 class SentenceClusters(SentenceChunker, ABC):
     """A strategy whose chunks are clusters of sentences, which need not be neighbours.
 
-    A subclass implements `clusters`. Neighbours in a cluster become one span, with the white space between them. A
-    chunk can have several spans, and chunks can interleave; they are ordered by their start. A sentence over `max_size`
-    is cut at words, else at graphemes, into parts that are clustered as sentences are.
+    A subclass implements `clusters`. Neighbours in a cluster become one span. Chunks can have several spans and
+    interleave; they are ordered by start. A sentence over `max_size` is cut at words, else graphemes, and its parts are
+    clustered.
 
     Attributes:
         splitter: see `SentenceChunker`; the paper uses spaCy.
@@ -153,7 +146,7 @@ class SentenceClusters(SentenceChunker, ABC):
 
     @abstractmethod
     def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
-        """For each sentence the number of its cluster; there are at least two sentences."""
+        """The number of each sentence's cluster, for at least two sentences."""
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self.max_size)
@@ -170,7 +163,7 @@ class SentenceClusters(SentenceChunker, ABC):
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
     ) -> list[list[int]]:
-        """The clusters; one over `max_size` in parts, its sentences packed in order."""
+        """A cluster over `max_size` in parts, its sentences packed in order."""
         if self.max_size is None:
             return clusters
         gap = self._gap
@@ -181,7 +174,7 @@ class SentenceClusters(SentenceChunker, ABC):
         ]
         found: list[list[int]] = []
         while waiting:
-            # A sum over sentences nearly always is the size of the chunk's own text.
+            # The sum over sentences nearly always equals the size of the own text.
             counts = self.token_counter.count_many([self._text(source.text, _spans(ranges, each)) for each in waiting])
             fits = (counts <= self.max_size).tolist()
             found += [each for each, fitting in zip(waiting, fits, strict=True) if fitting]
@@ -191,12 +184,11 @@ class SentenceClusters(SentenceChunker, ABC):
 
     @property
     def _gap(self) -> int:
-        """The size of the separator between two sentences of a chunk."""
         return self.token_counter.count(self.separator)
 
 
 def joint_distances(unit: Floats, weight: float, rows: slice, first: int = 0) -> Floats:
-    """Distances of some sentences to the sentences from `first` on: equations 1 to 3 of Qu et al. (2024), float64.
+    """Distances of some sentences to those from `first` on: equations 1 to 3 of Qu et al. (2024), float64.
 
     ``weight · |a - b| / n + (1 - weight) · (1 - max(cos(a, b), 0))`` for n sentences; between 0 and 1.
 
@@ -215,14 +207,14 @@ def joint_distances(unit: Floats, weight: float, rows: slice, first: int = 0) ->
 
 
 def row_blocks(count: int) -> Iterator[slice]:
-    """Slices of the rows of a square float64 matrix, of about 2 MiB each."""
+    """Slices of rows of a square float64 matrix, about 2 MiB each."""
     step = max(1, _BLOCK_BYTES // (8 * count))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
 
 def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
-    """The spans of sentences: one for each run of neighbours."""
+    """One span for each run of neighbouring sentences."""
     runs: list[list[int]] = []
     for sentence in members:
         if runs and runs[-1][1] == sentence - 1:

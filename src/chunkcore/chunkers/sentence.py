@@ -29,15 +29,12 @@ _Row = tuple[int, int, int]
 class Sentence(Chunker):
     """As many whole sentences in a chunk as `size` allows (the chunking survey, sentence-based chunking).
 
-    A sentence counts with the white space before it. A sentence over `size` is a chunk of its own. A chunk whose own
-    text is over `maximum` is cut between sentences, a sentence over it at words, a word at graphemes. The minimum is
-    soft: a smaller chunk joins the neighbour across less white space (of equal ones the one before), unless the two are
-    over the maximum together.
+    A sentence counts with the white space before it. A sentence over `size` is a chunk of its own. A chunk over
+    `maximum` is cut between sentences, a sentence at words, a word at graphemes. The minimum is soft: a smaller chunk
+    joins the neighbour across less white space (ties: the one before), if `maximum` allows.
 
-    Chunks share whole sentences: the last `overlap_sentences`, and with an `overlap` also as many as count at most that
-    together, at least one. Fewer are shared where the next sentence would not fit beside them.
-
-    Linear time and memory; one pass of the tokenizer.
+    Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
+    Fewer are shared if the next sentence would not fit. Linear time and memory.
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
@@ -48,10 +45,6 @@ class Sentence(Chunker):
         overlap_sentences: how many sentences they share; at least 0.
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see
             `sentence_ranges`.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over the maximum.
 
     >>> chunker = Sentence(size=5, overlap_sentences=1, counter="words")
     >>> chunker.split_text("One is short. Two is too. Three. Four has four words.")
@@ -87,7 +80,7 @@ class Sentence(Chunker):
         return [(Span(start, end),) for start, end in join_ranges(source, rows, self.minimum, self.hard_maximum)]
 
     def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
-        """For each sentence the first one that a chunk may share if its new sentences begin there."""
+        """For each sentence, the first sentence that a chunk beginning there may share."""
         numbers = range(len(sentences))
         if isinstance(self.overlap, Overlap):
             topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
@@ -100,7 +93,7 @@ class Sentence(Chunker):
         return [min(each - self.overlap_sentences, first) for each, first in zip(numbers, shared, strict=True)]
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
-        """Sentences in order, as many as fit, each chunk with the sentences that it shares before its new ones."""
+        """Rows of shared and new sentences, as many as fit."""
         rows: list[_Row] = []
         begin = end = 0
         while end < len(sums) - 1:
@@ -113,7 +106,7 @@ class Sentence(Chunker):
         return rows
 
     def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
-        """The chunks' ranges. A chunk whose own text is over the maximum shares nothing and is halved until it fits."""
+        """The chunks' ranges. A chunk over the maximum shares nothing and is halved until it fits."""
         table = np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
         over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > self.hard_maximum).tolist()

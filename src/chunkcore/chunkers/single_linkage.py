@@ -1,4 +1,4 @@
-"""`SingleLinkage`: the nearest sentences are joined first, as long as their cluster is not too large."""
+"""`SingleLinkage`: join the nearest sentences first, while their cluster stays within limits."""
 
 from __future__ import annotations
 
@@ -24,28 +24,22 @@ _SOME = 4096
 class SingleLinkage(SentenceClusters):
     """Clusters of sentences that need not be neighbours, joined nearest first up to a size.
 
-    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based
-    Semantic Chunker") and appendix A. The distance of the sentences a and b of n is (equations 1 to 3)
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based Semantic
+    Chunker") and appendix A. The distance of the sentences a and b of n is (equations 1 to 3)
 
         position_weight · |a - b| / n + (1 - position_weight) · (1 - max(cosine of their vectors, 0))
 
-    Pairs are taken by distance, of equal ones the first in the text. Each joins the clusters of its two sentences,
-    unless the cluster would be over a limit; over `stop` none are joined. So a sentence far from all others is a chunk.
-    With a `position_weight` of 1 and `chunks` the result is that of fixed_sentences. The paper limits a cluster to as
-    many sentences as the number of chunks asks for (`chunks`); here tokens are limited as well.
+    Pairs are taken by distance, ties in text order. Each joins the clusters of its two sentences, unless the cluster
+    would be over a limit; over `stop` none are joined, so a remote sentence is a chunk. With a `position_weight` of 1
+    and `chunks` the result is that of fixed_sentences. The paper limits sentences (`chunks`); here tokens are limited
+    as well.
 
     Attributes:
         stop: the distance over which no sentences are joined; at least 0.
         chunks: no chunk has more than n / `chunks` of the n sentences (rounded up); None for no such limit.
 
-    Cost: one call of the model for a text's distinct sentences; then O(n²·d) time, once for each million of pairs
-    nearer than `stop` that may still be joined, and O(n·d) memory and about 100 MB for n sentences of d dimensions.
-    There is no n × n matrix.
-
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: one grapheme is over `max_size`.
-        ModelError: the model failed twice.
+    Cost: one call of the model for the distinct sentences; then O(n²·d) time, once for each million of joinable pairs
+    nearer than `stop`, and O(n·d) memory plus about 100 MB for n sentences of d dimensions.
     """
 
     stop: float = 0.5
@@ -82,7 +76,7 @@ def link(
         limits: the most that the weights of a cluster sum to, shape (m,).
         position_weight: see `joint_distances`.
         stop: the distance over which rows are not joined.
-        pairs_at_once: how many pairs are held; it does not change the answer.
+        pairs_at_once: pairs held in memory; does not change the answer.
 
     >>> unit = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> link(unit, np.ones((4, 1), dtype=np.int64), np.array([2]), 0.0, 0.5).tolist()
@@ -95,8 +89,6 @@ def link(
 
 
 class _Clusters:
-    """The clusters so far."""
-
     def __init__(self, weights: Numbers, limits: Numbers) -> None:
         self.labels = np.arange(len(weights))
         self._members = [[row] for row in range(len(weights))]
@@ -104,14 +96,13 @@ class _Clusters:
         self._limits = limits
 
     def joinable(self, left: Numbers, right: Numbers) -> NDArray[np.bool_]:
-        """Which pairs are apart and may be joined. Pairs that are not will never be: weights only grow."""
+        """Pairs that may be joined. Others never will be: weights only grow."""
         first, second = self.labels[left], self.labels[right]
         apart: NDArray[np.bool_] = first != second
         apart[apart] = (self._weights[first[apart]] + self._weights[second[apart]] <= self._limits).all(axis=1)
         return apart
 
     def join(self, left: Numbers, right: Numbers) -> None:
-        """Join the clusters of each pair in turn, where the limits allow."""
         for start in range(0, len(left), _SOME):
             some = slice(start, start + _SOME)
             open_ = self.joinable(left[some], right[some])
@@ -132,8 +123,8 @@ class _Clusters:
 def _nearest_first(
     unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int
 ) -> Iterator[tuple[Numbers, Numbers]]:
-    """Joinable pairs of rows by distance, of equal ones by row and column, in blocks."""
-    after = -1.0, -1  # the last pair of the block before: its distance, and its place row by row
+    """Joinable pairs by distance, ties by row and column, in blocks."""
+    after = -1.0, -1  # distance and place of the last pair of the block before
     while True:
         distances, places, complete = _nearest(unit, position_weight, stop, clusters, most, after)
         yield places // len(unit), places % len(unit)
