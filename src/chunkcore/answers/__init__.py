@@ -1,7 +1,5 @@
-"""Answers that a language model writes from retrieved passages, and how good they are.
-
-answering.py  queries and a run to answers: `answer_questions`
-scoring.py    answers to a report: `score_answers`
+"""Answers that a language model writes from retrieved passages (`answer_questions`), and their scores
+(`score_answers`).
 """
 
 from __future__ import annotations

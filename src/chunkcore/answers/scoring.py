@@ -1,4 +1,4 @@
-"""`score_answers`: answers to a report, query by query."""
+"""`score_answers`: a report from answers, query by query."""
 
 from __future__ import annotations
 
@@ -33,35 +33,33 @@ def score_answers(
     retries: int = 2,
     progress: Progress | None = None,
 ) -> Report:
-    """Score answers, query by query, so that `compare` can say which system's are better.
+    """Score answers query by query, for `compare`.
 
-    - **Right answers** are a query's ``metadata["answers"]``, a text or a list of them, any of which is right, or where
-      it has none a text ``metadata["answer"]``; of a multiple choice the correct choice. Where a query has none of
-      these, the measures that need one are NaN. An empty text, "unanswerable", or ``metadata["unanswerable"]`` says
-      that nothing is the right answer.
-    - **No answer** (`Answer.failure`, or a query that is missing) scores 0 by every measure but Faithfulness.
-    - **Faithfulness** is NaN for an empty answer, and where the judge gave no valid verdict.
+    - **Right answers** are ``metadata["answers"]`` (a text or a list), else ``metadata["answer"]``; of a multiple
+    choice the correct choice. Without them, measures that need one are NaN. An empty text, "unanswerable", or
+    ``metadata["unanswerable"]`` means that no answer is right.
+    - **No answer** (`Answer.failure`, or a missing query) scores 0 by every measure but Faithfulness.
+    - **Faithfulness** is NaN for an empty answer, and without a valid verdict.
 
     Args:
         benchmark: the queries.
-        answered: a system's answers, of `answer_questions` or any other system.
-        measures: kinds of measures of answers, such as "SquadF1".
+        answered: any system's answers.
+        measures: kinds of answer measures, such as "SquadF1".
         embedder: of AnswerCosine.
         bert_model: of BertScore, a model with token vectors; by default the embedder.
-        judge: the language model that Faithfulness and Relevancy ask.
-        retries: how often a judge is told what was wrong with its verdict.
-        progress: called with the kind of a measure that asks the judge, what is done, and of how much.
+        judge: the language model of Faithfulness and Relevancy.
+        retries: after an invalid verdict.
+        progress: called with the kind of a judged measure, the number done, and of all.
 
     Returns:
-        A report whose measures are at `answered.k`, such as "SquadF1@5"; `Report.unanswered` are the queries without
-        an answer.
+        A report with measures at `answered.k`, such as "SquadF1@5"; `Report.unanswered` lists queries without an
+            answer.
 
     Raises:
-        OptionError: no such measure of answers; a judge is needed and none is given; or the model of BertScore gives no
-            token vectors.
-        DataError: a query's answers or choices are malformed, or none of the queries has what a measure needs.
-        MissingExtraError: the package behind a measure is not installed.
-        ModelError: a model cannot be asked at all, or failed twice.
+        OptionError: no such measure, a missing judge, or a BertScore model without token vectors.
+        DataError: malformed answers or choices, or no query has what a measure needs.
+        MissingExtraError: a measure's package is not installed.
+        ModelError: a model cannot be asked, or failed twice.
 
     >>> from chunkcore import Benchmark, Document, Evidence, Query, Span
     >>> evidence = (Evidence("fox.txt", Span(4, 7)),)
@@ -86,12 +84,12 @@ def score_answers(
 
 
 def answer_measures() -> list[str]:
-    """The kinds of all measures of answers, in the order of their columns."""
+    """The kinds of all answer measures, in column order."""
     return [each.kind for each in known_measures() if issubclass(each, AnswerMeasure)]
 
 
 def judged(kinds: Iterable[str]) -> list[str]:
-    """Those of the measures that ask a judge, in the order of their columns."""
+    """The measures that ask a judge, in column order."""
     found = [each for each in known_measures() if issubclass(each, AnswerMeasure) and "judge" in each.needs]
     return [each.kind for each in found if each.kind in kinds]
 
@@ -103,9 +101,9 @@ def check_measures(
     bert_model: Embedder | str = DEFAULT_MODEL,
     judge: LLM | str | None = None,
 ) -> list[str]:
-    """The measures, each once, if answers to this benchmark can be scored by all of them.
+    """The distinct measures, if this benchmark's answers can be scored by all of them.
 
-    Called before answers are paid for. Arguments and errors are those of `score_answers`.
+    Call before paying for answers. Raises as `score_answers`.
     """
     models = AnswerModels(bert_model=bert_model, judge=judge)
     return [each.kind for each in _checked(benchmark, measures, 1, models)]
@@ -133,11 +131,7 @@ def _checked(benchmark: Benchmark, kinds: Iterable[str], k: Depth, models: Answe
 
 
 def references_of(query: Query) -> tuple[str, ...]:
-    """The query's right answers; none where they are not known.
-
-    Raises:
-        DataError: they are neither a text nor a list of texts.
-    """
+    """The query's right answers; none if unknown. Raises `DataError` if malformed."""
     choices = choices_of(query)
     if choices is not None:
         return () if choices.correct is None else (choices.texts[choices.correct],)
@@ -154,7 +148,7 @@ def references_of(query: Query) -> tuple[str, ...]:
 
 
 def _reference(text: str) -> str:
-    """The right answer that the text stands for; "" where it says that there is none."""
+    """ "" for a text that says that no answer is right."""
     return "" if text.strip().casefold() == "unanswerable" else text
 
 

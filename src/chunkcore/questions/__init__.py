@@ -1,11 +1,5 @@
-"""Questions about one's own documents: written by a language model, or by hand and checked.
-
-prompts.py   the passage that is asked about, the prompt, and from the answer's excerpts to spans
-journal.py   every call to the model on disk before its answer is used; a cap on calls and cost
-generate.py  question after question, then the filters: `generate_benchmark`
-filters.py   drops duplicates, and questions whose excerpts do not fit them
-page.py      the files, and a page with the distributions that the thresholds come from
-validate.py  what is wrong with questions, whoever wrote them: `validate_benchmark`
+"""Questions about the user's documents: written by a language model (`generate_benchmark`) or checked
+(`validate_benchmark`).
 """
 
 from __future__ import annotations

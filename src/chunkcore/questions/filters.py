@@ -1,7 +1,7 @@
-"""Two filters on what a model wrote: questions that were asked already, and excerpts that have nothing to do with them.
+"""Two cosine filters on generated questions: duplicates, and questions whose excerpts do not fit.
 
-Both as in the section "Dataset Prefiltering" of the Chroma report, by cosine. The report set its thresholds by hand,
-reading pairs; here they are proposed from the data, by what is known to be no duplicate and no relevant excerpt.
+Both follow the Chroma report, "Dataset Prefiltering". The report set its thresholds by hand; here the data propose
+them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,17 @@ __all__ = ["Dropped", "FilterThresholds", "Filtered", "Similarities", "Threshold
 Floats = NDArray[np.float64]
 Threshold = float | Literal["propose"] | None
 
-_ENOUGH = 20  # questions; of fewer no threshold can be told
+_ENOUGH = 20  # questions; fewer give no threshold
 _NEAREST = 95  # percentile
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterThresholds:
-    """Cosines; "propose" takes them from the data, None leaves a filter out.
+    """Cosines; "propose" takes them from the data, None disables a filter.
 
     Attributes:
-        duplicate: of two questions that are more alike the later one is dropped.
-        relevance: a question with an excerpt that is less like it is dropped.
-
-    Raises:
-        OptionError: a threshold is neither a cosine, nor "propose", nor None.
+        duplicate: of two questions more alike than this, the later is dropped.
+        relevance: a question with an excerpt less like it than this is dropped.
     """
 
     duplicate: Threshold = "propose"
@@ -54,7 +51,7 @@ class FilterThresholds:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A question that a filter dropped, by its place, and why."""
+    """A dropped question's place, and why."""
 
     index: int
     stage: Literal["duplicate", "relevance"]
@@ -63,11 +60,11 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False)
 class Similarities:
-    """Cosines of questions with each other, and with excerpts.
+    """Cosines of n questions with each other and with all m excerpts.
 
     Attributes:
-        questions: of each pair, float64, shape (n, n).
-        excerpts: of each question with each excerpt of all, float64, shape (n, m).
+        questions: float64, shape (n, n).
+        excerpts: float64, shape (n, m).
         own: which excerpts are the question's own, bool, shape (n, m).
         elsewhere: which excerpts share no character with the question's own, bool, shape (n, m).
         apart: which pairs of questions share no character of evidence, bool, shape (n, n).
@@ -81,21 +78,19 @@ class Similarities:
 
     @cached_property
     def least(self) -> Floats:
-        """Of each question the cosine of the excerpt that is least like it."""
+        """For each question, the cosine of its least similar excerpt."""
         least: Floats = np.where(self.own, self.excerpts, np.inf).min(axis=1)
         return least
 
     @cached_property
     def pairs(self) -> Floats:
-        """The cosine of every two questions, once."""
+        """The cosine of every pair of questions, once."""
         return self.questions[np.triu_indices(len(self.questions), 1)]
 
     def propose_duplicate(self) -> float | None:
-        """Over which cosine two questions are the same.
+        """The cosine over which two questions are duplicates; None with fewer than 20 questions.
 
-        Questions whose evidence shares nothing are different ones. So of each question its likest among those is
-        taken, and of these cosines the 95th percentile: what is more alike is more so than 19 of 20 questions are to
-        the likest different one. None with fewer than 20 questions.
+        The 95th percentile, over questions, of the cosine with the most similar question of disjoint evidence.
         """
         different = np.where(self.apart, self.questions, -np.inf)
         likest = different.max(axis=1, initial=-np.inf)
@@ -103,19 +98,16 @@ class Similarities:
         return float(np.percentile(likest, _NEAREST)) if len(likest) >= _ENOUGH else None
 
     def propose_relevance(self) -> float | None:
-        """Under which cosine an excerpt has nothing to do with its question.
+        """The cosine under which an excerpt is unrelated to its question; None with fewer than 20 questions.
 
-        The cosine that best tells a question's own excerpts from those of other questions: the one with the least
-        sum of the share of own excerpts under it and of others over it (Youden's index). None with fewer than 20
-        questions.
-
-        Source: Youden, "Index for rating diagnostic tests", Cancer 3, 1950.
+        It minimises the share of own excerpts under it plus the share of other questions' excerpts over it (Youden,
+        "Index for rating diagnostic tests", Cancer 3, 1950).
         """
         if len(self.questions) < _ENOUGH or not self.elsewhere.any():
             return None
         own = np.sort(self.excerpts[self.own])
         others = np.sort(self.excerpts[self.elsewhere])
-        under = np.arange(len(own)) / len(own)  # of own excerpts, with each one's cosine as the threshold
+        under = np.arange(len(own)) / len(own)  # own excerpts under each own cosine
         over = 1 - np.searchsorted(others, own, side="left") / len(others)
         return float(own[int(np.argmin(under + over))])
 
@@ -127,8 +119,8 @@ class Filtered:
     Attributes:
         questions: all that were filtered.
         excerpts: of each question.
-        similarities: that the filters went by.
-        duplicate: the threshold; None where there was no filter.
+        similarities: the cosines used.
+        duplicate: the threshold; None without a filter.
         relevance: likewise.
         dropped: the questions, in order.
     """
@@ -148,19 +140,16 @@ def filter_questions(
     embedder: Embedder,
     thresholds: FilterThresholds,
 ) -> Filtered:
-    """Which questions to drop: first those with an excerpt that has nothing to do with them, then duplicates.
+    """Questions to drop: first those with an unrelated excerpt, then duplicates, of which the first stays.
 
-    Of duplicates the first one stays. O(n²) time and memory for n questions.
+    O(n²) time and memory for n questions.
 
     Args:
         questions: their texts.
-        evidence: of each question, where its excerpts stand.
-        excerpts: of each question, what stands there.
-        embedder: a question is a query to it, and an excerpt a document.
+        evidence: the places of each question's excerpts.
+        excerpts: the texts of each question's excerpts.
+        embedder: embeds questions as queries, excerpts as documents.
         thresholds: cosines, or how to find them.
-
-    Raises:
-        ModelError: the embedder failed.
     """
     found = _similarities(questions, evidence, excerpts, embedder)
     duplicate = found.propose_duplicate() if thresholds.duplicate == "propose" else _number(thresholds.duplicate)

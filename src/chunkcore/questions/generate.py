@@ -1,4 +1,4 @@
-"""`generate_benchmark`: questions about the user's own documents, with the places that answer them."""
+"""`generate_benchmark`: questions about the user's documents, with the places that answer them."""
 
 from __future__ import annotations
 
@@ -52,20 +52,15 @@ class GenerationOptions:
     """How questions are made.
 
     Attributes:
-        questions: how many to make; the filters come after.
-        mode: "factual" asks for facts, as the Chroma report does; "realistic" vaguely and in everyday words.
-        sample_size: characters of a document that the model is shown at once.
-        earlier: how many earlier questions it is shown at most, those about the same document first.
-        excerpts: how many a question may have.
-        seed: of the samples and of the earlier questions that are shown.
-        concurrency: questions under way at once; they are not shown to each other, so the questions depend on it.
-            Where the model takes fewer at once, the others wait.
-        retries: how often the model is told that its answer cannot be read. Excerpts that are not verbatim
-            are not told to it: the question is rejected.
-        patience: after so many rejections in a row a document is given up.
-
-    Raises:
-        OptionError: an option is out of range.
+        questions: how many to make, before the filters.
+        mode: "factual" asks for facts, as the Chroma report does; "realistic" asks vaguely, in everyday words.
+        sample_size: characters of a document shown at once.
+        earlier: the most earlier questions shown, those about the same document first.
+        excerpts: the most excerpts a question may have.
+        seed: of the samples and of the earlier questions shown.
+        concurrency: questions under way at once, not shown to each other: the questions depend on it.
+        retries: after an unreadable answer. Excerpts that are not verbatim reject the question without a retry.
+        patience: rejections in a row after which a document is given up.
     """
 
     questions: int = 100
@@ -90,7 +85,7 @@ class GenerationOptions:
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
 Progress = Callable[[int, int], None]
 
-_LEAK = 20  # letters and digits; a shorter question can stand in a text by chance
+_LEAK = 20  # letters and digits; shorter questions occur by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +93,13 @@ class Rejection:
     """A question that is not in the benchmark.
 
     Attributes:
-        id: that it would have had.
-        document_id: whose passage the model was shown.
+        id: the id it would have had.
+        document_id: of the passage shown.
         sample: the passage.
-        stage: what rejected it: the model's "answer" cannot be read, its "excerpts" are not verbatim, the
-            "question" was asked already or stands in the text, or a filter ("relevance", "duplicate").
+        stage: "answer" (unreadable), "excerpts" (not verbatim), "question" (asked before or copied from the text), or
+            the filter.
         reason: in words.
-        question: "" where there is none.
+        question: "" without one.
         excerpts: as the model wrote them.
     """
 
@@ -146,7 +141,7 @@ class Kept(NamedTuple):
 
 
 class QuestionWriter:
-    """The questions so far. Answers are taken in the order in which they were asked for, whichever comes first."""
+    """The questions so far. Answers are used in the order of asking, not of arrival."""
 
     def __init__(self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False) -> None:
         if len({document.id for document in documents}) < len(documents):
@@ -159,15 +154,11 @@ class QuestionWriter:
         self.rejections: list[Rejection] = []
         self.asked = 0
         self._assumed = assumed
-        self._written: list[tuple[str, str]] = []  # document and question, also of those that were rejected
-        self._folded: dict[str, str] = {}  # of each kept question its id
+        self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
+        self._folded: dict[str, str] = {}  # ids of kept questions
 
     def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
-        """Ask until there are as many questions as are wanted, or nothing is left to ask.
-
-        Raises:
-            ModelError: the model cannot be asked any more.
-        """
+        """Ask until there are enough questions or nothing is left to ask."""
         waiting: deque[tuple[str, Sample, Future[Written]]] = deque()
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
@@ -182,16 +173,16 @@ class QuestionWriter:
                 if progress is not None:
                     progress(len(self.kept), self.options.questions)
         except BudgetError:
-            for each in waiting:  # answered while that one was refused
+            for each in waiting:  # answered meanwhile
                 try:
                     self._take(*each)
-                except UnreachableError:  # then the cap was reached by calls that were never made
+                except UnreachableError:  # calls that were never made reached the cap
                     raise
                 except ModelError:
                     pass
             raise
         finally:
-            pool.shutdown(cancel_futures=True)  # what is under way is paid, so its answer is waited for
+            pool.shutdown(cancel_futures=True)  # wait for answers already paid for
 
     def _next(self, under_way: int) -> Sample | None:
         if under_way >= self.options.concurrency or len(self.kept) + under_way >= self.options.questions:
@@ -204,7 +195,7 @@ class QuestionWriter:
         return question_about(sample.text, earlier, self.options.mode, self.options.excerpts, self.asked)
 
     def _earlier(self, document_id: str) -> list[str]:
-        """Questions that were asked before, in their order: of this document first, drawn where there are too many."""
+        """Earlier questions in order, those of this document first, sampled if there are too many."""
         drawn = np.random.default_rng([self.options.seed, self.asked])
         same = [place for place, (name, _) in enumerate(self._written) if name == document_id]
         others = [place for place, (name, _) in enumerate(self._written) if name != document_id]
@@ -252,17 +243,17 @@ INTERRUPTED = "it was interrupted"
 
 @dataclass(frozen=True)
 class Generated:
-    """Questions, and what became of the others.
+    """Questions, and the rejected ones.
 
     Attributes:
-        documents: that they are about.
-        rows: a question each, as in a ``questions.jsonl``.
-        rejections: with their reasons, in the order in which they were asked.
-        usage: all calls of the journal: those of earlier runs included.
-        filtered: what the filters did; None where there was no embedder.
-        stopped: why there are fewer questions than were wanted; "" where there are as many.
-        unfinished: whether the cap or Ctrl-C stopped the work, so that the same call, with a higher cap, goes on.
-        info: what made them: seed, model, prompt, options.
+        documents: the documents asked about.
+        rows: one question each, as in a ``questions.jsonl``.
+        rejections: in the order of asking.
+        usage: all calls of the journal, earlier runs included.
+        filtered: what the filters did; None without an embedder.
+        stopped: why there are too few questions; "" if there are enough.
+        unfinished: a cap or Ctrl-C stopped the work; the same call with a higher cap resumes it.
+        info: seed, model, prompt, options.
     """
 
     documents: Sequence[Document]
@@ -275,11 +266,7 @@ class Generated:
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def benchmark(self, name: str = "generated") -> Benchmark:
-        """The questions as a benchmark, each place verified.
-
-        Raises:
-            DataError: there is none.
-        """
+        """The questions as a benchmark, each place verified. Raises `DataError` without questions."""
         return load_benchmark(self.documents, self.rows, name=name)
 
 
@@ -294,40 +281,35 @@ def generate_benchmark(
     thresholds: FilterThresholds | None = None,
     progress: Progress | None = None,
 ) -> Generated:
-    """Questions that a language model writes about passages of the documents, with the excerpts that answer them.
+    """Questions that a language model writes about passages of the documents, with verbatim excerpts that answer them.
 
-    After the Chroma report, sections "Dataset Generation" and "Dataset Prefiltering": the model is shown a passage and
-    earlier questions, and writes a question and up to five excerpts. An excerpt that does not stand in the passage,
-    letter by letter or but for white space, rejects the whole question. What is kept of an excerpt is its place, so
-    the model can change no text, whatever a document tells it to do.
+    After the Chroma report, "Dataset Generation" and "Dataset Prefiltering": the model sees a passage and earlier
+    questions, and writes a question and up to five excerpts. An excerpt that is not in the passage, apart from white
+    space, rejects the question. Only the places of excerpts are kept, so the model can change no text.
 
-    The result depends on the documents, the options and the model's answers alone, not on which answer comes first.
-    With a journal no answer is paid twice: a run that was stopped or killed goes on where it was, and the same
-    call with more questions adds to those that are there.
+    The result depends only on the documents, the options and the model's answers. With a journal no answer is paid for
+    twice: a stopped run resumes, and the same call with more questions adds to them.
 
     Args:
         documents: at least one that is not blank.
-        llm: what `get_llm` knows, or an `LLM`.
+        llm: a model, or a name for `get_llm`.
         options: see `GenerationOptions`.
-        journal: where calls and answers are written down; None for this run alone.
-        budget: what may be spent, over all runs of the journal; what is there is then filtered and returned.
+        journal: the file of calls and answers; None keeps them in memory.
+        budget: caps all runs of the journal; the questions so far are then filtered and returned.
         embedder: for the filters; None for none.
         thresholds: of the filters; None proposes them from the data.
-        progress: called with the questions that are kept and those that are wanted.
+        progress: called with the number of questions kept and wanted.
 
     Raises:
-        DataError: no document has a letter or a digit, two share an id, or the journal is damaged.
-        OptionError: `llm` or the journal is none.
-        ModelError: the model cannot be asked at all, or the embedder failed.
-        KeyboardInterrupt: before any question was kept; later it ends the work with those that are there.
+        DataError: no document to ask about, two share an id, or the journal is damaged.
+        OptionError: a wrong `llm` or journal.
+        ModelError: the model cannot be asked, or the embedder failed.
+        KeyboardInterrupt: before any question was kept; later it ends the work.
 
     >>> from chunkcore.models.llm import CallableLLM
     >>> told = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'
-    >>> made = generate_benchmark(
-    ...     [Document("fox.txt", "The fox naps. The dog runs.")],
-    ...     CallableLLM(lambda messages, schema: told, name="always so"),
-    ...     GenerationOptions(questions=1),
-    ... )
+    >>> llm = CallableLLM(lambda messages, schema: told, name="always so")
+    >>> made = generate_benchmark([Document("fox.txt", "The fox naps.")], llm, GenerationOptions(questions=1))
     >>> made.rows[0]["question"], made.rows[0]["evidence"]
     ('Who naps?', [{'start': 0, 'end': 13, 'text': 'The fox naps.'}])
     """
@@ -386,13 +368,9 @@ def generate_benchmark(
 
 
 def estimate_generation(documents: Sequence[Document], options: GenerationOptions | None = None) -> Usage:
-    """What generating would take: calls, and tokens as `cl100k_base`. Nothing is asked.
+    """Calls and tokens (`cl100k_base`) that generating would take. Nothing is asked.
 
-    Every question is assumed to be kept at the first try, with an answer of about 200 tokens as the Chroma report
-    measured; neither rejections nor answers that a journal holds are foreseen.
-
-    Raises:
-        DataError: no document has a letter or a digit, or two share an id.
+    Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no journal.
     """
     estimator = Estimator()
     made = QuestionWriter(documents, options or GenerationOptions(), assumed=True)
@@ -403,7 +381,7 @@ def estimate_generation(documents: Sequence[Document], options: GenerationOption
 def _without(
     made: QuestionWriter, rows: Sequence[dict[str, Any]], filtered: Filtered
 ) -> tuple[list[dict[str, Any]], list[Rejection]]:
-    """What is left after the filters, and all rejections in the order in which the questions were asked."""
+    """The rows left after the filters, and all rejections in the order of asking."""
     gone = {each.index: each for each in filtered.dropped}
     more = [
         Rejection(
@@ -423,7 +401,6 @@ def _info(
     filtered: Filtered | None,
     embedder: Embedder | None,
 ) -> dict[str, Any]:
-    """What somebody needs to know who wants to do the same."""
     represented = {kept.sample.document.id for kept in made.kept}
     return {
         "chunkcore": installed_version(),

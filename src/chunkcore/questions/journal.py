@@ -1,9 +1,7 @@
-"""Every call that is paid for is written down before it is made, and its answer before it is used.
+"""The journal of paid calls: each call is on disk before it is made, each answer before it is used.
 
-The journal is a file of JSON lines. Lines are only ever added, each is on disk before work goes on, and a run that is
-killed leaves at most its last line unfinished. Whoever starts again asks the same questions in the same order, and
-`JournaledLLM` answers from the journal what had been answered: nothing else needs to be restored. A question that
-failed fails again, as later prompts depend on that, too; but not where the endpoint failed and then the run ended.
+A file of JSON lines, append-only. A restarted run asks the same questions in the same order, and `JournaledLLM` replays
+the answers and failures. Failures of an endpoint that then ended the run are not replayed.
 """
 
 from __future__ import annotations
@@ -26,21 +24,18 @@ __all__ = ["FINISHES", "BudgetError", "CallBudget", "Failure", "Journal", "Journ
 
 
 class BudgetError(ModelError):
-    """One more call would be over what may be spent; the message says what was."""
+    """One more call would exceed the budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallBudget:
-    """What may be spent, on all calls of a journal together, those of earlier runs included.
+    """A cap on all calls of a journal, earlier runs included.
 
     Attributes:
-        max_calls: calls to the model; None for no limit.
-        max_cost: in the prices' currency; None for no limit. Of calls without a known answer the output is taken
-            to be 200 tokens, so calls under way can go over it by what their answers are longer.
-        prices: what tokens cost; needed for `max_cost`.
-
-    Raises:
-        OptionError: a limit is negative or no number, or there is a cost without prices.
+        max_calls: None for no limit.
+        max_cost: in the prices' currency; None for no limit. Unknown answers count 200 tokens, so longer ones can
+            exceed it.
+        prices: of tokens; needed for `max_cost`.
     """
 
     max_calls: int | None = None
@@ -56,11 +51,7 @@ class CallBudget:
             raise OptionError("max_cost needs the prices of a million tokens: give them, or cap the calls instead")
 
     def check(self, spent: Usage) -> None:
-        """See that this much may be spent.
-
-        Raises:
-            BudgetError: it may not.
-        """
+        """Raise `BudgetError` if this is too much."""
         if self.max_calls is not None and spent.calls > self.max_calls:
             raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
         if self.max_cost is not None and self.prices is not None and spent.cost(self.prices) > self.max_cost:
@@ -69,39 +60,35 @@ class CallBudget:
 
 _HEADER = {"journal": "chunkcore generate", "version": 1}
 FINISHES = ("stop", "length", "refusal")
-_IN_A_ROW = 10  # calls that fail one after another are an endpoint's failure, and not that of a question
-_ANSWER_TOKENS = 200  # of a call whose answer is not known; the mean that the Chroma report measured
+_IN_A_ROW = 10  # more failures in a row are the endpoint's, not a question's
+_ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A call that was answered with nothing that can be read, or not at all.
+    """A call without a readable answer.
 
     Attributes:
         reason: in words.
-        again: whether the same question may be asked once more.
+        again: whether the question may be repeated.
     """
 
     reason: str
     again: bool
 
     def error(self) -> Exception:
-        """What `ask` takes it for."""
+        """The exception for `ask`."""
         return BadAnswerError(self.reason) if self.again else NoAnswerError(self.reason)
 
 
 class Journal:
-    """The calls to models and their answers, in memory and, where there is a path, on disk.
+    """Calls to models and their answers, in memory and, with a path, on disk.
 
-    One process at a time may have it open, so that nothing is asked twice. A last line that was not finished when
-    an earlier run was killed is cut off.
-
-    Args:
-        path: the file, begun where there is none; None for this run alone.
+    One process at a time may have the file open. An unfinished last line is cut off.
 
     Raises:
         OptionError: another process has the file open.
-        DataError: the file is no journal, a line of it is damaged, or it cannot be read or written.
+        DataError: the file is no journal, is damaged, or cannot be read or written.
 
     >>> with Journal() as journal:
     ...     journal.ask("k", 120)
@@ -116,7 +103,7 @@ class Journal:
         self._replies: dict[str, Reply] = {}
         self._failures: dict[str, list[Failure]] = defaultdict(list)
         self._unwritten: list[tuple[str, Failure]] = []
-        self._asked: dict[str, int] = {}  # by key, the tokens of the question
+        self._asked: dict[str, int] = {}  # question tokens by key
         self._spent = Usage()
         self._log: AppendLog | None = None
         if self.path is not None:
@@ -131,20 +118,14 @@ class Journal:
                 raise
 
     def fetch(self, key: str) -> Reply | None:
-        """The answer that was written down; None where there is none."""
+        """The recorded answer, or None."""
         return self._replies.get(key)
 
     def failures(self, key: str) -> Sequence[Failure]:
-        """How often the question failed, and why."""
         return tuple(self._failures.get(key, ()))
 
     def ask(self, key: str, input_tokens: int, budget: CallBudget | None = None) -> None:
-        """Write down that a call is about to be made; it is on disk when this returns.
-
-        Raises:
-            BudgetError: it may not be made.
-            DataError: it cannot be written down.
-        """
+        """Record a call before it is made; it is on disk on return. Raises `BudgetError` over the budget."""
         with self._lock:
             if budget is not None:
                 budget.check(self._spent + _unanswered(input_tokens))
@@ -152,11 +133,7 @@ class Journal:
             self._note_asked(key, input_tokens)
 
     def answer(self, key: str, reply: Reply) -> None:
-        """Write down what was answered; it is on disk when this returns.
-
-        Raises:
-            DataError: it cannot be written down.
-        """
+        """Record an answer; it is on disk on return."""
         with self._lock:
             self._note_answered(key, reply)
             failed = [
@@ -176,20 +153,16 @@ class Journal:
             )
 
     def withdraw(self, key: str) -> None:
-        """Write down that the call was never made: it counts to nothing.
-
-        Raises:
-            DataError: it cannot be written down.
-        """
+        """Record that a call was never made; it no longer counts."""
         with self._lock:
             self._append({"withdrawn": key})
             self._note_withdrawn(key)
 
     def fail(self, key: str, failure: Failure) -> None:
-        """Note that a call failed. It is written down with the next answer: an endpoint that is down leaves no trace.
+        """Note a failure. It is recorded with the next answer, so a dead endpoint leaves no trace.
 
         Raises:
-            ModelError: as many calls in a row failed as no question is to blame for.
+            ModelError: 10 calls in a row failed.
         """
         with self._lock:
             self._failures[key].append(failure)
@@ -199,19 +172,18 @@ class Journal:
 
     @property
     def usage(self) -> Usage:
-        """All calls, those without an answer (failed, or under way when a run was killed) included.
+        """All calls, with those that failed or were interrupted.
 
-        `Usage.estimated_calls` are those whose tokens are counted here; an answer that never came counts 200.
+        `Usage.estimated_calls` are calls whose tokens are counted here; a missing answer counts 200.
         """
         return self._spent
 
     @property
     def unanswered(self) -> int:
-        """How many calls have no answer: they failed, or were under way when a run was killed."""
+        """Calls that failed or were interrupted."""
         return self._spent.calls - len(self._replies)
 
     def close(self) -> None:
-        """Close the file."""
         if self._log is not None:
             self._log.close()
 
@@ -298,15 +270,9 @@ def _count(value: Any) -> int:
 
 
 class JournaledLLM:
-    """A language model that is never asked what its journal holds an answer to, good or bad.
+    """A language model that replays answers and failures from a journal.
 
-    Args:
-        llm: the model.
-        journal: where calls and answers are written down.
-        budget: what may be spent; None for no limit.
-
-    Attributes:
-        replayed: how many answers came from the journal.
+    `replayed` counts the answers from the journal.
     """
 
     def __init__(self, llm: LLM, journal: Journal, budget: CallBudget | None = None) -> None:
@@ -317,23 +283,22 @@ class JournaledLLM:
         self.fingerprint = llm.fingerprint
         self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
         self.replayed = 0
-        self._tries: Counter[str] = Counter()  # of each question's failures those that were told
+        self._tries: Counter[str] = Counter()  # failures replayed for each question
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        """The answer of the journal, else of the model.
+        """The journal's answer, else the model's.
 
         Raises:
-            BudgetError: the model may not be asked any more.
+            BudgetError: the budget is spent.
             NoAnswerError: this question cannot be answered.
-            ModelError: no question can: it failed again and again.
-            DataError: the journal cannot be written.
+            ModelError: the model failed again and again.
         """
         key = f"{self.fingerprint}:{question_key(messages, schema).hex()}"
         with self._guard:
             lock = self._locks[key]
-        with lock:  # whoever asks the same meanwhile gets this answer
+        with lock:  # concurrent callers get this answer
             failures = self.journal.failures(key)
             if self._tries[key] < len(failures):
                 self._tries[key] += 1

@@ -1,4 +1,4 @@
-"""One page with the two distributions that the filters went by, and the questions next to the thresholds."""
+"""The page with the filters' two distributions and the questions next to the thresholds; and the other files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ p { max-width: 46rem; } .note { color: var(--soft); }
 
 
 def filter_page(filtered: Filtered) -> str:
-    """The page as HTML. It loads nothing and runs nothing; what the model wrote stands in it as text alone."""
+    """The page as static HTML: it loads and runs nothing, and the model's text is escaped."""
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}">',
@@ -113,14 +113,14 @@ def cosine_histogram(
     others: NDArray[np.float64] | None = None,
     root: bool = False,
 ) -> str:
-    """How many cosines lie where, as SVG, with a line at the threshold.
+    """A histogram of cosines as SVG, with a line at the threshold.
 
     Args:
         values: shown as bars.
         threshold: None for no line.
-        title: for those who do not see the plot.
+        title: for screen readers.
         others: shown as an outline, at their own scale.
-        root: heights by the square root of the counts.
+        root: heights are square roots of the counts.
     """
     shown = [each for each in (values, others) if each is not None and len(each)]
     low = min([0.0, *(float(each.min()) for each in shown)])
@@ -199,7 +199,7 @@ def _nearest(
     *,
     above: bool,
 ) -> str:
-    """The pairs nearest to the threshold, from the highest cosine to the lowest; those beyond it are marked."""
+    """The pairs nearest to the threshold by falling cosine; those beyond it are marked."""
     if not len(values):
         return ""
     at = (float(values.max()) if above else float(values.min())) if threshold is None else threshold
@@ -237,14 +237,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class GenerationFiles:
-    """Where the parts are, all named after the questions.
+    """The output files, all named after the questions.
 
     Attributes:
         questions: ``questions.jsonl``.
         rejected: ``questions.rejected.jsonl``.
         info: ``questions.info.json``: seed, model, prompt, options, documents, calls, thresholds.
-        journal: ``questions.journal.jsonl``: every call and its answer. With it nothing is paid twice.
-        page: ``questions.filters.html``: the distributions that the filters went by.
+        journal: ``questions.journal.jsonl``: every call and its answer.
+        page: ``questions.filters.html``: the distributions behind the filters.
     """
 
     questions: Path
@@ -255,10 +255,7 @@ class GenerationFiles:
 
 
 def files_beside(questions: Path) -> GenerationFiles:
-    """The files that belong to a ``questions.jsonl``.
-
-    Raises:
-        OptionError: the name does not end in .jsonl, by which every reader tells what it is.
+    """The files that belong to a ``questions.jsonl``. Raises `OptionError` for another suffix.
 
     >>> files_beside(Path("out/questions.jsonl")).rejected.name
     'questions.rejected.jsonl'
@@ -275,11 +272,7 @@ def files_beside(questions: Path) -> GenerationFiles:
 
 
 def write_generated(files: GenerationFiles, generated: Generated) -> None:
-    """Write all but the journal, each file whole or not at all; the page only where the filters had an embedder.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write all files but the journal, each atomically; the page only after filtering."""
     write_parts(files.rejected, (_line(_rejected(each)) for each in generated.rejections))
     if generated.filtered is not None:
         write_text(files.page, filter_page(generated.filtered))

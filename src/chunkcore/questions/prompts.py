@@ -1,7 +1,7 @@
-"""What a model is asked: a question about a passage, and the passage's own words that answer it.
+"""The prompt: a question about a passage, and the excerpts that answer it.
 
-After the appendix "Synthetic Dataset Prompt" of the Chroma report: the earlier questions, the copied excerpts and the
-oath, which is what made models keep to the rules there. The words are our own.
+After the Chroma report's appendix "Synthetic Dataset Prompt" (earlier questions, copied excerpts, oath), in our own
+words.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A passage of a document that a model is to write a question about.
+    """A passage of a document to write a question about.
 
     Attributes:
-        document: whole.
-        span: the passage, which neither begins nor ends with white space.
-        number: how many samples had been drawn of this document before.
+        document: the whole document.
+        span: the passage, without white space at its ends.
+        number: how many samples of this document were drawn before.
     """
 
     document: Document
@@ -54,9 +54,9 @@ class Sample:
 
 
 def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample:
-    """At most `size` characters of a document that is not blank, every place being as likely as any other.
+    """At most `size` characters of a document, every place equally likely.
 
-    The same document, seed and number give the same sample, whatever else was drawn.
+    Document, seed and number determine the sample.
 
     >>> draw_sample(Document("fox.txt", " The fox naps. "), 4000, seed=0, number=0).text
     'The fox naps.'
@@ -75,19 +75,19 @@ def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample
 
 
 def _whole_words(text: str, low: int, high: int) -> tuple[int, int]:
-    """The range, which begins with no white space, without the words that its ends cut, and no white space there."""
+    """The range without words cut at its ends, and without white space there."""
     first, last = low, high
     if low > 0 and not text[low - 1].isspace():
         first += _until_space(text[low:high])
     if high < len(text) and not text[high].isspace():
         last -= _until_space(text[first:high][::-1])
     inner = text[first:last]
-    if not inner.strip():  # but for those words it is blank
+    if not inner.strip():  # blank without those words
         return low, low + len(text[low:high].rstrip())
     return first + len(inner) - len(inner.lstrip()), first + len(inner.rstrip())
 
 
-_NEAR = 100  # characters; scripts without spaces are cut where they are
+_NEAR = 100  # characters; scripts without spaces are cut anywhere
 
 
 def _until_space(text: str) -> int:
@@ -96,10 +96,10 @@ def _until_space(text: str) -> int:
 
 @dataclass(slots=True)
 class _Turn:
-    """What is known of one document's questions so far."""
+    """One document's questions so far."""
 
     document: Document
-    rank: int  # in the order in which documents come first
+    rank: int  # order of the first round
     drawn: int = 0
     kept: int = 0
     under_way: int = 0
@@ -108,11 +108,11 @@ class _Turn:
 
 @dataclass(slots=True)
 class Schedule:
-    """Says which document is next, so that all have a question before one has two, and long ones get more.
+    """The next document to ask about: every document once, then longer ones more often.
 
-    First every document in an order that the seed draws; then always the one with the most characters for each
-    question that it would have (the method of D'Hondt). Of a document no more samples are under way at once
-    than fit into it side by side. One whose questions were rejected `patience` times in a row is given up.
+    First all documents in a seeded order; then the one with the most characters per question, counting the next
+    (D'Hondt). At most as many samples are under way as fit into the document side by side. A document with `patience`
+    rejections in a row is given up.
 
     >>> schedule = Schedule([Document("a", "x" * 90), Document("b", "x" * 10)], size=40, seed=0, patience=2)
     >>> [schedule.draw().document.id for _ in range(3)], schedule.draw()
@@ -133,7 +133,7 @@ class Schedule:
         self._by_id = {turn.document.id: turn for turn in self._turns}
 
     def draw(self) -> Sample | None:
-        """The next sample; None while nothing can be drawn before an answer comes, or for ever."""
+        """The next sample; None if none can be drawn before an answer arrives, or ever."""
         open_turns = [
             turn for turn in self._turns if turn.failures < self.patience and turn.under_way < self._room(turn)
         ]
@@ -145,7 +145,7 @@ class Schedule:
         return draw_sample(turn.document, self.size, self.seed, turn.drawn - 1)
 
     def settle(self, sample: Sample, *, kept: bool) -> None:
-        """Tell what became of a sample's question."""
+        """Record the outcome of a sample's question."""
         turn = self._by_id[sample.document.id]
         turn.under_way -= 1
         turn.kept += kept
@@ -153,12 +153,12 @@ class Schedule:
 
     @property
     def given_up(self) -> list[str]:
-        """Ids of the documents whose questions were rejected too often in a row."""
+        """Ids of documents with too many rejections in a row."""
         return [turn.document.id for turn in self._turns if turn.failures >= self.patience]
 
     @property
     def unasked(self) -> list[str]:
-        """Ids of the documents that hold neither a letter nor a digit."""
+        """Ids of documents without a letter or digit."""
         return [each.id for each in self.documents if each.id not in self._by_id]
 
     def _room(self, turn: _Turn) -> int:
@@ -166,7 +166,7 @@ class Schedule:
 
 
 def _urgency(turn: _Turn) -> tuple[bool, float, int]:
-    """Least for the document that is next."""
+    """Sort key: the least is next."""
     questions = turn.kept + turn.under_way
     return questions > 0, -len(turn.document.text) / (questions + 1) if questions else 0.0, turn.rank
 
@@ -175,17 +175,16 @@ _SHOWN = 80
 
 
 class NotVerbatimError(ValueError):
-    """An excerpt that does not stand in the passage, or stands there twice; the reason why a question is rejected."""
+    """An excerpt that is not in the passage, or is there twice."""
 
 
 def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
-    r"""Where the excerpts stand in the sample's document, in the document's order; those that overlap are one.
+    r"""The places of the excerpts in the document, in order; overlapping ones are merged.
 
-    Each is sought in the passage that the model was shown, and nowhere else: verbatim, then with other white space.
-    What is returned are places of the document, so whatever the model wrote becomes no text.
+    Each is searched in the shown passage only: verbatim, then ignoring white space.
 
     Raises:
-        NotVerbatimError: an excerpt stands nowhere or at several places, or has neither letter nor digit.
+        NotVerbatimError: an excerpt is not there, is there several times, or has no letter or digit.
 
     >>> from chunkcore.document import Document
     >>> sample = Sample(Document("fox.txt", "A tale. The quick\n  fox naps."), Span(8, 29), 0)
@@ -219,7 +218,7 @@ def _but_for_space(form: Form, excerpt: str) -> Span:
 
 
 def _only_place(text: str, sought: str, excerpt: str) -> int:
-    """Where it begins; -1 where it is not there."""
+    """Its start; -1 if absent."""
     start = text.find(sought)
     if start >= 0 and text.find(sought, start + 1) >= 0:
         raise NotVerbatimError(f"the excerpt {_short(excerpt)} stands at several places of the passage that was shown")
@@ -235,7 +234,7 @@ Mode = Literal["factual", "realistic"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 _LONGEST = 1_000  # characters of a question
-_ASSUMED_EXCERPTS = 600  # characters; with the question and the oath about the 200 tokens that the report measured
+_ASSUMED_EXCERPTS = 600  # characters; with question and oath about the report's 200 tokens
 
 _FRAME = """You write test questions for a search system. You are shown a passage of a document. Write one question \
 that the passage answers, and copy from the passage every excerpt that is needed to answer it.
@@ -287,14 +286,14 @@ _OATH: dict[Mode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a model wrote: a question on one line, and what it says are excerpts."""
+    """A model's question, on one line, and its excerpts."""
 
     question: str
     excerpts: tuple[str, ...]
 
 
 def prompt_version(mode: Mode) -> str:
-    """The mode and 8 hexadecimal digits that change when a word of its prompt changes.
+    """The mode and 8 hexadecimal digits that change with the prompt.
 
     >>> prompt_version("factual").partition("-")[0]
     'factual'
@@ -303,16 +302,16 @@ def prompt_version(mode: Mode) -> str:
 
 
 def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, number: int) -> Question[Written]:
-    """What a model is asked about a passage.
+    """The question for a model about a passage.
 
     Args:
-        passage: what it is shown.
-        earlier: questions that it must not repeat.
+        passage: the text shown.
+        earlier: questions not to repeat.
         mode: "factual", or "realistic" for vague questions in everyday words.
-        most: excerpts that it may give.
-        number: of this question, which sets the answers apart that a dry run assumes.
+        most: the most excerpts.
+        number: makes the answers of a dry run distinct.
     """
-    # Its own digest marks the passage, so that no passage can hold the line that ends it.
+    # Marked by its own digest, so no passage can contain its end mark.
     mark = f"=== {blake2b(passage.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ==="
     before = "\n".join(f"- {each}" for each in earlier) or "- none"
     asked = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
@@ -354,11 +353,7 @@ def _schema(most: int) -> Mapping[str, Any]:
 
 
 def _read(text: str, most: int) -> Written:
-    """The question and its excerpts; that the oath was taken is between the model and its conscience.
-
-    Raises:
-        BadAnswerError: no JSON object, a blank or endless question, no excerpts or too many, or one that is blank.
-    """
+    """The question and its excerpts; the oath is not checked."""
     found = found_json(text)
     question = " ".join(text_of(member(found, "question"), "question").split())
     if len(question) > _LONGEST or not fold(question).text:

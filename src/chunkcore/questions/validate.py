@@ -1,4 +1,4 @@
-"""`validate_benchmark`: what is wrong with questions and their evidence, whoever wrote them."""
+"""`validate_benchmark`: problems of questions and their evidence."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KINDS: dict[Kind, str] = {
 }
 assert tuple(KINDS) == get_args(Kind)
 
-_LEAK = 20  # letters and digits; shorter texts stand somewhere by chance
+_LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
 _WORD = re.compile(r"\w+")
 _AMBIGUOUS = re.compile(
@@ -61,16 +61,13 @@ _AMBIGUOUS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationOptions:
-    """What counts as wrong.
+    """Limits of the checks.
 
     Attributes:
-        size: of the chunks that will be compared, in tokens.
-        least: tokens that evidence has at least.
+        size: of the chunks to compare, in tokens.
+        least: the fewest tokens of evidence.
         similarity: cosine over which two questions are nearly the same.
         counter: of tokens.
-
-    Raises:
-        OptionError: an option is out of range.
     """
 
     size: int = 200
@@ -89,7 +86,7 @@ class ValidationOptions:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong.
+    """A problem.
 
     Attributes:
         kind: one of `KINDS`, which says why it matters.
@@ -111,18 +108,17 @@ def validate_benchmark(
     options: ValidationOptions | None = None,
     embedder: Embedder | None = None,
 ) -> list[Finding]:
-    """What is wrong with a collection, by kind in the order of `KINDS` and then in the order of the file.
+    """Problems of a collection, by kind (`KINDS`), then in file order.
 
     Args:
         documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves.
-        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report's columns, or such lines as objects;
-            None for the folder's own.
-        options: what counts as wrong.
-        embedder: to find questions in nearly the same words; None finds those in the same words alone.
+        questions: a ``questions.jsonl``, a ``.csv`` with the Chroma report's columns, or such rows; None for the
+            folder's own.
+        options: limits of the checks.
+        embedder: finds questions in nearly the same words; None finds only equal ones.
 
     Raises:
         DataError: a file cannot be read, or there are no questions.
-        ModelError: the embedder failed.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who naps?", "evidence": ["naps."]}, {"question": "Who runs?", "evidence": ["The cat"]}]
@@ -149,14 +145,14 @@ def validate_benchmark(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question that can be used, and where it stands."""
+    """A usable question and its place."""
 
     place: str
     query: Query
 
 
 class _Read:
-    """The collection, and a method for each thing that can be wrong."""
+    """The collection, with a method for each check."""
 
     def __init__(self, documents: Sequence[Document], options: ValidationOptions) -> None:
         self.documents = documents
@@ -170,11 +166,6 @@ class _Read:
     def of(
         cls, documents: str | Path | Sequence[Document], questions: Questions | None, options: ValidationOptions
     ) -> _Read:
-        """Read documents and questions.
-
-        Raises:
-            DataError: they cannot be read, or there are no questions.
-        """
         if not isinstance(documents, str | Path):
             if questions is None:
                 raise DataError("there are no questions: give the path of a questions.jsonl, or its lines")
@@ -282,7 +273,7 @@ class _Read:
 
     @cached_property
     def _firsts(self) -> dict[str, _Asked]:
-        """Of all questions in the same words the first, in the order of the file."""
+        """The first of all questions in the same words."""
         firsts: dict[str, _Asked] = {}
         for each in self.asked:
             firsts.setdefault(_words(each), each)
@@ -297,11 +288,7 @@ class _Read:
 
 
 def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The lines of a ``questions.jsonl``; one that is no JSON object stands as a row that is left out for that.
-
-    Raises:
-        DataError: the file cannot be read, or none of its lines is an object.
-    """
+    """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
     rows: list[tuple[str, dict[str, Any]]] = []
     damaged: list[tuple[int, str]] = []
     for number, line in text_lines(path):
@@ -319,7 +306,7 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _kind(reason: str) -> Kind:
-    """What kind of problem `EvidenceFinder` tells of, in its own words: not in those that it quotes."""
+    """The kind of an `EvidenceFinder` problem, from its own words, not those it quotes."""
     if _AMBIGUOUS.match(reason):
         return "ambiguous"
     missing = (
@@ -329,7 +316,7 @@ def _kind(reason: str) -> Kind:
 
 
 def _words(each: _Asked) -> str:
-    """The question by its letters and digits, where it has any."""
+    """The question's letters and digits, if it has any."""
     return fold(each.query.text).text or each.query.text
 
 
@@ -346,7 +333,7 @@ def _answers(query: Query) -> Iterator[str]:
 
 
 def _holds(question: str, answer: str) -> bool:
-    """Whether the answer's words stand one after another in the question."""
+    """Whether the answer's words follow one another in the question."""
     sought = " ".join(fold(word).text for word in _WORD.findall(answer))
     words = " ".join(fold(word).text for word in _WORD.findall(question))
     return len(sought) >= _ANSWER and f" {sought} " in f" {words} "
