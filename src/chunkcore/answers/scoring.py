@@ -148,7 +148,7 @@ def references_of(query: Query) -> tuple[str, ...]:
 
 
 def _reference(text: str) -> str:
-    """ "" for a text that says that no answer is right."""
+    """Maps "unanswerable" to an empty text."""
     return "" if text.strip().casefold() == "unanswerable" else text
 
 
