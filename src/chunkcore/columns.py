@@ -1,4 +1,4 @@
-"""Columns of many things: lazy sequences, numbers by text, and arrays that may stand in a file."""
+"""Data as columns: lazy sequences, numbers by text, arrays in temporary files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from chunkcore.files import telling_the_folder
 
 __all__ = ["BLOCK", "KeyedNumbers", "Keys", "Mapped", "blocks", "concatenate", "release", "text_key", "text_keys"]
 
-BLOCK = 16_384  # texts; enough that sorting them by length pays, few enough to be held with their vectors
+BLOCK = 16_384  # texts; enough that sorting by length pays, few enough to hold with their vectors
 
 T = TypeVar("T")
 R = TypeVar("R", covariant=True)
 Keys = NDArray[np.bytes_]  # 20 bytes each
 
-_RECENT = 2**16  # keys that are kept apart, so that adding a few does not move all the others
+_RECENT = 2**16  # new keys are kept apart, so that adding a few does not move all
 
 
 class Mapped(Sequence[R], Generic[T, R]):
-    """A lazy sequence: the function's value for each item, computed each time it is read.
+    """A lazy sequence: the function of each item, computed on each read.
 
     >>> squares = Mapped(lambda number: number * number, range(1_000_000))
     >>> squares[999], len(squares), list(squares[1:4])
@@ -53,7 +53,7 @@ class Mapped(Sequence[R], Generic[T, R]):
 
 
 def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
-    """Neighbouring items, `size` at once; one empty block where there are none.
+    """Consecutive blocks of `size` items; one empty block for no items.
 
     >>> [list(some) for some in blocks(range(5), 2)]
     [[0, 1], [2, 3], [4]]
@@ -65,13 +65,9 @@ def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
 def concatenate(
     parts: Iterable[NDArray[Any]], dtype: DTypeLike, *, memory_bytes: int, expected: int = 0
 ) -> NDArray[Any]:
-    """Arrays as one: in memory up to `memory_bytes`, else mapped from a temporary file that goes with the array.
+    """Join arrays: in memory up to `memory_bytes`, else mapped from a temporary file that lives as long as the array.
 
-    Args:
-        parts: the arrays, made one after the other.
-        dtype: of the whole.
-        memory_bytes: the largest array in memory.
-        expected: how many rows will come, so that a large array is in its file from the beginning.
+    `expected` is the number of rows, if known: a large array then starts in its file.
 
     Raises:
         OSError: the disk is full; the error names the temporary folder.
@@ -102,10 +98,7 @@ def concatenate(
 
 
 def release(array: NDArray[Any]) -> None:
-    """Take the pages of a mapped array out of this process's memory; they are read again when they are needed.
-
-    The system would keep them there as long as it has room, and count them as the process's own.
-    """
+    """Drop a mapped array's pages from memory. Linux would count them as the process's own; reads reload them."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -114,7 +107,7 @@ def release(array: NDArray[Any]) -> None:
 
 
 def text_key(text: str, role: str = "") -> bytes:
-    """20 bytes that stand for a text and the role ("document", "query", or "" for either) it is embedded in."""
+    """A 20-byte key of a text and its role ("document", "query", or "" for either)."""
     data = text.encode("utf-8", "surrogatepass")
     return blake2b(role.encode("ascii") + b"\0" + data, digest_size=20).digest()
 
@@ -130,9 +123,9 @@ def text_keys(texts: Iterable[str]) -> Keys:
 
 
 class KeyedNumbers:
-    """A number for each text, by the text's key. The first number given for a text stays. Not safe between threads.
+    """A number for each text key; the first number given for a key stays. Not thread-safe.
 
-    Sorted arrays, because a million texts take some 30 megabytes in them and 200 in a `dict`.
+    Sorted arrays: a million texts take about 30 MB, against 200 MB in a `dict`.
 
     >>> lengths = KeyedNumbers(np.int64)
     >>> lengths.add(text_keys(["sky", "oceans"]), np.array([3, 6]))
@@ -141,12 +134,12 @@ class KeyedNumbers:
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
-        # Ascending keys and their numbers; and what was added since, without the zeros that NumPy drops at a key's end.
+        # Ascending keys and their numbers, then later additions; NumPy drops zeros at a key's end.
         self._keys, self._values = text_keys([]), np.zeros(0, dtype=dtype)
         self._recent: dict[bytes, Any] = {}
 
     def of(self, keys: Keys) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The number of each key, 0 where it is unknown; and whether it is known."""
+        """Each key's number (0 if unknown), and whether it is known."""
         values = np.zeros(len(keys), dtype=self._values.dtype)
         known = np.zeros(len(keys), dtype=bool)
         if len(self._keys):
@@ -160,7 +153,7 @@ class KeyedNumbers:
         return values, known
 
     def add(self, keys: Keys, values: NDArray[Any]) -> None:
-        """Keep the numbers of the keys that are new."""
+        """Add the numbers of new keys."""
         new = ~self.of(keys)[1]
         for key, value in zip(keys[new].tolist(), values[new].tolist(), strict=True):
             self._recent.setdefault(key, value)

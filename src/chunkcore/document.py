@@ -33,7 +33,7 @@ class Span:
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int:
-            # numpy integers become plain ones, for JSON and pickles.
+            # NumPy integers become plain ints, for JSON and pickle.
             object.__setattr__(self, "start", _whole(self.start))
             object.__setattr__(self, "end", _whole(self.end))
         if not 0 <= self.start < self.end:
@@ -43,7 +43,6 @@ class Span:
         return self.end - self.start
 
     def slice(self, text: str) -> str:
-        """The span's text."""
         return text[self.start : self.end]
 
 
@@ -98,7 +97,6 @@ class Document:
 
     @property
     def size(self) -> int:
-        """The number of code points of the text."""
         return len(self.text)
 
 
@@ -108,15 +106,15 @@ class Chunk:
 
     Attributes:
         document_id: the document of the spans.
-        index: the chunk's place among its document's chunks, from 0.
+        index: the chunk's place in its document, from 0.
         spans: in reading order; touching neighbours are merged.
-        text: the source slices, joined by the chunker's separator where there are several.
+        text: the source slices, joined by the chunker's separator.
         token_count: of `text`, in the chunker's counter.
         context: text about the chunk (a title path, a model's sentence); never source text.
         metadata: what the strategy adds.
         fingerprint: of the chunker and its options.
-        segments: parts with vectors of their own in multi-vector search, each as its spans; mostly none.
-        derived: whether a model wrote `text`; the spans are then the passage it was written from.
+        segments: the spans of parts with their own vectors, for multi-vector search; usually empty.
+        derived: a model wrote `text`; the spans are then the source passage.
 
     >>> chunk = Chunk("faq.md", 0, (Span(0, 3),), "Why", 1)
     >>> chunk.start, chunk.end, chunk.id == Chunk("faq.md", 0, (Span(0, 3),), "Why", 1).id
@@ -140,31 +138,29 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        """The offset of the chunk's first character."""
         return min(span.start for span in self.spans)
 
     @property
     def end(self) -> int:
-        """The offset after the chunk's last character."""
         return max(span.end for span in self.spans)
 
     @property
     def id(self) -> str:
-        """32 hexadecimal digits, the same in every run: document id + chunker fingerprint + spans (+ derived text)."""
+        """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
         found = _begun(self.document_id, self.fingerprint).copy()
         found.update(_framed(",".join([f"{span.start}-{span.end}" for span in self.spans])))
-        if self.derived:  # several texts can be written from one passage
+        if self.derived:  # a model can write several texts from one passage
             found.update(_framed(self.text))
         return found.hexdigest()
 
     @property
     def embedded_text(self) -> str:
-        """The text that is embedded: the context, if any, on a line before the text."""
+        """The text to embed: the context, if any, on a line before `text`."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
     @property
     def content_hash(self) -> str:
-        """32 hexadecimal digits of context and text: equal hashes need no second embedding."""
+        """32 hexadecimal digits of context and text. Chunks of equal hash have equal embeddings."""
         found = blake2b(_framed(self.context), digest_size=16)
         found.update(_framed(self.text))
         return found.hexdigest()

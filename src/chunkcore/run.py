@@ -25,16 +25,14 @@ class Retrieved:
     """One retrieved piece.
 
     Attributes:
-        document_id: the benchmark document that it comes from; "" where that is not known.
-        spans: where in that document; empty where it could not be located.
-        score: the retriever's own, higher is better.
-        text: what came back. Tokens of a piece that was not located are counted in it.
-        parts: of a passage, its parts with their own scores.
-        how: how it was located; `Aligner` explains each kind. "ambiguous": the text stands at several places that
-            match equally well, and one of them was taken.
-        certainty: how sure the place is, 0 to 1: the share of the text that matches, divided by the number of places
-            that match equally well.
-        id: the system's own name of it, such as a chunk's id; "" where that is not known.
+        document_id: the benchmark document; "" if unknown.
+        spans: the place in that document; empty if not located.
+        score: the retriever's score, higher is better.
+        text: the returned text. Its tokens count as retrieved where the piece is not located.
+        parts: the parts of a passage, each with its score.
+        how: how the piece was located; see `Aligner`.
+        certainty: of the place, 0 to 1: the share of matching text / the number of equally good places.
+        id: the system's own id, such as a chunk's; "" if unknown.
     """
 
     document_id: str
@@ -48,7 +46,7 @@ class Retrieved:
     id: str = ""
 
     def with_score(self, score: float) -> Retrieved:
-        """The same piece with another score."""  # dataclasses.replace would be several times slower
+        """The same piece with another score.  # dataclasses.replace is several times slower"""
         return Retrieved(
             self.document_id,
             self.spans,
@@ -66,13 +64,7 @@ class Retriever(Protocol):
     """Answers a query with ranked pieces. A class with this one method is a retriever."""
 
     def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> Sequence[Retrieved]:
-        """The best pieces, best first.
-
-        Args:
-            query: the question.
-            k: at most so many pieces; None for no such limit.
-            max_tokens: at most so many tokens in all; None for no such limit.
-        """
+        """The best pieces, best first: at most `k`, and at most `max_tokens` tokens in all; None for no limit."""
         ...
 
 
@@ -81,12 +73,12 @@ class Run:
     """A retriever's answers to a benchmark's queries.
 
     Attributes:
-        name: the system's name, as tables show it.
+        name: the system's name in tables.
         results: by query id, best first. A missing query counts as answered with nothing.
-        pool: every piece that the system could have returned (its chunks); None where that is not known.
-            PrecisionOmega and k = "min" need it.
+        pool: every piece that the system can return (its chunks); PrecisionOmega and k = "min" need it. None if
+            unknown.
         seconds: by step, such as "chunk", "embed", "search".
-        failures: by query id, why the system gave no answer. Such a query is missing from `results`.
+        failures: by query id, why the system gave no answer. `results` lacks these queries.
     """
 
     name: str

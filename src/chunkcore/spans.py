@@ -1,6 +1,6 @@
 """The span algebra: union, intersection, difference and length of sets of half-open ranges.
 
-The functions on ``(n, 2)`` int64 arrays serve thousands of queries at once; those on `Span` are their convenient face.
+Functions on ``(n, 2)`` int64 arrays serve thousands of queries at once; functions on `Span` wrap them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`store_documents`: documents with their texts partly in a temporary file, read on use."""
+"""`store_documents`: documents whose texts lie partly in a temporary file."""
 
 from __future__ import annotations
 
@@ -15,24 +15,18 @@ from chunkcore.files import ScratchFile
 __all__ = ["store_documents"]
 
 MEMORY = 256 * 2**20  # bytes
-_HELD = 2**24  # characters of the texts read last, because chunks of a document are read one after the other
+_HELD = 2**24  # characters of recently read texts: chunks of a document are read in a row
 
 
 def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY) -> list[Document]:
-    """Documents for a `Benchmark` of any size: texts beyond `memory_bytes` are in a temporary file.
+    """Documents for a `Benchmark` of any size: texts beyond `memory_bytes` move to a temporary file (in `TMPDIR`).
 
-    A stored document equals the original. Its text is read whole on each use; the texts read last stay in memory, up
-    to 16 million characters or one text. Its `size` costs nothing. A pickle or a changed copy is a plain document.
-
-    The file is in the temporary folder (`TMPDIR`; it should be on a disk) as long as one of its documents is in use.
-
-    Args:
-        documents: taken one by one; they need not be in memory together.
-        memory_bytes: bytes of text that stay in memory.
+    A stored document equals the original. Each use reads its text; the last 16 million characters read stay in memory.
+    `size` reads nothing. A pickle or a changed copy is a plain document. The file lives as long as its documents.
 
     Raises:
-        OptionError: memory_bytes is under 0, or no whole number.
-        DataError: one of them is no document.
+        OptionError: memory_bytes is negative or not a whole number.
+        DataError: an item is not a document.
         OSError: the disk is full.
 
     >>> small, large = store_documents([Document("a", "A fox."), Document("b", "Foxes nap.")], memory_bytes=60)
@@ -57,8 +51,6 @@ def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY
 
 
 class _StoredDocument(Document):
-    """A document with its text in a file."""
-
     __slots__ = ("_size", "_texts", "_where")
 
     _texts: _Texts
@@ -91,8 +83,6 @@ class _StoredDocument(Document):
 
 
 class _Texts:
-    """Texts in a file, created with the first one; the texts read last are held."""
-
     def __init__(self) -> None:
         self._file: ScratchFile | None = None
         self._held: OrderedDict[int, str] = OrderedDict()  # by where they begin
@@ -100,7 +90,6 @@ class _Texts:
         self._lock = threading.Lock()
 
     def stored(self, document: Document) -> Document:
-        """The document with its text in the file; a document of a subclass stays as it is."""
         if type(document) is not Document:
             return document
         self._file = self._file or ScratchFile()
@@ -118,7 +107,6 @@ class _Texts:
         return stored
 
     def read(self, start: int, size: int) -> str:
-        """A text."""
         if not size:
             return ""
         with self._lock:

@@ -1,4 +1,4 @@
-"""Collections of documents and questions: the one that ships with the package."""
+"""Datasets: the shipped one, and downloads of public ones."""
 
 from chunkcore.datasets.shipped import DatasetInfo, dataset_path, list_datasets, load_dataset
 

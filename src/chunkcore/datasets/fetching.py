@@ -1,4 +1,4 @@
-"""A file from a public address: streamed, over TLS, gone on with where it was interrupted, and checked."""
+"""Downloads of public files: over TLS, resumed after an interruption, checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["PUBLIC", "PublicDataset", "download", "fetch_dataset"]
 
 _BLOCK = 1024**2
 _PATIENCE = 60  # seconds without a byte
-_LARGEST = 16 * 1024**3  # bytes; the largest of the collections has a few GB
+_LARGEST = 16 * 1024**3  # bytes; the largest dataset has a few GB
 _PARTIAL, _RANGE_NOT_SATISFIABLE = 206, 416
 
 
@@ -35,22 +35,19 @@ def download(
     progress: Progress = lambda step, done, total: None,
     schemes: tuple[str, ...] = ("https",),
 ) -> Path:
-    """Fetch a file, unless it is there, and check it.
+    """Download a file unless it exists, and verify its checksum.
 
-    What has come so far is kept beside the target, in a file whose name ends in ``.part``, from which the next call
-    goes on. The target is there whole or not at all.
+    A partial download stays beside the target (``.part``), and the next call resumes it. The target is never partial.
 
     Args:
-        url: its address.
-        target: where it is put; its folder must be there.
-        checksum: ``sha256:`` or ``md5:`` and hexadecimal digits, as its publisher states them. An MD5 tells damage, and
-            not a forgery; against that there is TLS.
-        progress: called with the file's name, the bytes that are there and all of them.
-        schemes: of addresses that are gone to, redirections included.
+        url: the address.
+        target: the file to write; its folder must exist.
+        checksum: ``sha256:`` or ``md5:`` and hexadecimal digits. MD5 detects damage; TLS guards against forgery.
+        progress: called with the file's name, the bytes so far and the total.
+        schemes: allowed for the address and its redirections.
 
     Raises:
-        DataError: the address is of another scheme, it does not answer with the file, or the file is not what the
-            checksum says, and is taken away.
+        DataError: another scheme, no such file, or a wrong checksum (the file is then removed).
         OSError: the file cannot be written.
     """
     if target.is_file():
@@ -69,7 +66,7 @@ def download(
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows redirections, but to no other scheme: none leads from TLS to plain text, or to a local file."""
+    """Refuses redirections to another scheme: from TLS to plain text, or to a local file."""
 
     def __init__(self, schemes: tuple[str, ...]) -> None:
         self._schemes = schemes
@@ -86,7 +83,7 @@ def _check_scheme(url: str, schemes: tuple[str, ...]) -> None:
 
 
 def _open(opener: OpenerDirector, url: str, kept: int) -> http.client.HTTPResponse:
-    """The answer, from the byte on that is not there yet; the whole file where the server gives no parts of it."""
+    """The response from the first missing byte on; the whole file if the server does not support ranges."""
     headers = {"User-Agent": "chunkcore", "Accept-Encoding": "identity"} | ({"Range": f"bytes={kept}-"} if kept else {})
     try:
         response: http.client.HTTPResponse = opener.open(Request(url, headers=headers), timeout=_PATIENCE)  # noqa: S310
@@ -143,7 +140,7 @@ def _check(file: Path, checksum: str, url: str) -> None:
 _BEIR = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 _SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
 
-# As the table of datasets in BEIR's README states them.
+# From the table of datasets in BEIR's README.
 _MD5 = {
     "arguana": "8ad3e3c2a5867cdced806d6503f29b99",
     "climate-fever": "8b66f0a9126c521bae2bde127b4dc99d",
@@ -174,7 +171,7 @@ _SHA256 = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicDataset:
-    """A collection's name, its layout, and its files: addresses with checksums, ``md5:...`` or ``sha256:...``."""
+    """A public dataset: name, layout, and files with addresses and checksums (``md5:...`` or ``sha256:...``)."""
 
     name: str
     layout: str
@@ -203,20 +200,13 @@ def fetch_dataset(
     known: dict[str, PublicDataset] | None = None,
     schemes: tuple[str, ...] = ("https",),
 ) -> Path:
-    """Fetch a collection, unless it is there: the folder `into` / `name`, whole or not at all.
+    """Download a dataset of ``PUBLIC`` (or of `known`) to the folder `into` / `name`, unless it exists.
 
-    Files come over TLS and are checked; archives are unpacked carefully. An interrupted download is gone on with.
-
-    Args:
-        name: one of ``PUBLIC``.
-        into: the folder that the collection's folder is made in.
-        progress: called with a file's name, its bytes that are there and all of them.
-        known: other collections than ``PUBLIC``.
-        schemes: of addresses that are gone to.
+    The folder is never partial. Files are verified; archives are unpacked safely; interrupted downloads resume.
 
     Raises:
-        OptionError: no collection has this name.
-        DataError: a file cannot be fetched, or is not what was published.
+        OptionError: no dataset has this name.
+        DataError: a file cannot be fetched, or its checksum is wrong.
         OSError: the files cannot be written.
     """
     listed = PUBLIC if known is None else known
@@ -239,7 +229,7 @@ def fetch_dataset(
             else:
                 shutil.move(file, folder / url.rpartition("/")[2])
         inner = list(folder.iterdir())
-        # Archives of BEIR hold one folder, of the collection's name.
+        # BEIR's archives hold one folder, named like the dataset.
         (inner[0] if len(inner) == 1 and inner[0].is_dir() else folder).rename(target)
     for file in fetched:
         file.unlink(missing_ok=True)

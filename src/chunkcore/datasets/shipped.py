@@ -1,7 +1,7 @@
-"""The collection that ships with the package: a demonstration and a fixture, not a benchmark.
+"""The dataset that ships with the package: a demonstration and a fixture, not a benchmark.
 
-Its documents and questions were written for this project, around one invented place, Lochmere. They
-are of the kinds that users have, and small: differences between strategies on it say little about yours.
+Its documents and questions were written for this project about an invented place, Lochmere. It is small: differences
+between strategies on it say little about your data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["DatasetInfo", "dataset_path", "list_datasets", "load_dataset"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """A shipped collection's name and what it is, in one line."""
+    """A shipped dataset's name and one-line description."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ _SHIPPED = {
     )
 }
 
-# What the results are tabled under: twelve documents are too few questions each.
+# The collections in result tables: single documents have too few questions.
 _KINDS = {
     "manual.md": "product documentation",
     "api-reference.md": "product documentation",
@@ -50,7 +50,7 @@ _KINDS = {
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """The collections that ship with the package.
+    """The datasets that ship with the package.
 
     >>> [info.name for info in list_datasets()]
     ['lochmere']
@@ -59,10 +59,10 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def dataset_path(name: str = "lochmere") -> Path:
-    """The folder of a shipped collection: ``documents/`` and ``questions.jsonl``.
+    """The folder of a shipped dataset: ``documents/`` and ``questions.jsonl``.
 
     Raises:
-        OptionError: no collection has this name.
+        OptionError: no dataset has this name.
 
     >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
     True
@@ -73,11 +73,11 @@ def dataset_path(name: str = "lochmere") -> Path:
 
 
 def load_dataset(name: str = "lochmere") -> Benchmark:
-    """A shipped collection. Its queries' `collection` is the kind of the document that answers them.
+    """A shipped dataset. A query's `collection` is the kind of the document that answers it.
 
     Raises:
-        OptionError: no collection has this name.
-        DataError: its files are not as they were shipped.
+        OptionError: no dataset has this name.
+        DataError: its files were changed.
 
     >>> loaded = load_dataset("lochmere")
     >>> len(loaded.documents), len(loaded.queries), loaded.problems

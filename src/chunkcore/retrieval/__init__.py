@@ -1,4 +1,4 @@
-"""Retrieval: a corpus of chunks, and the methods that index it: by vectors, by words, by both, reranked."""
+"""Retrieval: a corpus of chunks, and the methods that index and search it (vectors, words, both, reranked)."""
 
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus, cut

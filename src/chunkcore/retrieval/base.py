@@ -1,6 +1,6 @@
-"""`RetrievalMethod` and `Index`: how a corpus is searched, and a corpus that is ready to be searched.
+"""`RetrievalMethod` indexes a corpus of chunks; `Index` searches it.
 
-A method of one's own subclasses both and is registered by name; then strings and ``chunkcore compare -r`` know it:
+To add a method, subclass both and register it; then strings and ``chunkcore compare -r`` know it:
 
 >>> from chunkcore.document import Chunk, Span
 >>> @retrievers.register("longest")
@@ -45,9 +45,8 @@ class Hits(NamedTuple):
     """The best chunks of each query, best first.
 
     Attributes:
-        indices: the chunks' numbers, each once a query; -1 after the last of a query that has fewer than others:
-            int64, shape (queries, at most k).
-        scores: higher is better, never rising within a row; -inf beside -1: float64, the same shape.
+        indices: chunk numbers, int64, shape (queries, at most k); shorter rows are filled with -1.
+        scores: float64, same shape, never rising within a row; -inf beside -1.
     """
 
     indices: Numbers
@@ -55,7 +54,7 @@ class Hits(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Numbers, Scores]]) -> Hits:
-        """Each query's indices and scores, which may be of different lengths.
+        """Hits from each query's indices and scores, of any lengths.
 
         >>> Hits.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
         [[2, 0], [1, -1]]
@@ -69,20 +68,18 @@ class Hits(NamedTuple):
 
     @property
     def counts(self) -> Numbers:
-        """How many each query has."""
+        """The number of hits of each query."""
         return np.asarray((self.indices >= 0).sum(axis=1), dtype=np.int64)
 
     def row(self, number: int) -> tuple[Numbers, Scores]:
-        """One query's indices and scores."""
         count = int((self.indices[number] >= 0).sum())
         return self.indices[number, :count], self.scores[number, :count]
 
     def best(self, k: int) -> Hits:
-        """The best k of each query."""
         return Hits(self.indices[:, :k], self.scores[:, :k])
 
     def then(self, more: Hits) -> Hits:
-        """Append `more`'s new hits, in their order, with scores lowered to the last one here at most.
+        """Append `more`'s new hits in their order; their scores are capped at the last score here.
 
         >>> first = Hits(np.array([[3]]), np.array([[0.2]]))
         >>> first.then(Hits(np.array([[1, 3, 0]]), np.array([[0.9, 0.2, 0.1]])))
@@ -100,12 +97,12 @@ class Hits(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchRecall:
-    """What an approximate search finds of what exact search finds, measured on some of the questions.
+    """The recall of an approximate search against exact search, measured on some queries.
 
     Attributes:
-        share: of the best `depth` that exact search finds; the questions' mean.
-        queries: how many questions were asked both ways.
-        depth: how many of the best were compared.
+        share: of the exact search's best `depth`, the mean over the queries.
+        queries: how many queries were searched both ways.
+        depth: the compared depth.
 
     >>> print(SearchRecall(0.9731, 100, 10))
     97.3 % of the best 10 chunks that exact search finds, measured on 100 questions
@@ -121,16 +118,11 @@ class SearchRecall:
         return f"{100 * self.share:.1f} % of the {best} that exact search finds, measured on {asked}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `from_dict` is its inverse."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SearchRecall:
-        """The recall that `to_dict` described.
-
-        Raises:
-            DataError: a part is missing or out of range.
-        """
+        """The inverse of `to_dict`. Raises `DataError` if a part is missing or out of range."""
         share, queries, depth = (data.get(name) for name in ("share", "queries", "depth"))
         if not (isinstance(share, int | float) and 0 <= share <= 1 and type(queries) is int and type(depth) is int):
             raise DataError(f"an approximate search tells a share of 0 to 1, queries and depth; got {data!r:.80}")
@@ -138,11 +130,11 @@ class SearchRecall:
 
 
 class Index(ABC):
-    """A corpus that is ready to be searched: a `Retriever`, for one question or for many at once.
+    """A searchable corpus: a `Retriever` for one query or many.
 
     Attributes:
         corpus: the chunks.
-        recall: of an approximate search, what the last call of `search` found; None of an exact one.
+        recall: of the last approximate search; None for exact search.
     """
 
     recall: SearchRecall | None = None
@@ -152,19 +144,15 @@ class Index(ABC):
 
     @abstractmethod
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """The best `k` chunks of each query, best first; fewer where no more are found.
+        """The best `k` chunks of each query, best first; fewer if no more are found.
 
-        The best 5 are the first 5 of the best 10, however deep the search is.
+        The result is a prefix of any deeper search's.
         """
 
     def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
-        """The best `k` chunks of each query, and more until they come to `max_tokens` tokens or no more are found.
+        """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.
 
-        Args:
-            queries: the questions.
-            k: how deep the first search is; each further one is twice as deep.
-            max_tokens: what the chunks of a query come to at least.
-            sizes: of each chunk, its tokens.
+        `sizes` has the tokens of each chunk. The search starts at depth `k` and doubles it as needed.
         """
         found = self.search(queries, k)
         while k < len(self.corpus):
@@ -176,12 +164,8 @@ class Index(ABC):
         return found
 
     def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
-        """The best chunks, best first.
-
-        Args:
-            query: the question.
-            k: at most so many chunks; None for no such limit.
-            max_tokens: at most so many tokens in all, in the chunker's unit; None for no such limit.
+        """The best chunks, best first: at most `k`, and at most `max_tokens` of the chunker's tokens; None for no
+        limit.
 
         Raises:
             OptionError: a limit is under 1.
@@ -202,9 +186,8 @@ class Index(ABC):
         return self.pieces(Hits(indices[None], scores[None]))[0]
 
     def pieces(self, hits: Hits) -> list[list[Retrieved]]:
-        """The chunks of each query's hits, with their scores."""
         chunks = self.corpus.retrieved
-        # In the order of their documents, so that none of these is read from a file twice.
+        # In document order: no document is read from its file twice.
         found = {i: chunks[i] for i in np.unique(hits.indices[hits.indices >= 0]).tolist()}
         return [
             [found[i].with_score(score) for i, score in zip(indices, scores, strict=True) if i >= 0]
@@ -214,13 +197,13 @@ class Index(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RetrievalMethod(ABC):
-    """A way of searching. Its fields are its options, and its `name` is the string that describes it.
+    """A retrieval method. Its fields are its options; `name` is the string that describes it.
 
-    Subclasses are registered (``@retrievers.register("name")``) and implement `index`; one with options is a frozen
-    dataclass and may check them in `validate`.
+    Subclasses are registered (``@retrievers.register("name")``) and implement `index`. A subclass with options is a
+    frozen dataclass and may check them in `validate`.
 
     Attributes:
-        kind: the name that it is registered by.
+        kind: the registered name.
     """
 
     kind: ClassVar[str] = ""
@@ -230,31 +213,26 @@ class RetrievalMethod(ABC):
         self.validate()
 
     def validate(self) -> None:
-        """Raise `OptionError` where an option is out of range."""
+        """Raise `OptionError` if an option is out of range."""
 
     def check(self, embedder: Embedder) -> None:
         """Call before expensive work; raises if what the method needs is missing.
 
         Raises:
-            OptionError: a model cannot be had, or lacks an ability.
+            OptionError: a model is not available, or lacks an ability.
             MissingExtraError: a package is not installed.
         """
 
     @abstractmethod
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        """Prepare the chunks for searching.
-
-        Args:
-            corpus: the chunks.
-            vectors: of the chunks and the questions; None for those of the default model.
-        """
+        """Index the chunks; `vectors` embeds chunks and queries (None: by the default model)."""
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
-        """The method that a string describes by parts without a name, and by options.
+        """The method from a string's unnamed parts and its options.
 
         Raises:
-            OptionError: no such option, or a value that it cannot have.
+            OptionError: no such option, or a bad value.
         """
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")
@@ -263,12 +241,12 @@ class RetrievalMethod(ABC):
 
     @property
     def embeds(self) -> bool:
-        """Whether it asks for vectors, so that its results depend on the embedder."""
+        """Whether the method uses vectors, so that results depend on the embedder."""
         return True
 
     @property
     def name(self) -> str:
-        """The shortest string that describes it: only the options that differ from their defaults."""
+        """The shortest string that describes the method: only options that differ from their defaults."""
         return format_spec(self.kind, self.changed_options())
 
     def changed_options(self) -> dict[str, Any]:

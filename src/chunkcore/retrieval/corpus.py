@@ -1,4 +1,4 @@
-"""`cut`: documents and a chunker to a `ChunkedCorpus`, the chunks that an index is made of."""
+"""`cut`: documents and a chunker to a `ChunkedCorpus`, the chunks of an index."""
 
 from __future__ import annotations
 
@@ -22,20 +22,17 @@ __all__ = ["ChunkedCorpus", "cut", "segment_texts"]
 
 
 class ChunkedCorpus(Sequence[Chunk]):
-    """Chunks as columns, with the documents that they are of; a `Chunk` is made each time that it is asked for.
+    """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
-    A chunk is five numbers, and what its strategy adds: context, metadata, segments. A chunk that is not a slice of one
-    of the documents (several spans, a text of its own) is held whole.
+    A chunk is five numbers, and what its strategy adds: context, metadata, segments. A chunk that is not one slice of a
+    given document (several spans, derived text) is held whole.
 
     Args:
-        chunks: in the order in which they are numbered.
-        documents: only late chunking reads all of their texts.
-
-    Attributes:
-        documents: as they were given.
+        chunks: in the order of their numbers.
+        documents: the sources; only late chunking reads all of their texts.
 
     Raises:
-        DataError: one of the chunks is not a `Chunk`.
+        DataError: an item is not a `Chunk`.
 
     >>> fox = Document("fox.txt", "The quick fox naps.")
     >>> corpus = ChunkedCorpus([Chunk("fox.txt", 0, (Span(4, 9),), "quick", 1)], [fox])
@@ -99,27 +96,27 @@ class ChunkedCorpus(Sequence[Chunk]):
 
     @property
     def token_counts(self) -> Numbers:
-        """Of each chunk, in its chunker's unit: int64, shape (chunks,)."""
+        """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
         return np.array(self._columns[4], dtype=np.int64)
 
     @property
     def texts(self) -> Sequence[str]:
-        """A text a chunk, with the chunk's context before it: what a search by words reads."""
+        """Each chunk's context and text, as lexical search reads them."""
         return Mapped(attrgetter("embedded_text"), self)
 
     @property
     def retrieved(self) -> Sequence[Retrieved]:
-        """A piece a chunk, as a `Run`'s pool has them."""
+        """Each chunk as a piece: a `Run`'s pool."""
         return Mapped(_retrieved, self)
 
     @property
     def segmented(self) -> bool:
-        """Whether chunks have segments, which are embedded one by one."""
+        """Whether chunks have segments."""
         return self._segmented
 
     @property
     def embedded_texts(self) -> Sequence[str]:
-        """What is embedded: each chunk's segments, or its text where it has none; with the context before each.
+        """The texts to embed: each chunk's segments, or its text if it has none; each after the chunk's context.
 
         Raises:
             DataError: a segment lies outside its chunk.
@@ -128,7 +125,7 @@ class ChunkedCorpus(Sequence[Chunk]):
 
     @property
     def owners(self) -> Numbers:
-        """The chunk that each of the `embedded_texts` is of: int64, ascending."""
+        """The chunk of each of the `embedded_texts`: int64, ascending."""
         return self._segments[1] if self._segmented else np.arange(len(self), dtype=np.int64)
 
     @cached_property
@@ -144,13 +141,7 @@ def cut(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ChunkedCorpus:
-    """The chunks of all documents.
-
-    Args:
-        documents: to cut.
-        chunker: the strategy.
-        workers: threads; None for as many as there are cores.
-        progress: called with the number of documents that are cut.
+    """The chunks of all documents, cut in `workers` threads (default: one per core).
 
     Raises:
         OptionError: `workers` is under 1.
@@ -179,7 +170,7 @@ def _retrieved(chunk: Chunk) -> Retrieved:
 
 
 def segment_texts(chunk: Chunk) -> list[str]:
-    """What is embedded of a chunk: its segments, or its text where it has none or a model wrote it.
+    """A chunk's texts to embed: its segments, or its text if it has none or is derived.
 
     Raises:
         DataError: a segment lies outside its chunk.

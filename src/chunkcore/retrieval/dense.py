@@ -1,4 +1,4 @@
-"""`Dense`, `Late` and `Sharded`: chunks by the cosine similarity of vectors, exact."""
+"""`Dense`, `Late` and `Sharded`: exact search by the cosine similarity of vectors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["Dense", "Late", "Sharded"]
 class Dense(RetrievalMethod):
     """Exact search by cosine similarity.
 
-    A chunk with segments has the score of the best of its vectors: its segments' and their mean (Nguyen, Nguyen and
-    Nguyen, 2025, equation 2).
+    A chunk with segments scores as the best of its vectors: its segments' and their mean (Nguyen, Nguyen and Nguyen,
+    2025, equation 2).
 
     Attributes:
-        cluster_only: chunks that have segments are searched by the mean of their segments' vectors alone.
+        cluster_only: search chunks with segments by their mean vector only.
 
-    Cost: each chunk and each query is embedded once; a search is O(queries · chunks · dimensions).
+    Cost: one embedding per chunk and query; a search is O(queries · chunks · dimensions).
 
     >>> Dense().name, Dense(cluster_only=True).name
     ('dense', 'dense:cluster_only=true')
@@ -51,8 +51,8 @@ class Dense(RetrievalMethod):
 class Late(RetrievalMethod):
     """Exact search by the vectors of late chunking: a chunk's tokens are read with their document (`LateEmbedder`).
 
-    Segments are not used. Cost: each document is read once, about twice its tokens where it is longer than the model
-    reads.
+    Segments are ignored. Cost: the model reads each document once; about twice its tokens if it exceeds the model's
+    limit.
     """
 
     def check(self, embedder: Embedder) -> None:
@@ -80,18 +80,18 @@ class _ByVectors(Index):
 class Sharded(RetrievalMethod):
     """What `Dense` finds, in shards that are embedded and searched wherever a mapper sends the work.
 
-    Each shard's texts go to `mapper` to be embedded; the vectors stay in files of the folder, which the tasks of a
-    search read. The caller holds the texts and answers of the shards that are under way, and the best of each query.
+    Workers embed each shard and write its vectors to the folder; the tasks of a search read them. The caller holds the
+    shards in flight and the best hits of each query.
 
     Attributes:
-        mapper: calls a function for each item: `map`, that of a pool of threads or processes, or `RayMap` of
-            `chunkadapters.ray`. One that takes its items as it needs them keeps few texts under way.
-        folder: where vectors are kept while they are searched, 4 bytes a number; every worker sees it. None for the
-            system's temporary folder.
-        size: chunks a shard.
+        mapper: `map`, a thread or process pool's ``map``, or `RayMap` of `chunkadapters.ray`. A lazy mapper keeps few
+            texts in flight.
+        folder: where vectors are kept, 4 bytes a number; every worker must see it. None for the system's temporary
+            folder.
+        size: chunks per shard.
 
     Raises:
-        OptionError: size is under 1; when indexing, there is no such folder, or chunks have segments.
+        OptionError: size is under 1; when indexing, the folder is missing, or chunks have segments.
 
     >>> from types import SimpleNamespace
     >>> from chunkcore.document import Chunk, Span

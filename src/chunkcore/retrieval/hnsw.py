@@ -1,4 +1,4 @@
-"""`HNSW`: approximate search by cosine similarity, for more chunks or questions than exact search has time for."""
+"""`HNSW`: approximate search by cosine similarity, for corpora too large for exact search."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["HNSW"]
 
 Precision = Literal["f32", "f16", "i8"]
 
-# Of all queries at a time: one chunk of very many segments makes the list of every query long.
+# For all queries together: one chunk with very many segments makes every query's list long.
 _PROPOSED = 4_000_000
-_SCORED = 20_000  # vectors; each is copied a few times, as float64
+_SCORED = 20_000  # vectors; each is copied a few times as float64
 
 
 @retrievers.register("hnsw")
@@ -32,9 +32,8 @@ _SCORED = 20_000  # vectors; each is copied a few times, as float64
 class HNSW(RetrievalMethod):
     """Approximate search in a hierarchical navigable small-world graph (Malkov and Yashunin, TPAMI 2020), by usearch.
 
-    The graph proposes chunks. Each is then scored exactly, as `Dense` scores it; ties are in the chunks' order. What
-    the graph misses is measured: some questions, evenly spaced, are also searched exactly, and `Index.recall` has the
-    share that was found. A chunk with segments is found by the best of them.
+    The graph proposes chunks; each is then scored exactly, as in `Dense`. Some queries, evenly spaced, are also
+    searched exactly: `Index.recall` is the share found. A chunk with segments scores as the best of its vectors.
 
     Attributes:
         m: neighbours that a vector is linked to; the paper's M.
@@ -42,12 +41,11 @@ class HNSW(RetrievalMethod):
         depth: how many candidates a search compares, at least twice as many as it returns; the paper's ef.
         precision: of the numbers in the graph.
         checked: questions that are also searched exactly.
-        threads: that build the graph. With one thread every run builds the same graph; with more it is built faster.
+        threads: that build the graph. One thread builds the same graph in every run; more are faster.
 
-    Cost: each chunk and each query is embedded once. Building is O(chunks · log(chunks)) and takes as long as thousands
-    of exact questions (docs/evidence/scale.md). A search is O(log(chunks)); where chunks have segments it scores 2 · k
-    times as many vectors as the chunk with the most segments has. Memory: the vectors in `precision`, and about 8 · m
-    bytes a vector.
+    Cost: one embedding per chunk and query. Building is O(chunks · log(chunks)), as long as thousands of exact queries
+    (docs/evidence/scale.md). A search is O(log(chunks)); with segments it scores 2 · k times the most segments of a
+    chunk. Memory: the vectors in `precision`, and about 8 · m bytes a vector.
 
     Raises:
         OptionError: an option is out of range.
@@ -84,11 +82,11 @@ class _ByGraph(Index):
         self._source = source
         self._vectors, self._owners = vectors, owners = source.chunks(corpus)
         self._options = options
-        # A chunk of many vectors may take that many places before the next chunk.
+        # One chunk may fill as many places as it has vectors.
         self._widest = int(np.bincount(owners).max(initial=1))
         self._graph = _usearch().Index(
             ndim=max(vectors.shape[1], 1),
-            metric="ip",  # of unit vectors, among which one of zeros stays at 0
+            metric="ip",  # on unit vectors; zero vectors stay at 0
             dtype=options.precision,
             connectivity=options.m,
             expansion_add=options.build,
@@ -112,7 +110,7 @@ class _ByGraph(Index):
         return Hits(found.indices, found.scores.astype(np.float64))
 
     def _found(self, queries: Vectors, k: int) -> Best:
-        # Twice as many: less precise numbers are in another order where scores are close.
+        # Twice as many: lower precision reorders close scores.
         deep = min(2 * k * self._widest, len(self._vectors))
         some = max(1, _PROPOSED // deep)
         found = Best.none(len(queries), k)
@@ -123,7 +121,6 @@ class _ByGraph(Index):
         return found
 
     def _proposed(self, queries: Vectors, deep: int) -> Numbers:
-        """The graph's nearest rows of each query; -1 where it reached no more."""
         answers = self._graph.search(unit(queries), deep, threads=self._options.threads)
         rows = np.atleast_2d(np.asarray(answers.keys)).astype(np.int64)
         if len(queries) > 1:
@@ -131,7 +128,6 @@ class _ByGraph(Index):
         return rows
 
     def _chunks(self, queries: Vectors, rows: Numbers, k: int) -> Best:
-        """The k best chunks among each query's rows, by exact scores."""
         best = Best.none(len(queries), k)
         some = max(1, min(256, _SCORED // max(rows.shape[1], 1)))
         for start in range(0, len(queries), some):

@@ -1,4 +1,4 @@
-"""Retrieval methods over others: `Hybrid` fuses several, `Reranked` reads one's best again. And `get_retriever`."""
+"""`get_retriever`, and methods over other methods: `Hybrid` fuses several, `Reranked` reorders the best of one."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from chunkcore.spans import Numbers
 
 __all__ = ["Hybrid", "Reranked", "fuse", "get_retriever"]
 
-_RERANK = "+rerank"  # stands after a method in a string
-_AT_ONCE = 4096  # pairs that a reranker is given in one call
+_RERANK = "+rerank"  # suffix of a method's string
+_AT_ONCE = 4096  # pairs per reranker call
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SEPARATES = re.compile(r'[=,"\[\]{}]')
 
 
 def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
-    """The retrieval method that a string describes; a `RetrievalMethod` is returned as it is.
+    """The retrieval method of a string (or a `RetrievalMethod` unchanged).
 
-    A string has the method's name, its options, and ``+rerank`` with the options of the reranker. Values are read as in
-    a strategy's string (`get_chunker`).
+    A string has the method's name, its options, and optionally ``+rerank`` with the reranker's options. Values are read
+    as in a strategy's string (`get_chunker`).
 
     Raises:
-        OptionError: malformed, no such method or option, or a value that it cannot have.
+        OptionError: a malformed string, no such method or option, or a bad value.
 
     >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,k=30+rerank:depth=20").name
     ('bm25:k1=2.0', 'hybrid:bm25,late,k=30+rerank:depth=20')
@@ -64,11 +64,11 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
 class Hybrid(RetrievalMethod):
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) of several methods.
 
-    A chunk's score is the sum, over the methods that found it, of ``1 / (k + rank)``, ranks counted from 1. Ties go to
-    the chunk that the first method, then the second, ranked higher.
+    A chunk's score is the sum of ``1 / (k + rank)`` over the methods that found it, ranks from 1. Ties go to the chunk
+    that the first method, then the second, ranked higher.
 
-    The first `depth` of each method are fused. A deeper search appends what fusing twice as deep adds, and so on: the
-    first 5 are the same however many are asked for.
+    The first `depth` of each method are fused. A deeper search doubles `depth` and appends the new chunks, so the best
+    5 are the same at any k.
 
     Attributes:
         methods: what is fused. As a string: ``hybrid:dense,bm25``, or quoted, where one has several options:
@@ -79,7 +79,7 @@ class Hybrid(RetrievalMethod):
     Cost: that of the methods, each at least `depth` deep.
 
     Raises:
-        OptionError: fewer than two methods, one of them twice, or an option is out of range.
+        OptionError: fewer than two methods, a repeated method, or an option out of range.
 
     >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10).name
     ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10')
@@ -142,7 +142,7 @@ class _Fused(Index):
         return found.best(k)
 
     def _at(self, queries: Sequence[str], depth: int) -> tuple[Hits, bool]:
-        """The fused ranking, and whether there may be more further down."""
+        """The fused ranking, and whether a deeper one may have more."""
         if depth < 1:
             return Hits.of([]), False
         rankings = [index.search(queries, depth) for index in self._indexes]
@@ -184,18 +184,18 @@ def _part(name: str) -> str:
 class Reranked(RetrievalMethod):
     """A method whose first results are put in the order in which a reranker scores them (Nogueira and Cho, 2019).
 
-    As a string: any method and ``+rerank`` after it, as ``hybrid+rerank:model=cross-encoder/ms-marco-MiniLM-L6-v2``.
-    A chunk's context is read with its text.
+    As a string: any method and ``+rerank``, such as ``hybrid+rerank:model=cross-encoder/ms-marco-MiniLM-L6-v2``. The
+    reranker reads a chunk's context with its text. Ties keep the method's order.
 
     Attributes:
         method: the method.
         model: a cross-encoder's folder or its name on the hub, a `Reranker`, or a function of pairs of query and text.
-        depth: how many of each query are read again. The others stay in their order, below them.
+        depth: how many of each query are read again. The others keep their order, below them.
 
     Cost: that of the method, and `depth` readings of query and chunk a query.
 
     Raises:
-        OptionError: depth is under 1; when indexing, there is no such model.
+        OptionError: depth is under 1; when indexing, the model is not found.
     """
 
     kind = "rerank"
@@ -213,7 +213,7 @@ class Reranked(RetrievalMethod):
         changed = self.changed_options()
         changed.pop("method")
         before = f"{self.method.name}{_RERANK}"
-        if _RERANK in str(changed.get("model")):  # in quotes it is no second one
+        if _RERANK in str(changed.get("model")):  # quoted, else it reads as a second suffix
             return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in changed.items())
         return format_spec(before, changed)
 
@@ -242,7 +242,6 @@ class _Reranking(Index):
         return self._read(queries, found.best(self._depth)).then(found).best(k)
 
     def _read(self, queries: Sequence[str], found: Hits) -> Hits:
-        """The same chunks in the reranker's order; of equal scores the search's order stays."""
         rows = []
         texts = self.corpus.texts
         some = max(1, _AT_ONCE // self._depth)

@@ -1,4 +1,4 @@
-"""`BM25`: chunks by the words that they share with a query."""
+"""`BM25`: search by shared words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chunkcore.spans import Numbers
 
 __all__ = ["BM25", "words"]
 
-# Scripts that put no spaces between words; and Hangul, whose words carry their particles with them.
+# Scripts without spaces between words; and Hangul, whose words include their particles.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")
 _GRAPHEME = regex.compile(r"\X")
@@ -35,9 +35,8 @@ _JOINER = "\u034f"
 def words(text: str) -> list[str]:
     """The text's words: runs of letters, digits, marks and _, in Unicode's compatibility form (NFKC), case-folded.
 
-    A run of a script without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), or of Korean, gives
-    each pair of neighbouring characters, as Lucene's CJKAnalyzer does. Words are not stemmed, accents stay, and there
-    are no stop words: BM25 gives frequent words little weight, and a list of them is of one language. Linear time.
+    Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) and Korean give pairs of neighbouring
+    characters, as Lucene's CJKAnalyzer does. No stemming, no stop words; accents stay. Linear time.
 
     >>> words("The Fox's DEN, n° 7: ﬁne Straße")
     ['the', 'fox', 's', 'den', 'n', '7', 'fine', 'strasse']
@@ -65,16 +64,16 @@ def _folded(text: str) -> str:
 class BM25(RetrievalMethod):
     """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative; by bm25s (Lù, 2024).
 
-    A chunk's score for a query is the sum over the query's words w, repeated ones each time, of
-    ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f
-    times w in this chunk, L words in it. A chunk that shares no word with the query is not found; ties are in the
-    chunks' order. `words` splits the texts; a chunk's context is searched with its text.
+    A chunk's score is the sum over the query's words w, repeats included, of
+    ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f times
+    w in this chunk, L words in it. Chunks without a shared word are not found; ties keep the chunks' order. `words`
+    splits context and text.
 
     Attributes:
         k1: how fast repetitions of a word in a chunk stop counting; 0: at once. Lucene's default.
         b: how much long chunks are held back, 0 to 1. Lucene's default.
 
-    Cost: no model. Indexing is O(words), with 8 bytes a word; the index has some 20 bytes for each distinct word of a
+    Cost: no model. Indexing is O(words), 8 bytes a word; the index takes about 20 bytes for each distinct word of a
     chunk; a query is O(chunks).
 
     Raises:

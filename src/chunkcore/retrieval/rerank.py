@@ -1,4 +1,4 @@
-"""Rerankers: models that read a question and a text together and say how well the text answers."""
+"""Rerankers: models that score how well a text answers a query, reading both together."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that a configuration writes."""
+        """The name in configurations."""
         ...
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> ArrayLike:
-        """For each query and text a number, higher for better: shape (len(pairs),)."""
+        """A number for each pair of query and text, higher is better: shape (len(pairs),)."""
         ...
 
 
@@ -59,17 +59,16 @@ class CallableReranker:
         self.name = name or getattr(function, "__name__", type(function).__name__)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> ArrayLike:
-        """What the function answers."""
         return self.function(pairs)
 
 
 class CrossEncoderReranker:
-    """A cross-encoder that sentence-transformers loads, by its folder or its name on the hub.
+    """A cross-encoder by its folder or hub name, loaded by sentence-transformers.
 
-    It must have one output. Text over the model's limit is cut off, from the longer of query and text first.
+    The model must have one output. Longer input is truncated, from the longer of query and text first.
 
     Raises:
-        OptionError: there is no such model, it cannot be reached, or it has several outputs.
+        OptionError: the model is not found, not reachable, or has several outputs.
         MissingExtraError: sentence-transformers is not installed.
     """
 
@@ -92,7 +91,7 @@ class CrossEncoderReranker:
 
 
 def get_reranker(spec: str | Reranker | Callable[[Sequence[tuple[str, str]]], ArrayLike]) -> Reranker:
-    """The reranker that a string names, the same object each time. A `Reranker` is returned, a function wrapped.
+    """The reranker of a name (the same object each time), a wrapped function, or a `Reranker` unchanged.
 
     Raises:
         OptionError: no such model, or not a reranker.
@@ -115,10 +114,10 @@ def get_reranker(spec: str | Reranker | Callable[[Sequence[tuple[str, str]]], Ar
 
 
 def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-    """One checked number a pair. A reranker that fails is asked once more. No pairs, no call.
+    """One valid score per pair, shape (len(pairs),), float64. A failed call is repeated once; no pairs, no call.
 
     Raises:
-        ModelError: it failed twice.
+        ModelError: the reranker failed twice.
     """
     if not pairs:
         return np.empty(0)

@@ -1,4 +1,4 @@
-"""Exact search by cosine similarity in bounded memory: the same answer at any block size, in any shards."""
+"""Exact search by cosine similarity in bounded memory; block size and shards do not change the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 @runtime_checkable
 class Rows(Protocol):
-    """A matrix of floats, read some rows at a time: an array, or `SelectedRows` of one."""
+    """A matrix of floats that is read in slices of rows: an array, or `SelectedRows`."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -42,24 +42,24 @@ class Rows(Protocol):
 
 
 def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
-    """The `k` vectors nearest to each query, best first; ties in the order of their indices.
+    """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
 
-    A float32 matrix product finds candidates. Each is scored again in float64, by a sum whose order depends on the two
-    vectors alone, and rounded to float32. So equal vectors have equal scores, and neither block size nor the matrix
-    library's threads change an answer. A vector of zeros has similarity 0 to everything.
+    A float32 matrix product finds candidates. Each is scored again in float64, in an order that depends on the two
+    vectors only, and rounded to float32. So equal vectors have equal scores, at any block size and thread count. A zero
+    vector has similarity 0 to everything.
 
     Args:
         queries: shape (q, d).
-        vectors: shape (n, d); an array, or `Rows` that are read block by block.
-        k: how many; n where there are fewer.
-        block_bytes: about how much memory the search takes beside its arguments and its answer.
+        vectors: shape (n, d); an array, or `Rows` read block by block.
+        k: how many; n if fewer.
+        block_bytes: working memory, roughly.
 
     Returns:
         Indices (int64) and cosine similarities (float32), each of shape (q, min(k, n)).
 
     Raises:
-        OptionError: k is under 1, or block_bytes is.
-        ModelError: the arrays are not two-dimensional, of different widths, or hold NaN or infinity.
+        OptionError: k or block_bytes is under 1.
+        ModelError: arrays not two-dimensional or of different widths, or NaN or infinity in them.
 
     Time O(q·n·d).
 
@@ -85,7 +85,7 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
 
 
 def as_rows(values: ArrayLike | Rows) -> Rows:
-    """An array of what is array-like; `Rows` as they are."""
+    """An array-like as an array; `Rows` unchanged."""
     return values if isinstance(values, Rows) else np.asarray(values)
 
 
@@ -101,7 +101,7 @@ def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
 
 
 def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int, int]:
-    """Queries held in float32, and queries and vectors a block, so that they, scores and bests fit."""
+    """Queries held in float32, queries per block and vectors per block, such that all buffers fit."""
     held = max(1, min(queries, block_bytes // (16 * dimensions)))
     step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
     width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
@@ -109,7 +109,7 @@ def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_byte
 
 
 class Best(NamedTuple):
-    """The best of each query so far, best first: int64 and float32, each of shape (queries, k); -1, -inf for none."""
+    """The best of each query so far: int64 and float32, each of shape (queries, k); -1 and -inf for none."""
 
     indices: Numbers
     scores: Vectors
@@ -119,7 +119,7 @@ class Best(NamedTuple):
         return cls(np.full((queries, k), -1, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
 
     def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
-        """Add candidates of the queries `rows`; ties in the order of the indices."""
+        """Add candidates of the queries `rows`; ties by index."""
         new = np.unique(rows)
         held, place = np.nonzero(self.indices[new] >= 0)
         rows = np.concatenate((new[held], rows))
@@ -135,7 +135,6 @@ class Best(NamedTuple):
 
 
 def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
-    """Add each query's best, block by block."""
     unit_queries = unit(queries)
     k = best.indices.shape[1]
     margin = _rounding_margin(vectors.shape[1])
@@ -145,7 +144,7 @@ def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int,
         unit_block = unit(block).T
         for first in range(0, len(queries), step):
             some = slice(first, first + step)
-            # A query that has k needs no candidate below the last of them.
+            # A query with k hits needs no candidate below its last.
             rows, columns = _candidates(unit_queries[some] @ unit_block, k, best.scores[some, -1] - margin, margin)
             for part in range(0, len(rows), pairs_at_once):
                 left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
@@ -153,19 +152,19 @@ def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int,
 
 
 def _rounding_margin(dimensions: int) -> float:
-    """Twice the error of a float32 dot product of unit vectors, and the rounding of the scores."""
+    """Twice the error of a float32 dot product of unit vectors, plus the rounding of the scores."""
     return 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)
 
 
 def unit(rows: NDArray[np.floating]) -> Vectors:
-    """Rows of length 1, float32; a row of zeros stays one."""
+    """Rows scaled to length 1, float32; zero rows stay zero."""
     wide = rows.astype(np.float64)
     norms = _norms(wide)
     return (wide / norms[:, None]).astype(np.float32)
 
 
 def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lengths, 1 for a row of zeros. Scaled first, so that no square overflows."""
+    """Lengths, 1 for a zero row. Scaled first, so that no square overflows."""
     largest = np.abs(rows).max(axis=1, initial=0.0)
     largest[largest == 0] = 1.0
     scaled = rows / largest[:, None]
@@ -175,9 +174,9 @@ def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Numbers, Numbers]:
-    """Rows and columns of what may be among the `k` best of its row, in order; none is under the row's least."""
+    """Rows and columns of what may be among its row's `k` best, in order; nothing under the row's `least`."""
     near = rough >= least[:, None]
-    # Finding the k-th best of a row takes longer than the product, and late blocks have few candidates.
+    # Finding a row's k-th best takes longer than the product, and late blocks have few candidates.
     many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
     if len(many):
         own = rough[many]
@@ -187,7 +186,7 @@ def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[
 
 
 def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
-    """Cosine similarities of pairs of rows, summed row by row in float64, rounded to float32."""
+    """Cosine similarities of pairs of rows, summed in float64, rounded to float32."""
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     left /= _norms(left)[:, None]
     right /= _norms(right)[:, None]
@@ -197,7 +196,7 @@ def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vec
 
 
 class SelectedRows:
-    """Rows of a matrix in any order, repeated or not; copied when they are read.
+    """Rows of a matrix in any order, with repeats; copied on read.
 
     >>> SelectedRows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 0]))[0:2].tolist()
     [[3.0], [1.0]]
@@ -217,38 +216,32 @@ class SelectedRows:
         return found
 
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
-        """All rows at once."""
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
 @runtime_checkable
 class Mapper(Protocol):
-    """Calls a function for each item, as `map` does. Answers may come in any order; none may be lost."""
+    """Like `map`: calls a function for each item. Results may come in any order; none may be lost."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]: ...
 
 
 class Shard(NamedTuple):
-    """Neighbouring vectors of many.
-
-    Attributes:
-        start: the number of the first.
-        vectors: the vectors; or a function that loads them where they are searched.
-    """
+    """Consecutive vectors: the number of the first, and an array or a function that loads it."""
 
     start: int
     vectors: Rows | Callable[[], Rows]
 
 
 def search_shard(shard: Shard, *, queries: Vectors, k: int) -> Best:
-    """`top_k` of one shard, with the numbers that its vectors have among all."""
+    """`top_k` of one shard, with the vectors' numbers in the whole."""
     rows = shard.vectors() if callable(shard.vectors) else shard.vectors
     indices, scores = top_k(queries, rows, k)
     return Best(indices + shard.start, scores)
 
 
 def merge(one: Best, other: Best, k: int) -> Best:
-    """The `k` best of both; of equal ones the lower number first.
+    """The `k` best of both; ties by number.
 
     >>> one = Best(np.array([[4, 7]]), np.array([[0.9, 0.5]], dtype=np.float32))
     >>> merge(one, Best(np.array([[2]]), np.array([[0.5]], dtype=np.float32)), 2).indices.tolist()
@@ -261,20 +254,15 @@ def merge(one: Best, other: Best, k: int) -> Best:
 
 
 def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper: Mapper = map) -> Best:
-    """What `top_k` finds in the vectors of all shards: the same numbers and scores, in whatever order shards come.
+    """`top_k` over the vectors of all shards, in any order; the result does not depend on the shards.
 
-    Memory holds the best so far and one answer, each (q, k), however many shards there are.
-
-    Args:
-        queries: shape (q, d).
-        shards: the vectors, in any order.
-        k: how many; all where there are fewer.
-        mapper: calls the search of each shard: `map`, a pool's, or one that sends them to other machines.
+    Memory: the best so far and one shard's result, each (q, k). `mapper` runs the searches: `map`, a pool's ``map``, or
+    a cluster's.
 
     Raises:
         OptionError: k is under 1.
         ModelError: see `top_k`.
-        DataError: the mapper did not answer for each shard once.
+        DataError: the mapper lost or repeated a shard.
 
     >>> rows = np.eye(3, dtype=np.float32)
     >>> top_k_shards(rows[:1], [Shard(1, rows[1:]), Shard(0, rows[:1])], 2).indices.tolist()
@@ -300,23 +288,22 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
 
 
 def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Numbers, Vectors]:
-    """The `k` owners nearest to each query by the best of their vectors, best first; ties in their numbers' order.
+    """The `k` owners nearest to each query by the best of their vectors, best first; ties by number.
 
-    Queries whose best vectors have fewer than k owners are searched twice as deep, until they have k.
+    A query whose best vectors have fewer than k owners is searched twice as deep, until it has k.
 
     Args:
         queries: shape (q, d).
         vectors: shape (n, d).
-        owners: the owner of each vector, shape (n,), ascending; each number from 0 to the last has a vector.
-        k: how many owners; all where there are fewer.
+        owners: the owner of each vector, shape (n,), ascending; each number from 0 to the last occurs.
+        k: how many owners; all if fewer.
 
     Returns:
         Owners (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
 
     Raises:
         OptionError: k is under 1.
-        ModelError: the arrays are not two-dimensional, of different widths, or hold NaN or infinity, or there is
-            not one owner a vector.
+        ModelError: see `top_k`; or not one owner per vector.
 
     >>> owners, scores = top_k_owners([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [0, 0, 1], 2)
     >>> owners.tolist(), scores.tolist()
@@ -350,7 +337,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
 
 
 def first_of_each(rows: Numbers) -> NDArray[np.bool_]:
-    """Where a number is the first of its kind in its row."""
+    """Where a number occurs first in its row."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     new = np.ones(rows.shape, dtype=np.bool_)

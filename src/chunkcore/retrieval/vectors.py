@@ -1,4 +1,4 @@
-"""`TextVectors`: the vectors of chunks and questions, each distinct text embedded once for all retrieval methods."""
+"""`TextVectors`: vectors of chunks and queries; each distinct text is embedded once for all retrieval methods."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from chunkcore.spans import Numbers
 
 __all__ = ["DistinctTexts", "StoredVectors", "TextVectors", "chunk_vectors"]
 
-_MEMORY = 256 * 2**20  # bytes of vectors; more of them stand in a temporary file
+_MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 
 
 class TextVectors:
-    """The vectors of corpora and questions by one embedder. Nothing is embedded before it is asked for.
+    """The vectors of corpora and queries by one embedder, computed when first needed.
 
-    The corpora given here are embedded together when the first one's vectors are asked for: each distinct text once,
-    in blocks, the longest text of a block first. Any other corpus is embedded by itself when it is asked for.
+    The given corpora are embedded together: each distinct text once, in blocks, longest text first. Any other corpus is
+    embedded alone.
 
     Args:
-        embedder: of chunks and queries, or the name of one; loaded when it is needed.
-        corpora: what is embedded together.
-        progress: called with a step ("embed" or "queries"), what is done, and of how much.
+        embedder: an embedder, or a name, loaded when needed.
+        corpora: embedded together.
+        progress: called with a step ("embed" or "queries"), the count done, and the total.
 
     >>> from types import SimpleNamespace
     >>> from chunkcore.document import Span
@@ -58,56 +58,45 @@ class TextVectors:
         self._embedder = embedder
         self._corpora = corpora
         self._progress = progress
-        self._alone: list[TextVectors] = []  # of other corpora, each by itself
+        self._alone: list[TextVectors] = []  # one per other corpus
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
     @property
     def embedder(self) -> Embedder:
-        """Of chunks and queries."""
         return get_embedder(self._embedder)
 
     @property
     def worker_embedder(self) -> Embedder:
-        """The embedder as it is sent to other processes."""
+        """The embedder to send to other processes."""
         return self.embedder
 
     @cached_property
     def late_embedder(self) -> LateEmbedder:
-        """The embedder as one that reads whole documents.
-
-        Raises:
-            OptionError: the model has no token vectors with context.
-        """
+        """The embedder of whole documents. Raises `OptionError` if the model gives no contextual token vectors."""
         return LateEmbedder(self.embedder)
 
     def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
-        """The rows that are searched, and the chunk that each is of, ascending; see `chunk_vectors`.
-
-        Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
+        """The rows to search, and each row's chunk, ascending; see `chunk_vectors`. Raises `ModelError`: the model
+        failed twice.
         """
         place, holder = self._holder(corpus)
         rows = SelectedRows(holder._matrix, holder._distinct.rows[place])
         return chunk_vectors(rows, corpus.owners, cluster_only=cluster_only)
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
-        """One row a chunk, the mean of its tokens as they were read with their document; and 0, 1, 2, ...
+        """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
 
         Raises:
-            OptionError: the model has no token vectors with context.
-            DataError: a chunk's document is not among the corpus's documents.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            OptionError: the model gives no contextual token vectors.
+            DataError: the corpus lacks a chunk's document.
+            ModelError: the model failed twice.
         """
         place, holder = self._holder(corpus)
         vectors, rows = holder._late_rows
         return vectors[rows[place]], np.arange(len(corpus), dtype=np.int64)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a question. The same questions are not embedded again.
-
-        Raises:
-            ModelError: the model failed, or answered with something that is no answer, twice.
-        """
+        """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
         asked = tuple(texts)
         if self._queries is None or self._queries[0] != asked:
             self._watch("queries", 0, len(asked))
@@ -117,17 +106,13 @@ class TextVectors:
     def stored(
         self, corpus: ChunkedCorpus, folder: Path | str, *, mapper: Mapper = map, size: int = BLOCK
     ) -> list[StoredVectors]:
-        """The chunks' vectors in files of the folder, written where `mapper` runs the work; in the chunks' order.
+        """The chunks' vectors in files of the folder, `size` chunks each, in the chunks' order.
 
-        Args:
-            corpus: chunks without segments.
-            folder: every worker sees it.
-            mapper: calls a function for each item.
-            size: chunks a file.
+        `mapper` runs the embedding; every worker must see the folder. Chunks must not have segments.
 
         Raises:
-            DataError: a file did not come back, or workers have different models, or do not see the folder.
-            ModelError: the model failed, or answered with something that is no answer, twice.
+            DataError: a file is missing: workers have different models, or do not see the folder.
+            ModelError: the model failed twice.
         """
         starts = range(0, len(corpus), size)
         items = ((start, list(some)) for start, some in zip(starts, blocks(corpus.embedded_texts, size)))  # noqa: B905
@@ -144,7 +129,6 @@ class TextVectors:
         return found
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
-        """What embeds the corpus, and the corpus's place there."""
         for place, each in enumerate(self._corpora):
             if each is corpus:
                 return place, self
@@ -160,7 +144,6 @@ class TextVectors:
 
     @cached_property
     def _matrix(self) -> Vectors:
-        """A row for each distinct text."""
         texts = self._distinct.texts
         return concatenate(self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts))
 
@@ -178,7 +161,6 @@ class TextVectors:
 
     @cached_property
     def _late_rows(self) -> tuple[Vectors, list[list[int]]]:
-        """A row for each distinct place of a chunk; and of each corpus, its chunks' rows."""
         places: dict[object, int] = {}
         distinct: list[Chunk] = []
         rows: list[list[int]] = [[] for _ in self._corpora]
@@ -193,7 +175,7 @@ class TextVectors:
 
     def _embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
         model = self.embedder
-        if isinstance(model, CachedEmbedder):  # it checks the answers itself, and asks twice
+        if isinstance(model, CachedEmbedder):  # it checks and retries by itself
             return model.embed_queries(texts) if queries else model.embed_documents(texts)
         return embed(model, texts, queries=queries)
 
@@ -202,18 +184,17 @@ class TextVectors:
             self._progress(step, done, total)
 
     def _watch(self, step: str, before: int, total: int) -> None:
-        """Tell of each batch of the call that comes next."""
         model, tell = self.embedder, self._progress
         if isinstance(model, CachedEmbedder) and tell is not None:
             model.progress = lambda done, _: tell(step, before + done, total)
 
 
 class DistinctTexts:
-    """The distinct texts of several sequences, in the order in which they come first.
+    """The distinct texts of several sequences, in order of first occurrence.
 
     Attributes:
-        texts: the distinct texts, read from the sequences when they are asked for.
-        rows: of each sequence, the place of each of its texts among them.
+        texts: the distinct texts, read from the sequences when needed.
+        rows: for each sequence, each text's place in `texts`.
 
     >>> found = DistinctTexts([["a", "b"], ["c", "b", "a"]])
     >>> list(found.texts), [rows.tolist() for rows in found.rows]
@@ -235,15 +216,13 @@ class DistinctTexts:
 
 
 def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
-    """The rows that are searched, and the chunk that each is of: each text's, and for a chunk of several, their mean.
+    """The rows to search and each row's chunk: every text's row, and the mean row of chunks with several texts.
 
-    Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
-    (2025), section 3.1: each segment of a chunk has a vector, and the chunk one more, their mean.
+    `owners` is each vector's chunk, ascending. With `cluster_only`, chunks of several texts have their mean only (the
+    paper's "cluster only" rows).
 
-    Args:
-        vectors: one row a text.
-        owners: the chunk that each is of, ascending.
-        cluster_only: of chunks of several texts, the means alone, as in the paper's "cluster only" rows.
+    Source: Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation
+    Chunking" (2025), section 3.1.
 
     >>> rows, owners = chunk_vectors(np.array([[0, 2], [2, 0], [5, 5]], dtype=np.float32), np.array([0, 0, 1]))
     >>> rows.tolist(), owners.tolist()
@@ -264,14 +243,14 @@ def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False)
 
 
 class StoredVectors(NamedTuple):
-    """Neighbouring chunks' vectors in a file.
+    """Consecutive chunks' vectors in a file.
 
     Attributes:
         start: the first chunk's number.
         size: how many chunks.
         dimensions: of the vectors.
         path: the file: float32 numbers, row after row.
-        token_counts: how long each text is to the model; None where the model does not say.
+        token_counts: each text's length in the model's tokens; None if the model does not say.
     """
 
     start: int
@@ -281,11 +260,7 @@ class StoredVectors(NamedTuple):
     token_counts: NDArray[np.int32] | None
 
     def load(self) -> Vectors:
-        """The vectors, in memory.
-
-        Raises:
-            DataError: the file is not there, or was changed.
-        """
+        """The vectors, in memory. Raises `DataError`: the file is missing or was changed."""
         try:
             numbers = np.fromfile(self.path, dtype="<f4")
         except FileNotFoundError as error:
@@ -297,7 +272,6 @@ class StoredVectors(NamedTuple):
 
 
 def _store(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) -> StoredVectors:
-    """Embed a shard's texts where this runs."""
     start, texts = item
     path = Path(folder, f"{start}.f32")
     dimensions = 0

@@ -1,9 +1,9 @@
 """Documents and questions from files, as a `Benchmark`.
 
-benchmark.py   what a benchmark is             documents.py   documents from folders and JSON lines
-questions.py   rows to queries with evidence   layout.py      what a layout is; our own, and the Chroma report's
+benchmark.py   the types                       documents.py   documents from folders and JSON lines
+questions.py   rows to queries with evidence   layout.py      the `Layout` base; our layout, and the Chroma report's
 loading.py     `load_benchmark`                stitching.py   long documents made of short ones
-reading_layouts.py, retrieval_layouts.py, section_layouts.py   the public collections
+reading_layouts.py, retrieval_layouts.py, section_layouts.py   the public datasets
 """
 
 from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts, section_layouts  # noqa: F401

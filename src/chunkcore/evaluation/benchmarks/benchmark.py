@@ -1,4 +1,4 @@
-"""`Benchmark`: documents, and queries with the spans that answer them. It knows nothing of chunks."""
+"""`Benchmark`: documents, and queries with the spans that answer them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = [
 
 
 class ChangedDocumentsWarning(UserWarning):
-    """Results that are set side by side are of different texts."""
+    """The compared results are of different document texts."""
 
 
 def documents_digest(documents: Iterable[Document]) -> str:
-    """32 hexadecimal digits of all ids and texts, in their order.
+    """32 hexadecimal digits of all ids and texts, in order.
 
     >>> before, after = Document("fox.txt", "The fox naps."), Document("fox.txt", "The fox sleeps.")
     >>> documents_digest([before]) == documents_digest([after])
@@ -47,13 +47,13 @@ def documents_digest(documents: Iterable[Document]) -> str:
 
 
 def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
-    """Give a `ChangedDocumentsWarning` where two of the digests are known and not the same; "" is not known."""
+    """Warn (`ChangedDocumentsWarning`) if two known digests differ; "" is unknown."""
     if len(set(digests) - {""}) > 1:
         warnings.warn(message, ChangedDocumentsWarning, stacklevel=3)
 
 
 def slices_digest(text: str, spans: Sequence[Span]) -> str:
-    """16 hexadecimal digits of what stands at some spans.
+    """16 hexadecimal digits of the text at the spans.
 
     >>> slices_digest("The fox naps.", [Span(4, 7)]) == slices_digest("A red fox naps.", [Span(6, 9)])
     True
@@ -71,26 +71,23 @@ def _add(digest: blake2b, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One original document, and where its whole text stands in the stitched one."""
+    """An original document, and its span in a stitched one."""
 
     document_id: str
     span: Span
 
 
 def parts_of(document: Document) -> tuple[Part, ...]:
-    r"""The originals of a stitched document, in their order; any other document is its own only part.
+    r"""The originals of a stitched document, in order; any other document with text is its own only part.
 
-    They are read from ``metadata["parts"]``, a list of objects with ``id``, ``start`` and ``end``. A document without
-    text has none.
+    They come from ``metadata["parts"]``, a list of objects with ``id``, ``start`` and ``end``.
 
     Raises:
-        DataError: the list is no such list, or its spans overlap, are out of order or leave the text.
+        DataError: not such a list, or its spans overlap, are out of order or leave the text.
 
     >>> where = [{"id": "a", "start": 0, "end": 6}, {"id": "b", "start": 8, "end": 14}]
     >>> [part.document_id for part in parts_of(Document("ab", "A naps.\n\nB naps.", {"parts": where}))]
     ['a', 'b']
-    >>> parts_of(Document("fox.txt", "A fox."))
-    (Part(document_id='fox.txt', span=Span(start=0, end=6)),)
     """
     if not document.text:
         return ()
@@ -134,7 +131,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, its evidence, and the collection that its results are tabled under."""
+    """A question, its evidence, and its collection: the group of its results in tables."""
 
     id: str
     text: str
@@ -153,19 +150,18 @@ class DataProblem:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Documents, queries with evidence, and the questions that had to be left out.
+    """Documents, and queries with evidence.
 
     Attributes:
-        name: what it is called in reports.
-        documents: where the evidence stands.
-        queries: what is scored.
-        problems: the questions that were left out, with the reasons.
-        without_evidence: questions whose collection marks no evidence on purpose (multiple choice over a whole story,
-            a question that the document does not answer). No retrieval can be scored on them, but answers can.
+        name: the name in reports.
+        documents: the sources of the evidence.
+        queries: the scored questions.
+        problems: the questions left out, with the reasons.
+        without_evidence: questions that have no evidence on purpose (multiple choice over a whole story, unanswerable
+            questions). Retrieval is not scored on them; answers are.
 
     Raises:
-        DataError: two documents or two queries share an id, a query has no evidence, or evidence lies
-            outside of its document.
+        DataError: documents or queries share an id, a query has no evidence, or evidence lies outside its document.
 
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> query = Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))
@@ -214,11 +210,7 @@ class Benchmark:
                 )
 
     def document(self, document_id: str) -> Document:
-        """The document with this id.
-
-        Raises:
-            DataError: there is none.
-        """
+        """The document with this id. Raises `DataError` if there is none."""
         try:
             return self._by_id[document_id]
         except KeyError:
@@ -228,7 +220,7 @@ class Benchmark:
 
     @cached_property
     def documents_digest(self) -> str:
-        """32 hexadecimal digits that change with the documents' ids and texts."""
+        """See `documents_digest`."""
         return documents_digest(self.documents)
 
     @cached_property
@@ -237,7 +229,7 @@ class Benchmark:
 
 
 def question_documents(benchmark: Benchmark) -> dict[str, str]:
-    """By query id the document of the query's first evidence: the `clusters` of `compare`.
+    """By query id, the document of the query's first evidence: the `clusters` of `compare`.
 
     >>> from chunkcore.datasets import load_dataset
     >>> len(set(question_documents(load_dataset("lochmere")).values()))

@@ -1,4 +1,4 @@
-"""Documents from a folder of text files, one text file, a ``documents.jsonl``, or rows like its lines."""
+"""Documents from a folder of text files, one text file, a ``documents.jsonl``, or its rows."""
 
 from __future__ import annotations
 
@@ -28,25 +28,21 @@ __all__ = [
 ]
 
 Row = tuple[str, Mapping[str, Any]]
-_NAMED = 5  # files that a message names
+_NAMED = 5  # files named in a message
 
 
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
-    """The documents at a path, in the order of their ids or of the file, as `store_documents` keeps them.
+    """The documents at a path, in the order of their ids or of the file; large texts go to a file (`store_documents`).
 
-    A folder that holds ``documents.jsonl`` is that file. Of any other folder each file, at any depth, is a document;
-    its id is its path relative to the folder. Left out are names that begin with a dot; files that chunkcore wrote
-    earlier, such as reports, with a warning; and files without text (empty ones, images, archives, PDFs), with a
-    warning. Text in another encoding is an error, since leaving it out would lose text. A ``.jsonl`` file has one
-    ``{"id", "text", ...}`` a line, where everything else becomes metadata. Any other file is one document.
+    A folder that holds ``documents.jsonl`` is that file. In any other folder each file, at any depth, is a document;
+    its id is its relative path. Skipped are names with a leading dot and, with a warning, files that chunkcore wrote
+    and files without text (empty ones, images, archives, PDFs). Text in another encoding is an error. A ``.jsonl`` file
+    has one ``{"id", "text", ...}`` a line; other keys become metadata. Any other file is one document.
 
-    Args:
-        path: the folder or file.
-        leave_out: files of the folder that are no documents.
+    `leave_out` names files of the folder to skip.
 
     Raises:
-        DataError: there is nothing there or nothing but files without text, a file is not UTF-8, a line is
-            malformed, or two documents share an id.
+        DataError: no file with text, a file that is not UTF-8, a malformed line, or a repeated id.
     """
     root = Path(path)
     if root.is_dir():
@@ -58,10 +54,10 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
 
 
 def documents_of(rows: Iterable[Row]) -> list[Document]:
-    """The documents of rows like the lines of a ``documents.jsonl``, each with its place, which errors name.
+    """The documents of ``documents.jsonl`` rows; each row comes with its place, for error messages.
 
     Raises:
-        DataError: a row is no document, or two have one id.
+        DataError: a row is not a document, or an id is repeated.
 
     >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
     [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
@@ -82,10 +78,8 @@ def _distinct(rows: Iterable[Row]) -> Iterator[Document]:
 
 
 def document_of(row: Mapping[str, Any], place: str) -> Document:
-    """The document that a row like a line of a ``documents.jsonl`` is; errors begin with its place.
-
-    Raises:
-        DataError: it has no id or no text, or one of another type.
+    """The document of one ``documents.jsonl`` row. Raises `DataError`, with `place`: id or text missing or of a wrong
+    type.
     """
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
@@ -125,7 +119,6 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
 
 
 def _with_text(files: Iterable[tuple[str, Path]], without_text: list[str]) -> Iterator[Document]:
-    """The files as documents; the names of files without text go to `without_text`."""
     for name, file in files:
         try:
             yield Document(name, read_text(file))
@@ -134,7 +127,7 @@ def _with_text(files: Iterable[tuple[str, Path]], without_text: list[str]) -> It
 
 
 def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) -> None:
-    """Warn of the files of a folder that hold no text; `count` where there are more than are named."""
+    """Warn of a folder's files without text; `count` is their number if `names` has only some."""
     if names or count:
         number = len(names) if count is None else count
         told = f": {listed(names, number)}" if names else ""
@@ -143,7 +136,7 @@ def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) ->
 
 
 def tell_written(root: Path, files: Collection[Path]) -> None:
-    """Warn of the files of a folder that an earlier command wrote."""
+    """Warn of a folder's files that an earlier command wrote."""
     if not files:
         return
     folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
@@ -155,7 +148,7 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
 
 
 def listed(names: Sequence[str], count: int | None = None) -> str:
-    """The first of the names, and how many more there are; `count` where there are more than `names` has.
+    """The first names, and how many more there are; `count` is the total if `names` has only some.
 
     >>> listed(["a", "b", "c", "d", "e", "f", "g"])
     'a, b, c, d, e and 2 more'
@@ -170,15 +163,11 @@ def _raise(path: Path, error: OSError) -> None:
 
 
 class FolderWalk:
-    """Each regular file in a folder, at any depth, as its path relative to the folder, which sorts them, and its path.
+    """Every regular file below a folder, sorted: its relative path, and its path.
 
-    Left out are names that begin with a dot, links to folders, which may lead around in a circle, and files that
-    chunkcore wrote earlier: `written` has these after the walk. Memory grows with the largest single folder (about
-    100 bytes a name) and with the depth, not with the number of all files.
-
-    Args:
-        root: the folder.
-        on_error: called with a folder that cannot be listed; by default it raises a `DataError`.
+    Skipped are names with a leading dot, links to folders (they may form a circle), and files that chunkcore wrote,
+    which `written` lists after the walk. Memory grows with the largest single folder (about 100 bytes a name), not with
+    the number of files. `on_error` gets each folder that cannot be listed; the default raises `DataError`.
     """
 
     def __init__(self, root: Path, on_error: Callable[[Path, OSError], None] = _raise) -> None:
@@ -199,7 +188,7 @@ class FolderWalk:
                 waiting.pop()
 
     def _names(self, folder: str) -> Iterator[str]:
-        """Paths in a folder, of folders with a slash at the end: sorted so, whole paths are sorted."""
+        """Paths in a folder; folders end in a slash, so that whole paths sort."""
         folders: list[str] = []
         files: set[str] = set()
         try:
@@ -219,19 +208,15 @@ class FolderWalk:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a file or leads to one; a link to itself leads nowhere."""
+    """Whether the entry is a file or a link to one; a link to itself is not."""
     try:
         return entry.is_file()
     except OSError as error:
-        return error.errno != errno.ELOOP  # reading it gives the error
+        return error.errno != errno.ELOOP  # reading it raises the error
 
 
 def as_utf8(name: str) -> str:
-    """A file's name read as UTF-8, so that ids and their order do not depend on the locale's encoding.
-
-    Where the locale has another encoding, Python has decoded the name by that. Bytes that are no UTF-8 become unpaired
-    surrogates.
-    """
+    """A file name decoded as UTF-8, so that ids do not depend on the locale; invalid bytes become unpaired surrogates."""
     if sys.getfilesystemencoding().lower() == "utf-8":
         return name
     return os.fsencode(name).decode("utf-8", "surrogateescape")

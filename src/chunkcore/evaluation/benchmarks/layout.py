@@ -1,8 +1,7 @@
-"""`Layout`: how a collection lies on a disk, and how it is read, as rows like the lines of our own JSON lines.
+"""`Layout`: a dataset's file format and its reader; chunkcore's own layout and the Chroma report's.
 
-A layout is a class that is registered with ``@layouts.register("name")``, or offered by a package as an entry point of
-the group ``chunkcore.layouts``. This module has what layouts read with, and the two own layouts: chunkcore's and that
-of the Chroma report. The public collections are in `reading_layouts`, `retrieval_layouts` and `section_layouts`.
+Layouts register with ``@layouts.register("name")`` or the entry point group ``chunkcore.layouts``. The public datasets
+are in `reading_layouts`, `retrieval_layouts` and `section_layouts`.
 """
 
 from __future__ import annotations
@@ -51,23 +50,22 @@ _ORDER = count()
 
 
 class Contents(NamedTuple):
-    """Documents, and rows of questions about them, which `QuestionReader` reads."""
+    """Documents, and rows of questions for `QuestionReader`."""
 
     documents: list[Document]
     questions: Iterable[Row] = ()
 
 
 class Layout(ABC):
-    """How a collection lies on a disk, and how it is read.
+    """A dataset's file format.
 
     Attributes:
         name: the registered name.
-        files: what it looks like, in a line.
-        holds: its questions come with evidence; with answers, and no evidence; or there are none, but texts whose
-            sections are known.
-        by_content: whether it is recognised by what stands in files, and so after those recognised by their names.
-        takes_questions: whether the file of questions may be named.
-        tells_sections: whether `sections` reads it.
+        files: the files, in one line.
+        holds: questions with evidence; questions with answers only; or no questions, but texts with known sections.
+        by_content: recognised by file contents, and so after the layouts recognised by file names.
+        takes_questions: whether the file of questions may be given.
+        tells_sections: whether `sections` works.
     """
 
     name: ClassVar[str] = ""
@@ -83,15 +81,15 @@ class Layout(ABC):
 
     @abstractmethod
     def lacks(self, root: Path) -> str:
-        """What a path lacks to be of this layout, in words; "" where it is of it."""
+        """What the path lacks to be of this layout, in words; "" if it lacks nothing."""
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """The documents and questions.
 
         Args:
             root: a path of this layout.
-            questions: given apart; only to a layout that takes them.
-            leave_out: files that are no documents.
+            questions: given separately; only if the layout `takes_questions`.
+            leave_out: files to skip.
         """
         raise DataError(
             f"{root} holds texts whose sections are known, and no questions (the layout {self.name}): "
@@ -99,7 +97,7 @@ class Layout(ABC):
         )
 
     def sections(self, root: Path) -> Iterable[Row]:
-        """Rows ``{"id", "text", "boundaries"}`` of the texts whose sections are known."""
+        """Rows ``{"id", "text", "boundaries"}`` of the texts with known sections."""
         raise NotImplementedError
 
 
@@ -109,7 +107,7 @@ layouts: Registry[type[Layout]] = Registry(
 
 
 def known_layouts() -> list[Layout]:
-    """Every layout, in the order in which a path is asked whether it is of them."""
+    """Every layout, in the order of recognition."""
     found = [each() for _, each in layouts.items()]
     return sorted(found, key=lambda each: (each.by_content, each.order))
 
@@ -125,7 +123,7 @@ class Chroma(Layout):
         return lacking(root, "corpora", "questions_df.csv")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """Each Markdown file is a document, under its name without ``.md``, in alphabetical order."""
+        """Each Markdown file is a document, named without ``.md``, in alphabetical order."""
         files = sorted((root / "corpora").glob("*.md"))
         if not files:
             raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
@@ -145,16 +143,15 @@ class Own(Layout):
         return lacking(root, "questions.jsonl")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """The documents, but for the files that are none, and the questions: those given, or the folder's own."""
         return read_own(root, questions, leave_out)
 
     def sections(self, root: Path) -> Iterable[Row]:
-        """The lines of a ``documents.jsonl`` whose documents have ``boundaries``."""
+        """The lines of a ``documents.jsonl`` that have ``boundaries``."""
         return _lines(root / "documents.jsonl" if root.is_dir() else root)
 
 
 def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
-    """Our own layout's documents and questions; see `Own.read`."""
+    """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
     own = root / "questions.jsonl"
     given = own if questions is None else questions
     left_out = [own, *leave_out, *([Path(given)] if isinstance(given, str | Path) else [])]
@@ -163,14 +160,14 @@ def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
-    """Questions with their places, from JSON lines, a CSV of the Chroma report's columns, or objects.
+    """Questions with their places, from JSON lines, a CSV of the Chroma report, or objects.
 
-    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, where an entry of the evidence is
-    what `EvidenceFinder.find` takes; or it has ``spans``, pairs of offsets into its document, which
-    ``evidence`` then spells out. Other keys become metadata.
+    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, with entries for `EvidenceFinder.find`; or it
+    has ``spans``, pairs of offsets into its document, and ``evidence`` spells out their texts. Other keys become
+    metadata.
 
     Raises:
-        DataError: the file cannot be read, or a line is no JSON object.
+        DataError: the file cannot be read, or a line is not a JSON object.
     """
     if not isinstance(questions, str | Path):
         return ((f"question {number}", row) for number, row in enumerate(questions, start=1))
@@ -190,7 +187,7 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
     """The rows of a ``questions_df.csv``.
 
     Columns: question, references (a JSON list of ``{"content", "start_index", "end_index"}``) and corpus_id, which
-    becomes the query's collection. A question's id is its corpus and its place in the file: ``finance-17``.
+    becomes the query's collection. A question's id is its corpus and its row: ``finance-17``.
     """
     for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
         corpus = row["corpus_id"] or ""
@@ -205,7 +202,7 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
 
 
 def _references(written: str | None) -> Any:
-    """The references as entries of evidence; anything else is handed on, and refused by name later."""
+    """The references as entries of evidence; anything else passes through, to be refused by name later."""
     try:
         references = json.loads(written or "")
     except (ValueError, RecursionError):
@@ -220,10 +217,10 @@ def _references(written: str | None) -> Any:
     ]
 
 
-# What layouts read with.
+# Helpers for layouts.
 
-_HEAD = 1024**2  # bytes of a JSON file whose keys are looked at
-_LOOKED_AT = 100  # files of a folder by which a layout is recognised
+_HEAD = 1024**2  # bytes of a JSON file searched for keys
+_LOOKED_AT = 100  # files of a folder examined to recognise a layout
 _KEY = re.compile(rb'"([A-Za-z_][A-Za-z0-9_]*)"\s*:')
 _KINDS = {
     dict: "an object",
@@ -242,7 +239,7 @@ def lacking(root: Path, *names: str) -> str:
 
 
 def data_files(root: Path, suffixes: Collection[str]) -> list[Path]:
-    """The file itself, or a folder's files of these suffixes, by name."""
+    """The file itself, or a folder's files with these suffixes, by name."""
     if not root.is_dir():
         return [root] if root.is_file() else []
     inside = (file for file in root.iterdir() if file.is_file() and not file.name.startswith("."))
@@ -250,7 +247,7 @@ def data_files(root: Path, suffixes: Collection[str]) -> list[Path]:
 
 
 def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> list[Path]:
-    """The files whose first megabyte has all of these as keys of JSON objects; a warning names the others."""
+    """The files whose first megabyte has all of these JSON keys; a warning names the others."""
     files = data_files(root, suffixes)
     found = [file for file in files if set(keys) <= _keys_seen(file)]
     others = [file.name for file in files if file not in found]
@@ -262,17 +259,14 @@ def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> l
 
 
 def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> str:
-    """What is missing where `with_keys` finds none among the first files, in words."""
+    """What is missing if `with_keys` finds nothing among the first files, in words."""
     if any(set(keys) <= _keys_seen(file) for file in data_files(root, suffixes)[:_LOOKED_AT]):
         return ""
     return f"a {' or '.join(suffixes)} file with the keys {', '.join(keys)}"
 
 
 def regular_files(root: Path) -> Iterator[Path]:
-    """Every file below a folder, or the file itself, in the order of their paths.
-
-    Hidden files are left out, and links to folders, which may lead around in a circle.
-    """
+    """Every file below a folder (or the file itself), sorted by path; no hidden files, no links to folders."""
     waiting = [root]
     while waiting:
         place = waiting.pop()
@@ -284,7 +278,7 @@ def regular_files(root: Path) -> Iterator[Path]:
 
 
 def begins_with(root: Path, mark: bytes) -> bool:
-    """Whether one of the first files begins with a mark."""
+    """Whether one of the first files begins with these bytes."""
     return any(_head(file, len(mark)) == mark for file in islice(regular_files(root), _LOOKED_AT))
 
 
@@ -297,14 +291,14 @@ def _head(file: Path, size: int) -> bytes:
         with file.open("rb") as opened:
             return opened.read(size)
     except OSError:
-        return b""  # reading it as the layout that was asked for gives the error
+        return b""  # reading it as the requested layout raises the error
 
 
 def member(value: Any, key: str, kind: type[T], place: str, default: T | None = None) -> T:
-    """What an object holds under a key; the default, where there is one, for nothing or null.
+    """An object's value of a key; the default, if given, for nothing or null.
 
     Raises:
-        DataError: it is no object, has no such key, or something else under it.
+        DataError: not an object, no such key, or a value of another type.
 
     >>> member({"qas": []}, "qas", list, "dev.json, data[0]")
     []
@@ -322,7 +316,7 @@ def members(value: Any, key: str, kind: type[T], place: str, default: list[T] | 
     """The items of a list that an object holds under a key.
 
     Raises:
-        DataError: there is no such list, or something else in it.
+        DataError: no such list, or an item of another type.
 
     >>> members({"options": ["He", "She"]}, "options", str, "dev.json, data[0]")
     ['He', 'She']
@@ -338,7 +332,7 @@ def _checked(found: object, kind: type[T], expected: str) -> T:
 
 
 def shown_type(value: object) -> str:
-    """What a JSON value is, in words.
+    """A JSON value's type, in words.
 
     >>> shown_type([1]), shown_type(True)
     ('a list', 'true or false')
@@ -347,7 +341,7 @@ def shown_type(value: object) -> str:
 
 
 def brief(place: str, file: Path) -> str:
-    """A place in a file by the file's name, for lists of places.
+    """A place in a file, with the file's name instead of its path.
 
     >>> brief("/data/dev.json, data[0]", Path("/data/dev.json"))
     'dev.json, data[0]'
@@ -356,7 +350,7 @@ def brief(place: str, file: Path) -> str:
 
 
 class TextBuilder:
-    r"""Joins parts with one separator. Blank parts are left out.
+    r"""Joins parts with one separator; skips blank parts.
 
     >>> builder = TextBuilder("\n\n")
     >>> builder.add("Foxes"), builder.add(" "), builder.add("They nap.")
@@ -371,7 +365,7 @@ class TextBuilder:
         self._size = 0
 
     def add(self, part: str) -> Span | None:
-        """Add a part; returns where it stands, None for a blank one."""
+        """Add a part; returns its span, None for a blank part."""
         if not part.strip():
             return None
         start = self._size + len(self._separator) * bool(self._parts)
@@ -381,5 +375,4 @@ class TextBuilder:
 
     @property
     def text(self) -> str:
-        """All parts so far."""
         return self._separator.join(self._parts)

@@ -1,4 +1,4 @@
-"""`load_benchmark` and `load_segmented`: documents and questions from a folder or files of any known layout."""
+"""`load_benchmark` and `load_segmented`: documents and questions from files of any known layout."""
 
 from __future__ import annotations
 
@@ -36,26 +36,23 @@ def load_benchmark(
 ) -> Benchmark:
     """A benchmark from files.
 
-    A path is read by what it holds: a public collection as it is distributed (docs/reference/formats.md has their
-    layouts), or ``questions.jsonl`` beside ``documents.jsonl``, a folder ``documents/`` or else files that are the
-    documents.
+    A path is a public dataset as distributed (docs/reference/formats.md lists the layouts), or ``questions.jsonl``
+    beside ``documents.jsonl``, a folder ``documents/``, or the documents themselves.
 
-    A question whose evidence is not found, or is found more than once, is left out and stands in
-    `Benchmark.problems` with the reason. Evidence is never guessed. Questions for which a collection marks none on
-    purpose stand in `Benchmark.without_evidence`.
+    Evidence is never guessed: a question whose evidence is not found, or found more than once, goes to
+    `Benchmark.problems` with the reason. Questions without evidence on purpose go to `Benchmark.without_evidence`.
 
     Args:
-        documents: a folder, a text file, a ``documents.jsonl``, a collection's file, or the documents themselves.
-        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report's columns, a ``.tsv`` of BEIR's judgements,
-            or such lines as objects.
-        name: the benchmark's; that of the folder or file by default.
-        layout: its name, where the path's should not be found out.
-        leave_out: files that are no documents, should they lie in the folder.
-        require_evidence: refuse a collection of which no question has evidence, so that no retrieval can be scored.
+        documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves.
+        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report, a ``.tsv`` of BEIR's judgements, or objects.
+        name: the benchmark's; by default the name of the folder or file.
+        layout: a layout's name; "auto" recognises it.
+        leave_out: files to skip.
+        require_evidence: refuse a dataset without evidence, as retrieval cannot be scored on it.
 
     Raises:
-        DataError: nothing there, files that cannot be read or are of no layout, or no question that can be used.
-        OptionError: no layout has this name, or it takes no questions from elsewhere.
+        DataError: no such path, unreadable files, no layout recognised, or no usable question.
+        OptionError: no layout has this name, or it takes no separate questions.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who?", "evidence": ["The fox"]}, {"question": "What?", "evidence": ["naps"]}]
@@ -84,11 +81,11 @@ def load_benchmark(
 
 
 def get_layout(name: str, root: Path) -> Layout:
-    """The layout of a name, which the path is of.
+    """The layout of this name, checked against the path.
 
     Raises:
-        OptionError: there is none.
-        DataError: the path is not of it, with what it lacks.
+        OptionError: no layout has this name.
+        DataError: the path is not of this layout; names what it lacks.
     """
     found: Layout = layouts.get(name)()
     lacks = found.lacks(root)
@@ -98,10 +95,8 @@ def get_layout(name: str, root: Path) -> Layout:
 
 
 def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
-    """The first layout, of all or `among` some, that the path is of.
-
-    Raises:
-        DataError: it is of none, with what it lacks to be of each.
+    """The first layout (`among` some, else all) that fits the path. Raises `DataError`: none fits; names what each
+    lacks.
     """
     missing: dict[str, list[str]] = {}
     for layout in known_layouts() if among is None else among:
@@ -124,7 +119,7 @@ def _given(documents: list[Document], questions: Questions | None, name: str) ->
 
 def _named(root: Path, questions: Questions | None, name: str) -> Layout:
     if name == Own.name and questions is not None:
-        return Own()  # which lacks nothing where the questions come from elsewhere
+        return Own()  # lacks nothing if questions are given
     chosen = get_layout(name, root)
     if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
         raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
@@ -132,7 +127,7 @@ def _named(root: Path, questions: Questions | None, name: str) -> Layout:
 
 
 def _chosen(root: Path, questions: Questions | None) -> Layout:
-    """The path's layout: our own, where the path is of none that takes the given questions."""
+    """The path's layout; our own if no layout that takes the questions fits."""
     if isinstance(questions, str | Path):
         other = Beir() if Path(questions).suffix.lower() == ".tsv" else Chroma()
         return Own() if other.lacks(root) else other
@@ -147,11 +142,6 @@ def _chosen(root: Path, questions: Questions | None) -> Layout:
 
 
 def _require_some(reader: QuestionReader, source: str, require_evidence: bool) -> None:
-    """See that there is a question to ask.
-
-    Raises:
-        DataError: there is none, with the first reason.
-    """
     if reader.queries or (reader.without_evidence and not require_evidence):
         return
     if reader.without_evidence:
@@ -169,14 +159,14 @@ def _require_some(reader: QuestionReader, source: str, require_evidence: bool) -
 
 
 def load_segmented(path: str | Path, *, layout: str = "auto") -> list[Document]:
-    """Texts whose sections are known.
+    """Texts with known sections.
 
-    ``metadata["boundaries"]`` has the offsets at which they begin, but for the first. Read are our own
-    ``documents.jsonl`` with ``boundaries``, Wiki-727k and WIKI-50, Choi, and QMSum. Where a collection has sentences,
-    ``metadata["sentences"]`` has their pairs of offsets. Headings are no part of the texts.
+    ``metadata["boundaries"]`` has the offsets where sections begin, except the first. Layouts: our ``documents.jsonl``
+    with ``boundaries``, Wiki-727k and WIKI-50, Choi, and QMSum. ``metadata["sentences"]`` has the sentences' offsets,
+    if the dataset has sentences. Headings are not part of the texts.
 
     Raises:
-        DataError: the path is of no such layout, its files cannot be read, or a text has no boundaries.
+        DataError: no such layout recognised, unreadable files, or a text without boundaries.
         OptionError: no layout has this name, or it has no sections.
     """
     documents = documents_of(segmented_rows(Path(path), layout))
@@ -187,12 +177,7 @@ def load_segmented(path: str | Path, *, layout: str = "auto") -> list[Document]:
 
 
 def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
-    """The same as rows ``{"id", "text", "boundaries"}``, one at a time and unchecked.
-
-    Raises:
-        DataError: the path is of no such layout, or its files cannot be read.
-        OptionError: no layout has this name, or it has no sections.
-    """
+    """The texts of `load_segmented` as rows ``{"id", "text", "boundaries"}``, lazy and unchecked; same errors."""
     if not root.exists():
         raise DataError(f"{root} cannot be read: No such file or directory")
     sectioned = [each for each in known_layouts() if each.tells_sections]
@@ -207,7 +192,7 @@ def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
 
 
 def _is_own(root: Path, others: Sequence[Layout]) -> bool:
-    """Whether it is a ``documents.jsonl``, by name or by being JSON lines that are of no other layout."""
+    """Whether the path is a ``documents.jsonl``: by name, or as JSON lines of no other layout."""
     if root.is_dir():
         return (root / "documents.jsonl").is_file()
     return root.suffix == ".jsonl" and all(layout.lacks(root) for layout in others)

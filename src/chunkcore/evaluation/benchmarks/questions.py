@@ -1,4 +1,4 @@
-"""Rows to queries: where the evidence of each stands. Offsets are verified, excerpts searched, nothing is guessed."""
+"""Rows to queries: the spans of their evidence. Offsets are verified, excerpts are searched, nothing is guessed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from chunkcore.evaluation.text_search import WindowIndex
 
 __all__ = ["EvidenceError", "EvidenceFinder", "QuestionReader", "document_name", "read_questions"]
 
-_COUNTED = 1000  # occurrences of an excerpt beyond these are not told apart
-_NAMED = 3  # occurrences that a message names
-_READ = 50  # excerpts for which all documents are read; for more, an index pays
-_WINDOW = _STRIDE = 16  # characters; the index takes a byte a character of the documents
-_HINTS = 200  # excerpts that are not found and are searched for in other spellings, which takes a while each
+_COUNTED = 1000  # occurrences of an excerpt are counted up to this
+_NAMED = 3  # occurrences named in a message
+_READ = 50  # excerpts searched by reading all documents; more pay for an index
+_WINDOW = _STRIDE = 16  # characters; the index takes one byte per character of the documents
+_HINTS = 200  # missing excerpts that are searched in other spellings, which is slow
 
 
 class EvidenceError(DataError):
-    """Evidence that is not found, or found more than once; the reason why a question is left out."""
+    """Evidence that is not found, or found more than once; the question is left out."""
 
 
 class EvidenceFinder:
-    """Turns what a benchmark file says about evidence into spans.
+    """Finds the spans of a benchmark file's evidence.
 
     >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])
     >>> finder.find("The dog")
@@ -46,17 +46,13 @@ class EvidenceFinder:
         self._sought = 0
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
-        """The span of one entry.
+        """The span of one entry. Raises `EvidenceError`: no such place, or several.
 
         Args:
-            entry: a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, which must
-                then be what stands there); or one with ``text`` (and ``occurrence``, from 1, where the
-                excerpt stands several times); or one whose ``whole`` is true, for all of a document. An object may
+            entry: a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, to verify); or with
+                ``text`` (and ``occurrence``, from 1); or with a true ``whole``, for a whole document. An object may
                 name its ``document`` or ``document_id``.
-            document_id: of the question, for entries that name none; "" for all documents.
-
-        Raises:
-            EvidenceError: no such place, or more than one.
+            document_id: of the question, for entries that name no document; "" for all documents.
         """
         if isinstance(entry, str):
             return self._excerpt(entry, self._chosen(document_id), None)
@@ -128,7 +124,7 @@ class EvidenceFinder:
         return Evidence(document.id, Span(start, start + len(text)))
 
     def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
-        """`_places` in all documents. Ten thousand excerpts in a gigabyte would take hours without an index."""
+        """`_places` in all documents. Without an index, ten thousand excerpts in a gigabyte would take hours."""
         self._sought += 1
         if self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
             return _places(text, self._listed)
@@ -159,11 +155,10 @@ class EvidenceFinder:
 
 
 def document_name(given: Any) -> str:
-    """The id of a document as a question or its evidence names it; a number is the id that it spells, as in a
-    ``documents.jsonl``.
+    """The document id that a question or its evidence names; numbers become strings, as in a ``documents.jsonl``.
 
     Raises:
-        EvidenceError: it is neither a string nor a whole number.
+        EvidenceError: neither a string nor a whole number.
 
     >>> document_name("fox.txt"), document_name(7)
     ('fox.txt', '7')
@@ -176,7 +171,6 @@ def document_name(given: Any) -> str:
 
 
 def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document, int]]:
-    """Every place at which the text stands, overlapping ones included, in order."""
     for document in documents:
         start = document.text.find(text)
         while start >= 0:
@@ -203,7 +197,7 @@ _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence
 
 
 def read_questions(rows: Iterable[Row], documents: Sequence[Document]) -> QuestionReader:
-    """A reader that has read rows, which each come with their place in a file."""
+    """A `QuestionReader` that has read these rows."""
     listed = list(rows)
     reader = QuestionReader(documents, given=[str(row.get("id")) for _, row in listed])
     for place, row in listed:
@@ -212,14 +206,10 @@ def read_questions(rows: Iterable[Row], documents: Sequence[Document]) -> Questi
 
 
 class QuestionReader:
-    """Collects queries, and a problem for each question that cannot be one.
+    """Collects queries, and a problem for each unusable question.
 
-    A row whose ``without_evidence`` is true is a question whose collection marks none: it can be answered, and goes to
-    `without_evidence`. A row with ``left_out`` is left out for the reason there.
-
-    Args:
-        documents: where the evidence stands.
-        given: ids of rows to come, which are not given to rows without one.
+    A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
+    reason. Ids in `given` are reserved: rows without an id do not get them.
     """
 
     def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
@@ -232,7 +222,7 @@ class QuestionReader:
         self._given = frozenset(given)
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
-        """Read one row; `place` is where it stands, for messages."""
+        """Read one row; `place` names it in messages."""
         identity = "" if row.get("id") is None else str(row["id"])
         identity = identity or self._unused()
         if identity in self._seen:
@@ -249,7 +239,6 @@ class QuestionReader:
             (self.queries if query.evidence else self.without_evidence).append(query)
 
     def _unused(self) -> str:
-        """``q`` and a number: the row's, where no question has it."""
         numbered = (f"q{number}" for number in count(len(self._seen) + 1))
         return next(each for each in numbered if each not in self._seen and each not in self._given)
 
@@ -276,7 +265,6 @@ class QuestionReader:
 
 
 def _is_without(row: Mapping[str, Any]) -> bool:
-    """Whether the row says that there is no evidence on purpose."""
     said = row.get("without_evidence")
     if said is not True:
         return False
@@ -286,7 +274,6 @@ def _is_without(row: Mapping[str, Any]) -> bool:
 
 
 def _entries(row: Mapping[str, Any]) -> list[Any]:
-    """The entries of `evidence`, or of `spans` with `evidence` as what they spell out."""
     evidence = row.get("evidence")
     if evidence is not None and not isinstance(evidence, list):
         raise EvidenceError(f"evidence is a list, got {type(evidence).__name__}")
@@ -302,7 +289,7 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
 
 
 def _collection(document: Document) -> str:
-    """What a document's questions are tabled under: its metadata's word, else its top-level folder."""
+    """The group of a document's questions in tables: its metadata's ``collection``, else its top-level folder."""
     named = document.metadata.get("collection")
     if isinstance(named, str):
         return named

@@ -1,4 +1,4 @@
-"""Collections of questions about texts: SQuAD and its like, QuALITY, NarrativeQA, QASPER, Evidence Inference, QMSum."""
+"""Datasets of questions about texts: SQuAD and its like, QuALITY, NarrativeQA, QASPER, Evidence Inference, QMSum."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def as_read_by_python(file: Path) -> str:
-    """A text as Python's `open` gives it, which made the offsets of some collections: line ends are line feeds."""
+    """A text with universal newlines, as some datasets' offsets count it."""
     return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -66,10 +66,10 @@ class EvidenceInference(Layout):
         return lacking(self._folder(root), "prompts_merged.csv", "annotations_merged.csv", "txt_files/PMC*.txt")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """A document is an article of ``txt_files``; a question is a prompt, in the words of the collection's paper.
+        """A document is an article of ``txt_files``; a question is a prompt, worded as in the paper.
 
-        Evidence is each passage that a verifier accepted. Some offsets are a few characters off: where the passage is
-        not at them but stands once in the article, that is its place; else the question is left out.
+        Evidence is each passage that a verifier accepted. Some offsets are a few characters off: a passage that occurs
+        once in the article is placed there, else the question is left out.
         """
         folder = self._folder(root)
         texts = {file.stem: as_read_by_python(file) for file in sorted((folder / "txt_files").glob("PMC*.txt"))}
@@ -113,7 +113,7 @@ def _is_one(value: str | None) -> bool:
 
 
 def _offset(value: str | None) -> int:
-    """The offset; -1, as in the files, for none. Some versions of the files have 12.0 for 12."""
+    """The offset; -1 is the files' none. Some versions of the files have 12.0 for 12."""
     digits = (value or "").strip().removesuffix(".0")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else -1
 
@@ -122,7 +122,7 @@ def _offset(value: str | None) -> int:
 class NarrativeQA(Layout):
     """NarrativeQA (Kočiský et al., 2018): questions about whole stories, or their summaries."""
 
-    # `tmp` is where the collection's download_stories.sh puts the stories.
+    # The dataset's download_stories.sh puts the stories in `tmp`.
     files = "documents.csv, qaps.csv, and tmp/*.content or third_party/wikipedia/summaries.csv"
     holds = "answers"
 
@@ -134,10 +134,10 @@ class NarrativeQA(Layout):
         return " and ".join(filter(None, (lacking(root, "documents.csv", "qaps.csv"), texts)))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """The stories, where there is a folder ``tmp``; else the summaries. No evidence is marked.
+        """The stories, if there is a folder ``tmp``, else the summaries; without evidence.
 
-        ``metadata["answers"]`` are the two answers. Questions whose story was not downloaded, or is no text, are left
-        out. A story that is not UTF-8 is read as Windows-1252, and ``metadata["encoding"]`` says so.
+        ``metadata["answers"]`` has the two answers. Questions of a missing or unreadable story are left out. A story
+        that is not UTF-8 is read as Windows-1252; ``metadata["encoding"]`` says so.
         """
         documents = documents_of(self._stories(root) if (root / "tmp").is_dir() else self._summaries(root))
         known = {document.id for document in documents}
@@ -146,13 +146,13 @@ class NarrativeQA(Layout):
     def _stories(self, root: Path) -> Iterator[Row]:
         for place, told in self._listed(root):
             file = root / "tmp" / f"{told['id']}.content"
-            # Ids come from a file that anyone may have written: none leads out of the folder.
+            # Ids come from an untrusted file: none may lead out of the folder.
             if "/" in told["id"] or "\\" in told["id"] or not file.is_file():
                 continue
             try:
                 text, encoding = _story(file)
             except NoTextError:
-                continue  # a download that failed leaves an empty file; its questions are left out
+                continue  # a failed download leaves an empty file; its questions are left out
             yield place, {**told, "text": text, "encoding": encoding}
 
     def _summaries(self, root: Path) -> Iterator[Row]:
@@ -186,7 +186,6 @@ class NarrativeQA(Layout):
 
 
 def _story(file: Path) -> tuple[str, str]:
-    """A story's text, and its encoding; no evidence is marked in it, so that no offsets depend on them."""
     try:
         return read_text(file), "utf-8"
     except NoTextError:
@@ -209,12 +208,12 @@ class Qasper(Layout):
         return lacks_keys(root, self._KEYS, (".json",))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """A paper's text is its title, abstract, sections under their names, and captions, with blank lines between.
+        """A paper's text is its title, abstract, sections under their names, and captions, separated by blank lines.
 
-        Evidence is what any annotator marked: paragraphs, or in ``qasper_highlighted`` the sentences that they
-        highlighted in them (the paragraphs, where they highlighted none). A figure or table stands for its caption. A
-        question that all call unanswerable, or mark no evidence for, is without evidence. ``answers`` are in words:
-        extracted spans with commas between, free text, Yes, No, or Unanswerable.
+        Evidence is what any annotator marked: paragraphs, or in ``qasper_highlighted`` their highlighted sentences (the
+        paragraph if none). A figure or table stands for its caption. Questions that are unanswerable or unmarked are
+        without evidence. ``answers`` are in words: extracted spans joined by commas, free text, Yes, No, or
+        Unanswerable.
         """
         documents: list[Row] = []
         asked: list[Row] = []
@@ -250,7 +249,7 @@ class Qasper(Layout):
             return {"without_evidence": True, "unanswerable": not answerable}
         if any(not places and text.startswith(_FLOAT) for text, places in marked):
             return {"left_out": "an annotator marked a figure or table, and the file has no such caption"}
-        # A text at no place or at several is searched for later, with an error if that fails.
+        # A text at no place or several is searched later, with an error if that fails.
         return {
             "evidence": _distinct(
                 {"start": places[0].start, "end": places[0].end} if len(places) == 1 else {"text": text}
@@ -259,7 +258,6 @@ class Qasper(Layout):
         }
 
     def _marked(self, answer: dict[str, Any], paper: _Paper, place: str) -> list[tuple[str, list[Span]]]:
-        """What one annotator marked, and where it stands."""
         paragraphs = members(answer, "evidence", str, place, [])
         sentences = members(answer, "highlighted_evidence", str, place, []) if self.highlighted else []
         inner = [each for each in sentences if not each.startswith(_FLOAT)]
@@ -309,12 +307,10 @@ class _Paper:
             self._places[part].append(found)
 
     def paragraphs(self, marked: str) -> list[Span]:
-        """Where a paragraph, or the caption of a figure or table, stands."""
         text = marked.partition(":")[2].strip() if marked.startswith(_FLOAT) else marked
         return self._places.get(text) or self._places.get(text.strip(), [])
 
     def inside(self, text: str, paragraphs: Sequence[str]) -> list[Span]:
-        """Where a text stands inside of these paragraphs."""
         found = set()
         for span in {each for paragraph in paragraphs for each in self.paragraphs(paragraph)}:
             start = self.text.find(text, span.start, span.end)
@@ -349,22 +345,22 @@ class QMSum(Layout):
         return lacks_keys(root, self._KEYS, (".json", ".jsonl"))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """A meeting's text has ``speaker: content`` for each turn, on a line of its own where it has no line feeds.
+        """A meeting's text has ``speaker: content`` for each turn, one per line.
 
-        Evidence of a specific question is its turns, from the first to the last of each range. General questions (about
-        the whole meeting) are without evidence.
+        Evidence of a specific question is its ranges of turns. General questions (on the whole meeting) are without
+        evidence.
         """
         meetings = list(self._meetings(root))
         documents = documents_of((place, row) for place, row, _, _ in meetings)
         asked = [
-            (Path(here).name, row)  # in a list of questions the file's name is enough
+            (Path(here).name, row)  # the file's name is enough in a list of questions
             for place, told, turns, meeting in meetings
             for here, row in _asked(meeting, told["id"], turns, place)
         ]
         return Contents(documents, asked)
 
     def sections(self, root: Path) -> Iterable[Row]:
-        """The meetings; a section begins where a topic's turns do, and after its last turn."""
+        """The meetings; a section begins where a topic's turns begin, and after its last turn."""
         return ((place, row) for place, row, _, _ in self._meetings(root))
 
     def _meetings(self, root: Path) -> Iterator[tuple[str, dict[str, Any], list[Span], dict[str, Any]]]:
@@ -426,7 +422,6 @@ def _outside(first: int, last: int, turns: list[Span]) -> str:
 
 
 def _turn_ranges(row: Any, place: str) -> list[tuple[int, int]]:
-    """Pairs of turns, which the files write as strings of digits."""
     found = []
     for pair in member(row, "relevant_text_span", list, place):
         numbers = [str(each).strip() for each in pair] if isinstance(pair, list) else []
@@ -452,10 +447,10 @@ class Quality(Layout):
         return lacks_keys(root, self._KEYS, self._SUFFIXES)
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """A document is an article as it stands in the file: HTML, or text in the files named ``htmlstripped``.
+        """A document is an article as in the file: HTML, or text in the files named ``htmlstripped``; no evidence.
 
-        No evidence is marked. ``metadata["choices"]`` has the options; ``metadata["correct"]`` the number of the right
-        one, from 0, and ``metadata["answers"]`` its text, where the file has it (the test file does not).
+        ``metadata["choices"]`` has the options, ``metadata["correct"]`` the right one's number from 0, and
+        ``metadata["answers"]`` its text; the test file lacks the last two.
         """
         documents: dict[str, Row] = {}
         asked: list[Row] = []
@@ -506,12 +501,11 @@ class Squad(Layout):
         return lacks_keys(root, self._KEYS, (".json",))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """An article is one document: its contexts with a blank line between.
+        """A document is an article: its contexts, separated by blank lines.
 
-        Its id is its title, or its first paragraph's ``document_id``; an article that stands in several files is one
-        document, and others of one title have a number. Evidence is every answer's place, verified against its text;
-        where annotators marked several, all of them. A question that is marked ``is_impossible``, or has no answer, is
-        without evidence, and ``metadata["unanswerable"]`` says so.
+        Its id is its title, or its first paragraph's ``document_id``. Equal articles in several files are one document;
+        different articles of one title are numbered. Evidence is every annotator's answer, verified against its text.
+        Questions with ``is_impossible`` or no answer are without evidence, with ``metadata["unanswerable"]``.
         """
         documents: dict[str, Row] = {}
         asked: list[Row] = []
@@ -548,7 +542,7 @@ class CovidQA(Squad):
 
 
 def _unused(name: str, text: str, documents: dict[str, Row]) -> str:
-    """The name, or with a number the first one that no article of another text has."""
+    """The name, numbered if an article with another text has it."""
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
     return next(each for each in numbered if each not in documents or documents[each][1]["text"] == text)
 

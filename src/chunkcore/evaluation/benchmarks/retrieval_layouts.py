@@ -1,4 +1,4 @@
-"""Collections of retrieval: BEIR, LegalBench-RAG, RAGBench."""
+"""Retrieval datasets: BEIR, LegalBench-RAG, RAGBench."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ class Beir(Layout):
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document's text is its title, a line feed and its text. Evidence is whole documents.
 
-        The queries are those that the judgements of one split name: of ``qrels/test.tsv``, else ``dev.tsv``, else
-        ``train.tsv``, unless another file is named. Judgements of 0 or less are left out; the others stand in
-        ``metadata["grades"]``.
+        The queries are those judged in one split: the given file, else ``qrels/test.tsv``, ``dev.tsv``, ``train.tsv``.
+        Judgements of 0 or less are left out; the others are in ``metadata["grades"]``.
         """
         judged = Path(questions) if isinstance(questions, str | Path) else _split(root / "qrels")
         documents = documents_of(_corpus(root / "corpus.jsonl"))
@@ -86,7 +85,6 @@ def _judged(queries: Path, judged: Path) -> Iterator[Row]:
 
 
 def _grades(file: Path) -> dict[str, dict[str, int]]:
-    """By query and document; the first line may be a header."""
     found: dict[str, dict[str, int]] = {}
     for number, line in text_lines(file):
         values = line.rstrip("\r\n").split("\t")
@@ -97,7 +95,7 @@ def _grades(file: Path) -> dict[str, dict[str, int]]:
                 f"{file}, line {number}: expected query-id, corpus-id and a whole number, parted by tabs, "
                 f"got {line.strip()[:60]!r}"
             )
-        found.setdefault(values[0], {})[values[1]] = int(values[2].strip())  # which strips more than int does
+        found.setdefault(values[0], {})[values[1]] = int(values[2].strip())  # strips more than int() does
     return found
 
 
@@ -164,11 +162,11 @@ class RagBench(Layout):
         return "" if some else f"{missing[0]}, or a .parquet file"
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """Each text that was retrieved for any question is a document, once. Evidence is the relevant sentences.
+        """Each distinct retrieved text is a document. Evidence is its relevant sentences, as chosen by a language
+        model.
 
-        They are found in their document one after another; where they are not all there, with nothing but white space
-        between, each relevant one must stand there once. A language model chose them, and wrote the ``response``, which
-        ``metadata`` keeps under that name, not among answers.
+        Sentences are located in sequence, with only white space between; if that fails, each relevant one must occur
+        exactly once. ``metadata["response"]`` has the model's response; it is not an answer.
         """
         ids: dict[str, str] = {}
         documents: list[Row] = []
@@ -197,7 +195,6 @@ class RagBench(Layout):
 
 
 def _folders(root: Path) -> list[Path]:
-    """The folder and those in it: the collection's parts have one each."""
     inner = sorted(root.iterdir()) if root.is_dir() else []
     return [root, *(each for each in inner if each.is_dir() and not each.name.startswith("."))]
 
@@ -271,7 +268,6 @@ def _evidence(
 
 
 def _sentences(by_document: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:
-    """By key the number of its document, and the sentence."""
     found: dict[str, tuple[int, str]] = {}
     for number, document in enumerate(by_document):
         for pair in document if isinstance(document, list) else [None]:
@@ -282,7 +278,6 @@ def _sentences(by_document: Sequence[Any], place: str) -> dict[str, tuple[int, s
 
 
 def _located(text: str, sentences: Sequence[str]) -> list[Span | None]:
-    """Where the sentences stand, one after another with only white space between; empty where they do not."""
     found: list[Span | None] = []
     end = 0
     for sentence in sentences:

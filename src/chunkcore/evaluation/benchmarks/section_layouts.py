@@ -1,4 +1,4 @@
-"""Collections of texts whose sections are known, without questions: Wiki-727k and WIKI-50, Choi."""
+"""Datasets of texts with known sections, without questions: Wiki-727k and WIKI-50, Choi."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Choi(Layout):
         return "" if begins_with(root, _RULE.encode()) else f"a file that begins with a line {_RULE}"
 
     def sections(self, root: Path) -> Iterable[Row]:
-        """A text a file: a sentence a line, segments between lines of ``==========``."""
+        """A text per file: a sentence per line, segments between lines of ``==========``."""
         for name, file in _named(root, ".ref"):
             text = _Sectioned()
             for _, line in text_lines(file):
@@ -54,10 +54,10 @@ class Wiki727k(Layout):
         return "" if begins_with(root, b"========,") else "a file that begins with ========,"
 
     def sections(self, root: Path) -> Iterable[Row]:
-        """An article a file: a sentence a line, sections under lines of ``========,level,title.``.
+        """An article per file: a sentence per line, sections under lines of ``========,level,title.``.
 
-        The text is the sentences with line feeds between; headings are no part of it, and stand in
-        ``metadata["headings"]`` as [offset, level, title].
+        The text is the sentences joined by line feeds. Headings are in ``metadata["headings"]``: [offset, level,
+        title].
         """
         for name, file in _named(root):
             text = _Sectioned()
@@ -71,8 +71,6 @@ class Wiki727k(Layout):
 
 
 class _Sectioned:
-    """A text made of sentences and sections."""
-
     def __init__(self) -> None:
         self.headings: list[list[Any]] = []
         self._text = TextBuilder("\n")
@@ -81,7 +79,6 @@ class _Sectioned:
         self._waiting: list[list[Any]] = []
 
     def begin_section(self, *heading: Any) -> None:
-        """The next sentence begins a section."""
         self._waiting.append(list(heading))
 
     def add_sentence(self, line: str) -> None:
@@ -99,7 +96,6 @@ class _Sectioned:
 
 
 def _named(root: Path, suffix: str = "") -> Iterator[tuple[str, Path]]:
-    """The files of a folder, by their paths in it."""
     for file in regular_files(root):
         if not suffix or file.suffix == suffix or file == root:
             yield (file.name if file == root else file.relative_to(root).as_posix()), file

@@ -1,4 +1,4 @@
-"""`stitch`: long documents made of short ones, for retrieval that needs something to cut."""
+"""`stitch`: long documents made of short ones, so that chunking matters. Also sampling and writing benchmarks."""
 
 from __future__ import annotations
 
@@ -22,17 +22,12 @@ __all__ = ["BENCHMARK_NAMES", "SEAM", "sample_queries", "stitch", "whole_sentenc
 
 
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
-    """The benchmark with `count` of its queries, drawn without replacement and in their order; all documents stay.
-
-    Args:
-        benchmark: to draw from.
-        count: at least 1; where it is more than there are, all are taken.
-        seed: equal seeds draw the same.
+    """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.
 
     Raises:
         OptionError: `count` or `seed` is out of range.
 
-    Source: Qu et al. (2024), section 3.1, which draws 100.
+    Source: Qu et al. (2024), section 3.1, with 100 queries.
 
     >>> from chunkcore.datasets import load_dataset
     >>> len(sample_queries(load_dataset("lochmere"), 10).queries)
@@ -49,10 +44,9 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
 
 
 def whole_sentences(benchmark: Benchmark) -> Benchmark:
-    """The benchmark with each piece of evidence widened to the sentences that it shares a character with.
+    """The benchmark with each evidence widened to whole sentences, for ``F1@5[sentence]``.
 
-    Then what ``F1@5[sentence]`` counts as relevant are a query's evidence sentences. Evidence in white space that no
-    sentence holds stays as it is.
+    Evidence in white space outside all sentences stays.
 
     Source: Qu et al. (2024), section 3.2 and appendix D.
 
@@ -81,33 +75,21 @@ def _widened(span: Span, sentences: Ranges) -> Span:
     return Span(min(span.start, int(sentences[first, 0])), max(span.end, int(sentences[after - 1, 1])))
 
 
-SEAM = "\n\n"  # a blank line, at which every strategy may cut, and a sentence ends
+SEAM = "\n\n"  # a blank line: ends a sentence, and every strategy may cut there
 
 
 def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benchmark:
-    """Shuffle the documents and join them, blank lines between, into documents of about `sentences` sentences.
+    """Shuffle the documents and join them, with blank lines, into documents of about `sentences` sentences.
 
-    The shuffled documents are taken in turn; a joined one is complete where the next would take it farther from
-    `sentences` than it is. So lengths are as near as the originals allow; the last has the rest. Documents without text
-    are left out.
-
-    ``metadata["parts"]`` of a stitched document lists the ``id``, ``start``, ``end`` and ``metadata`` of each original,
-    for `parts_of` and for measures of parts, such as ``F1@5[part]``. Marks, evidence and the questions' ``document_id``
-    are moved along. The text of every piece of evidence stays what it was.
-
-    Args:
-        benchmark: of short documents.
-        sentences: about how many a stitched document has; at least 1.
-        seed: equal seeds give equal documents.
-
-    Returns:
-        A benchmark of the same queries on other documents.
+    A joined document is complete when the next original would take it farther from `sentences`; the last takes the
+    rest. Documents without text are left out. Evidence keeps its text; marks, evidence and the questions'
+    ``document_id`` move along. ``metadata["parts"]`` lists each original's ``id``, ``start``, ``end`` and ``metadata``,
+    for `parts_of` and measures such as ``F1@5[part]``.
 
     Raises:
         OptionError: `sentences` or `seed` is out of range.
 
-    Source: Qu et al. (2024), appendix C, which has documents of about 100 sentences and leaves open how they are
-    joined.
+    Source: Qu et al. (2024), appendix C: documents of about 100 sentences; how they are joined is left open.
 
     >>> short = [Document("fox", "A fox naps."), Document("dog", "A dog barks. It runs.")]
     >>> asked = Query("q1", "Who naps?", (Evidence("fox", Span(2, 5)),))
@@ -135,8 +117,6 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an original stands: its document, and how far its offsets have moved."""
-
     document_id: str
     shift: int
 
@@ -198,24 +178,20 @@ def _moved(span: Span, shift: int) -> Span:
     return Span(span.start + shift, span.end + shift)
 
 
-# Keys of a line that are no metadata when it is read again; "metadata" would be read as one key more.
+# Keys of a line that are not read as metadata; "metadata" would become a metadata key.
 _QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
-# Two code points that JSON can only write as what it writes one other code point as.
+# Surrogate pairs: JSON writes them like the single code point they encode.
 _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
-    """Write documents and questions as JSON lines; a file that is there is replaced whole.
+    """Write documents and questions as JSON lines, replacing the two files, which are returned.
 
-    `load_benchmark` gives the same documents and queries again, but for marks, which the format has no place for.
-    Questions that were left out are not written.
-
-    Returns:
-        The two files.
+    `load_benchmark` reads the same documents and queries, without marks. Left-out questions are not written.
 
     Raises:
-        DataError: metadata are no plain JSON values, a question's have a key that the format uses, or a text has a
-            pair of surrogates that is no character; nothing is written then.
+        DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair
+            in a text; nothing is written.
         OSError: the folder cannot be written to.
 
     >>> import tempfile
@@ -261,7 +237,7 @@ def _line(row: Mapping[str, Any], text: str, what: str) -> str:
     if found := _TWO_HALVES.search(text):
         raise DataError(f"{what} has a split character (two surrogates) at {found.start()}: join or replace them")
     try:
-        # In ASCII, so that unpaired surrogates can be written at all.
+        # ASCII, because UTF-8 cannot encode unpaired surrogates.
         return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"{what} has metadata that JSON cannot hold ({error}): make them plain values") from error
