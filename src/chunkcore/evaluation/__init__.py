@@ -1,10 +1,10 @@
-"""Evaluation by spans: from a benchmark and what a retriever found to scores, and from scores to a verdict.
+"""Evaluation by spans: from a benchmark and retrieved pieces to scores, and from scores to a verdict.
 
 benchmarks/     documents, queries and their evidence; loaders of public layouts
-alignment.py    where a retrieved text stands in the documents; text_search.py finds candidates
-experiment.py   `run_experiment`: strategies x retrievers -> reports; `run_retriever`; meter.py counts what they cost
+alignment.py    locates retrieved text in the documents; text_search.py finds candidates
+experiment.py   `run_experiment`: strategies x retrievers -> reports; `run_retriever`; meter.py measures costs
 run_files.py    runs and pools of chunks as files
-counting.py     relevant, retrieved and repeated tokens of each query, which measures/ turns into scores
+counting.py     relevant, retrieved and repeated tokens of each query; measures/ turns them into scores
 scoring.py      `score`: a run to a report (results.py)
 segmentation.py whether chunks begin where topics change
 statistics/     intervals, tests, equivalence and the verdict; the gate for continuous integration

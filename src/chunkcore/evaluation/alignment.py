@@ -1,7 +1,6 @@
-"""Where retrieved text stands in the documents: by the spans that came with it, else by the text itself.
+"""`Aligner`: locates retrieved text in the documents, by its spans or else by the text.
 
-The text is searched for in ever looser ways, until one finds it: verbatim; ignoring white space; by its letters and
-digits alone; by resemblance. `Retrieved.how` and `Retrieved.certainty` say which one it was.
+The search loosens step by step: verbatim; without white space; letters and digits only; by resemblance.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from chunkcore.spans import Numbers, Ranges, as_ranges
 
 __all__ = ["Aligner", "Choice", "Resemblance", "choose_in_order", "resemblances"]
 
-_PLACES = 1000  # places of one text beyond these are not told apart
-_RESEMBLING_FROM = 24  # letters and digits; of less, too much resembles something
-_WORD = 8  # letters and digits at an end that stand nowhere are more than typing errors: only a part was found
-_ALIKE = 0.98  # of the most matches: a place with so many is as good, as changes may have made the difference
+_PLACES = 1000  # places of one text are counted up to this
+_RESEMBLING_FROM = 24  # letters and digits; shorter texts resemble too much
+_WORD = 8  # missing letters and digits at an end beyond this are no typing errors: only a part was found
+_ALIKE = 0.98  # of the most matches: places with this share count as equally good
 
 _Place = tuple[int, Span]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Equally good places, the likeliest and then the first in order, and how good."""
+    """Equally good places, likeliest first, and their similarity."""
 
     places: tuple[_Place, ...] = ()
     how: MatchKind = "unlocated"
@@ -42,28 +41,28 @@ class _Found:
 class Aligner:
     """Finds retrieved text in a benchmark's documents.
 
-    `Retrieved.how` says how:
+    `Retrieved.how` is the kind of match:
 
-        spans       the given spans hold the text, or the better part of it
-        exact       the text stands there
-        whitespace  the text stands there with other white space
-        folded      its letters and digits stand there: case, accents, quotation marks, markup or ligatures differ
-        order       it stands at several places, and its neighbours tell which (`locate_in_order`)
-        fuzzy       a text stands there that resembles the whole of it
-        part        a part of it stands there, at least the `share`: a title was put before it, other words after it
-        ambiguous   it stands at several places that are equally good, and one of them was taken
-        unlocated   it stands nowhere
+        spans       the given spans hold the text, or most of it
+        exact       the text verbatim
+        whitespace  the text with other white space
+        folded      its letters and digits: case, accents, quotation marks, markup or ligatures differ
+        order       several places, decided by the neighbours (`locate_in_order`)
+        fuzzy       a text that resembles the whole of it
+        part        a part of it, at least the `share`: a title was prepended, or other words appended
+        ambiguous   several equally good places, one of which was taken
+        unlocated   not found
 
-    `Retrieved.certainty` is the similarity divided by the number of equally good places. The similarity is 1,
-    but for "fuzzy" and "part": matching characters / columns of the alignment of what was found with the source.
+    `Retrieved.certainty` is the similarity / the number of equally good places. The similarity is 1, except for "fuzzy"
+    and "part": matching characters / columns of the alignment.
 
-    Indexes are built when first needed: for "exact" and "whitespace" about 7 bytes a character and a second for 10 MB;
-    for the others twice as much more.
+    Indexes are built on first use: for "exact" and "whitespace" about 7 bytes a character and 1 s per 10 MB; for the
+    others twice as much more.
 
     Args:
-        documents: to find text in.
-        similarity: the least that counts as found, over 0.5 to 1; None seeks no resemblance.
-        share: the least part of a text that must stand somewhere for it to count as found there, over 0 to 1.
+        documents: to search.
+        similarity: the least for a match, over 0.5 to 1; None for no resemblance.
+        share: the least part of a text that counts as found, over 0 to 1.
 
     Raises:
         DataError: two documents share an id.
@@ -98,18 +97,11 @@ class Aligner:
         spans: Iterable[Span | tuple[int, int]] = (),
         score: float = 0.0,
     ) -> Retrieved:
-        """Where a retrieved text stands.
+        """Locate a retrieved text; without a place it has no spans, and `how` is "unlocated".
 
-        Given spans are taken where their slices are the text, white space and spelling aside, or the better part of it
-        (a context was written around it), or where there is no text to compare. Otherwise the text is searched for. Of
-        several places the one nearest to the given spans is taken, else the first, and `how` is "ambiguous". A text
-        that stands nowhere has no spans, and `how` is "unlocated".
-
-        Args:
-            text: what the retriever returned.
-            document_id: searched in this document alone; an unknown id (many systems make up their own) is ignored.
-            spans: offsets that came with the text.
-            score: the retriever's own.
+        Given `spans` are used if they hold the text (white space and spelling aside) or most of it (a context was
+        added), or if the text is empty. Otherwise the text is searched, in `document_id` alone if it is known. Of
+        several equally good places the one nearest to `spans` is taken, else the first, and `how` is "ambiguous".
         """
         number = self._numbers.get(document_id)
         offered = () if number is None else _as_spans(spans, len(self._documents[number].text))
@@ -123,19 +115,14 @@ class Aligner:
         return self._retrieved(text, found, place, len(found.places), score)
 
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
-        """Where the pieces of one document stand that come in the document's own order, such as all its chunks.
+        """Locate the pieces of one document that come in its own order, such as all its chunks.
 
-        A text that stands at several places gets the one that its neighbours leave for it: every piece begins after
-        the one before it, with a gap (or an overlap) like that between neighbours that stand at one place only. Where
-        one place fits best, `how` is "order"; else it is "ambiguous", and the certainty is shared by the places that
-        fit the order equally well.
-
-        Args:
-            texts: in the order of the document.
-            document_id: the document.
+        A repeated text gets the place that fits its neighbours: each piece begins after the one before, with the usual
+        gap (or overlap). With one best place `how` is "order"; else "ambiguous", and the equally good places share the
+        certainty.
 
         Raises:
-            DataError: there is no such document.
+            DataError: no such document.
 
         >>> aligner = Aligner([Document("log", "ok. One fell. ok. Two fell. ok.")])
         >>> found = aligner.locate_in_order(["One fell.", "ok.", "Two fell."], document_id="log")
@@ -162,14 +149,13 @@ class Aligner:
         return Retrieved(self._documents[owner].id, (span,), score, text, how=how, certainty=found.similarity / equals)
 
     def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
-        """Whether the spans stand for the text."""
         held = "".join(span.slice(source) for span in spans)
         if not text or held == text or "".join(held.split()) == "".join(text.split()):
             return True
         return self._is_within(fold(held).text, fold(text), text)
 
     def _is_within(self, held: str, form: Form, text: str) -> bool:
-        """Whether what is held is the better part of the text, from one end of a word to another."""
+        """Whether `held` is most of the text, at word boundaries."""
         start = form.text.find(held)
         if not held or start < 0 or len(held) < self.share * len(form.text):
             return False
@@ -185,7 +171,6 @@ class Aligner:
         return self._known[key]
 
     def _verbatim(self, text: str, number: int | None) -> _Found | None:
-        """As it stands, else but for white space."""
         squeezed = "".join(text.split())
         if not squeezed:
             return _found(self._blank(text, number), "exact")
@@ -204,7 +189,7 @@ class Aligner:
         return _found(exact, "exact") or _found(loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> list[_Place]:
-        """A text of nothing but white space can only stand somewhere verbatim."""
+        """A text of white space only can be found verbatim only."""
         found: list[_Place] = []
         owners = range(len(self._documents)) if number is None else [number]
         for owner in owners if text else ():
@@ -215,7 +200,6 @@ class Aligner:
         return found
 
     def _folded(self, text: str, number: int | None) -> _Found | None:
-        """By letters and digits."""
         form = fold(text)
         size = len(form.text)
         places = islice(self._folds.places(form.text, number), _PLACES) if size else ()
@@ -246,7 +230,7 @@ class Aligner:
         return _found(places, "fuzzy" if whole else "part", first.similarity)
 
     def _widened(self, text: str, form: Form, part: tuple[int, int], owner: int, place: tuple[int, int]) -> _Place:
-        """Where folded characters stand, with as many signs around them as the text has: folding left those out."""
+        """The place of folded characters, widened by the signs around them, which folding drops."""
         source, folded = self._documents[owner].text, self._folds.forms[owner]
         span = folded.span(*place)
         before = _signs(source, folded.left_out(source, place[0]))
@@ -262,12 +246,11 @@ class Aligner:
 
     @cached_property
     def _folds(self) -> Searchable:
-        # Shorter windows, and more of them: one that a change left whole must be found.
+        # Shorter and denser windows: some must be unchanged.
         return Searchable([document.text for document in self._documents], fold, window=8, stride=4)
 
 
 def _signs(text: str, between: Span | None) -> list[int]:
-    """The offsets of what is not white space."""
     return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
 
 
@@ -276,7 +259,6 @@ def _found(places: Sequence[_Place], how: MatchKind, similarity: float = 1.0) ->
 
 
 def _as_spans(offered: Iterable[Span | tuple[int, int]], size: int) -> tuple[Span, ...]:
-    """The offered spans where all are in bounds, else none."""
     try:
         spans = tuple(each if isinstance(each, Span) else Span(*each) for each in offered)
     except (DataError, TypeError):
@@ -286,29 +268,29 @@ def _as_spans(offered: Iterable[Span | tuple[int, int]], size: int) -> tuple[Spa
 
 # Resemblance: the likeliest stretches by shared windows, then aligned.
 
-_HITS = 20_000  # shared windows that are looked at, the rarest first
-_TRIED = 4  # bands of diagonals that are aligned
-_LONGEST = 50_000  # characters; aligning a text takes time that grows with the square of its length
-_BAND = 64  # diagonals at least that may lie between two windows of one passage
+_HITS = 20_000  # shared windows examined, rarest first
+_TRIED = 4  # bands of diagonals aligned
+_LONGEST = 50_000  # characters; alignment takes quadratic time
+_BAND = 64  # minimum diagonals between two windows of one passage
 _SLACK = 16  # characters by which a region is widened
-# What a difference costs where a match gains 1. Of two unrelated texts about 3 letters in 10 are aligned with their
-# like, which must not pay; a mistyped letter with one right letter behind it must.
+# The cost of a difference; a match gains 1. In unrelated texts about 3 letters in 10 align, which must not pay; a
+# mistyped letter followed by one right letter must.
 _COST = 0.8
-_RUN = 16  # letters left out or put in at one go, beyond which more cost nothing: a page's foot inside a passage
+_RUN = 16  # letters of one insertion or deletion that cost; more are free: a page footer inside a passage
 
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
-    """A stretch of a source beside the part of a text that it resembles; all offsets are of what was compared.
+    """A stretch of a source, and the part of a text that it resembles; offsets are of the compared forms.
 
     Attributes:
         owner: the source's number.
-        start: where the stretch begins in the source.
-        end: where it ends.
-        part_start: where the part begins in the text.
-        part_end: where it ends.
-        matches: characters that the two share, in order.
-        similarity: matches / columns of the alignment, a column being a match or a difference.
+        start: of the stretch in the source.
+        end: of the stretch.
+        part_start: of the part in the text.
+        part_end: of the part.
+        matches: shared characters, in order.
+        similarity: matches / columns of the alignment (matches and differences).
     """
 
     owner: int
@@ -321,14 +303,7 @@ class Resemblance:
 
 
 def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: int | None) -> list[Resemblance]:
-    """The likeliest stretches, the one with most matches first; stretches of one source do not overlap.
-
-    Args:
-        text: what is sought.
-        sources: where.
-        index: of the sources.
-        number: of the one source to look in; None for all.
-    """
+    """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     if len(text) > _LONGEST:
         return []
     found: list[Resemblance] = []
@@ -347,7 +322,7 @@ def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: 
 def _regions(
     text: str, sources: Sequence[str], index: WindowIndex, number: int | None
 ) -> Iterator[tuple[int, int, int]]:
-    """Source, start and end of the regions in which most windows of the text stand along one band of diagonals."""
+    """Source, start and end of the regions that share most windows with the text along a band of diagonals."""
     offsets, owners, places = index.hits(text, number, _HITS)
     if not len(offsets):
         return
@@ -364,7 +339,7 @@ def _regions(
 
 
 def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
-    """Those keys whose hits, with those of the next key, are at most distinct offsets; no two of them neighbours."""
+    """The keys with the most distinct offsets, counted with the next key's; no two are neighbours."""
     pairs = np.unique(np.column_stack((keys, offsets)), axis=0)
     distinct, counts = np.unique(pairs[:, 0], return_counts=True)
     votes = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
@@ -378,13 +353,12 @@ def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
 
 
 def _repeated(diagonals: Numbers) -> Numbers:
-    """The diagonals of several hits, where there are such: a single one may be chance."""
+    """The diagonals with several hits, if any: a single hit may be chance."""
     distinct, counts = np.unique(diagonals, return_counts=True)
     return distinct[counts > 1] if (counts > 1).any() else distinct
 
 
 def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
-    """The best stretch of ``source[low:high]``."""
     from rapidfuzz.distance import Levenshtein
 
     region = source[low:high]
@@ -407,7 +381,7 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     if found is None:
         return None
     part_start, part_end, begin, end, matches, columns = found
-    # Of alignments that cost the same, one may have put the passage's first letter elsewhere.
+    # An equally good alignment may place the passage's first letter elsewhere.
     while part_start and begin and text[part_start - 1] == region[begin - 1]:
         part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
     while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
@@ -415,33 +389,25 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     return Resemblance(owner, low + begin, low + end, part_start, part_end, matches, matches / columns)
 
 
-# Order: of several places the ones that make the sequence most even.
+# Order: the places that make the sequence most even.
 
-_BACKWARDS = 10**12  # what a piece costs that does not begin after the one before it: more than any gaps
+_BACKWARDS = 10**12  # cost of a piece that does not begin after the one before: more than any gaps
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The place that was chosen of a piece's, and how many would have fitted as well (itself included)."""
+    """The chosen place of a piece, and the number of equally good places, itself included."""
 
     index: int
     equals: int
 
 
 def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[Choice | None]:
-    """The places that make the sequence most even: by dynamic programming over all of them.
+    """The places that make the sequence most even, by dynamic programming.
 
-    Each piece begins after the one before it, as long as there is such a place. A gap costs as many characters as it
-    differs from the usual one: the median between neighbours that stand at one place only (0 where there
-    are none; less than 0 where pieces overlap).
-
-    Args:
-        places: of each piece; none where it was not found.
-        lengths: of each piece, in characters: what the gap grows by where it was not found.
-
-    Returns:
-        The choice for each piece; None where it has no place. Time and memory grow with the product of
-        the numbers of places of neighbours.
+    Each piece begins after the one before, if it can. A gap costs its difference from the usual gap: the median between
+    neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in characters) widen the gap
+    over pieces that have no place; their choice is None. Time and memory: the product of neighbours' numbers of places.
 
     >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
     >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
@@ -476,6 +442,6 @@ def _usual_gap(places: Sequence[Sequence[Span]]) -> int:
 
 
 def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
-    """What each place of a piece costs after each place of the one before it."""
+    """The cost of each place of a piece after each place of the piece before."""
     uneven: Ranges = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
     return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, _BACKWARDS)

@@ -1,9 +1,8 @@
-"""What each query was answered with, counted in one unit: relevant, retrieved, and both at once.
+"""Counts per query in one unit: relevant, retrieved, and both.
 
-The chapter in order: units stand on an `Axis`; retrieved pieces become a `SpanTable`, and with their queries and ranks
-`RankedSpans`; `Relevance` holds the evidence in one unit, and counts ranked spans against it: `UnitCounts`, which
-measures compute from. Everything is counted on an axis that holds all units once for each query, so that all queries
-are counted by the same few array operations, which stand at the end.
+Units lie on an `Axis`. Retrieved pieces become a `SpanTable`, with queries and ranks `RankedSpans`. `Relevance` holds
+the evidence and counts ranked spans against it: `UnitCounts`, the input of measures. The axis repeats all units for
+each query, so that a few array operations count all queries at once.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ __all__ = [
 ]
 
 
-_MEMORY = 64 * 2**20  # bytes of an axis; a longer one stands in a temporary file
+_MEMORY = 64 * 2**20  # bytes of an axis; a longer one goes to a temporary file
 
 
 class Axis(Protocol):
-    """Units numbered from 0, and which of them a range of characters holds."""
+    """Units numbered from 0; maps ranges of characters to ranges of units."""
 
     @property
     def size(self) -> int: ...
@@ -57,10 +56,7 @@ class Axis(Protocol):
 
 
 class CharacterAxis:
-    """Every document's characters, one document after the other, with a gap of one between two.
-
-    The gap keeps the end of a document from touching the beginning of the next.
-    """
+    """Every document's characters in a row. A gap of one keeps neighbouring documents from touching."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.numbers = {document.id: number for number, document in enumerate(documents)}
@@ -69,19 +65,15 @@ class CharacterAxis:
         self.size = int((self.sizes + 1).sum())
 
     def ranges(self, characters: Ranges) -> Ranges:
-        """The characters themselves."""
         return characters
 
     def documents(self, characters: Ranges) -> Numbers:
-        """The number of each range's document."""
+        """The document number of each range."""
         return np.searchsorted(self.bases, characters[:, 0], side="right") - 1
 
 
 class StartAxis:
-    """Every document's tokens or sentences, numbered one document after the other.
-
-    A unit belongs to the range in which it begins.
-    """
+    """Every document's tokens or sentences in a row; a unit belongs to the range in which it begins."""
 
     def __init__(
         self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
@@ -94,10 +86,9 @@ class StartAxis:
         self.size = len(self._begins)
 
     def ranges(self, characters: Ranges) -> Ranges:
-        """Of each range of the character axis the units that begin in it.
+        """The units that begin in each range of characters.
 
-        A range inside of one unit, in which none begins, is that unit: a part of a token costs the token, and evidence
-        of a few letters is one unit.
+        A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
         first = self._first_from(characters[:, 0])
         after = self._first_from(characters[:, 1])
@@ -106,29 +97,28 @@ class StartAxis:
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
 
     def begin(self, units: Numbers) -> Numbers:
-        """The character at which each of some units begins."""
+        """The first character of each unit."""
         return self._begins[units].astype(np.int64)
 
     def _first_from(self, characters: Numbers) -> Numbers:
-        # In the kind of the numbers themselves: NumPy would copy them all into another.
+        # In the numbers' own dtype: NumPy would copy them all to another.
         return np.searchsorted(self._begins, characters.astype(self._begins.dtype))
 
 
 class DocumentAxis:
-    """The documents themselves: a range of the character axis is the one in which it stands."""
+    """The documents: a range of characters maps to its document."""
 
     def __init__(self, characters: CharacterAxis) -> None:
         self._characters = characters
         self.size = len(characters.sizes)
 
     def ranges(self, characters: Ranges) -> Ranges:
-        """Of each range its document, as a range of one."""
         document = self._characters.documents(characters)
         return np.column_stack((document, document + 1))
 
 
 class PartAxis:
-    """The originals of stitched documents (`parts_of`): a range holds those that it shares a character with."""
+    """The originals of stitched documents (`parts_of`): a range holds every part that it overlaps."""
 
     def __init__(self, characters: CharacterAxis, documents: Sequence[Document]) -> None:
         found = [as_ranges(part.span for part in parts_of(document)) for document in documents]
@@ -138,7 +128,7 @@ class PartAxis:
         self.size = len(self._parts)
 
     def ranges(self, characters: Ranges) -> Ranges:
-        """Of each range the parts that it shares a character with; none between two of them."""
+        """The parts that each range overlaps; empty between two parts."""
         first = np.searchsorted(self._parts[:, 1], characters[:, 0], side="right")
         after = np.searchsorted(self._parts[:, 0], characters[:, 1], side="left")
         return np.column_stack((first, np.maximum(first, after)))
@@ -149,12 +139,11 @@ class SpanTable:
     """Pieces, each with any number of spans.
 
     Attributes:
-        count: how many pieces.
-        owner: of each span, the piece that it belongs to; ascending.
-        characters: of each span, its range on the character axis.
-        texts: by piece, the text of pieces that stand nowhere in the documents.
-        documents: of each piece, its document's number. Unknown documents have numbers of their own, the same for
-            pieces that name the same one.
+        count: of the pieces.
+        owner: each span's piece, ascending.
+        characters: each span's range on the character axis.
+        texts: by piece, the text of unlocated pieces.
+        documents: each piece's document number. Unknown documents are numbered too, equal ids alike.
     """
 
     count: int
@@ -165,10 +154,8 @@ class SpanTable:
 
     @classmethod
     def of(cls, retrieved: Iterable[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
-        """The pieces, in order.
-
-        Raises:
-            DataError: a span ends after its document, or a piece is of no known document and has no text.
+        """The table of the pieces, in order. Raises `DataError`: a span ends after its document, or a piece of an
+        unknown document has no text.
         """
         rows = array("q")
         texts: dict[int, str] = {}
@@ -198,7 +185,7 @@ class SpanTable:
         return cls(len(documents), table[:, 0], characters, texts, np.frombuffer(documents, dtype=np.int64))
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
-        """Of some pieces (one may come several times) all spans: the place in `pieces`, and the span."""
+        """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
         first = np.searchsorted(self.owner, pieces, side="left")
         counts = np.searchsorted(self.owner, pieces, side="right") - first
         return expand(first, counts)
@@ -216,7 +203,7 @@ def _check(table: Numbers, axis: CharacterAxis, source: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RankedSpans:
-    """The pieces that each query was answered with: three arrays side by side, by query and then by rank.
+    """The retrieved pieces of all queries: arrays by query and then by rank.
 
     Attributes:
         pieces: all pieces, each of one answer.
@@ -239,22 +226,19 @@ class RankedSpans:
         return cls(table, np.arange(table.count, dtype=np.int64), query, rank)
 
     def per_query(self, queries: int) -> Numbers:
-        """How many pieces each query was answered with."""
+        """The number of pieces of each query."""
         return np.bincount(self.query, minlength=queries).astype(np.int64)
 
     def best(self, k: Numbers) -> RankedSpans:
-        """The best pieces of each query, as many as `k` says of it."""
+        """The best `k` pieces of each query; `k` has one number per query."""
         kept = np.flatnonzero(self.rank < k[self.query])
         return RankedSpans(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
 
     def documents(self, axis: CharacterAxis) -> RankedSpans:
-        """The documents of the pieces, each once a query, at its first rank.
-
-        An unknown document is an irrelevant one.
-        """
+        """The pieces' documents, each once a query, at its first rank. An unknown document is irrelevant."""
         document = self.pieces.documents[self.piece]
         least = document.min(initial=0)
-        # One number for each pair of query and document, which sorts many times faster than pairs.
+        # One number per pair of query and document sorts many times faster than pairs.
         pair = self.query * (document.max(initial=0) - least + 1) + (document - least)
         first = np.sort(np.unique(pair, return_index=True)[1])
         query, document = self.query[first], document[first]
@@ -268,13 +252,13 @@ class RankedSpans:
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
     def within(self, budget: int, axis: StartAxis, sizes: Numbers, cut_text: Callable[[str, int], str]) -> RankedSpans:
-        """The best pieces of each query until it has `budget` tokens; the last one is cut there.
+        """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
 
         Args:
-            budget: tokens, counted as retrieved ones are: repeats included.
-            axis: the tokens'.
-            sizes: of every piece, its tokens.
-            cut_text: the beginning of a text that stands nowhere, so many tokens long.
+            budget: in tokens.
+            axis: of tokens.
+            sizes: the tokens of every piece.
+            cut_text: the first tokens of an unlocated text.
         """
         left = budget - running(sizes[self.piece], self.query)
         kept = np.flatnonzero(left > 0)
@@ -286,7 +270,7 @@ class RankedSpans:
         room = left[answer] - running(lengths, answer)
         over = np.flatnonzero((lengths > room) & (room > 0))
         characters[over, 1] = axis.begin(tokens[over, 0] + room[over])
-        # Tokens of one character begin at the same place: where the cut is between them, nothing is left.
+        # Tokens inside one character begin at one place: a cut between them leaves nothing.
         whole = (room > 0) & (characters[:, 1] > characters[:, 0])
         texts = (
             {
@@ -302,7 +286,7 @@ class RankedSpans:
 
 
 class UnitTable(NamedTuple):
-    """A span table in one unit: the range of each span, and the size of each piece, repeats included."""
+    """A span table in one unit: each span's range, and each piece's size, repeats included."""
 
     ranges: Ranges
     sizes: Numbers
@@ -312,11 +296,11 @@ class Relevance:
     """Every query's evidence in one unit.
 
     Args:
-        axis: the unit's.
+        axis: of the unit.
         evidence: the pieces of evidence of all queries.
-        query: of each piece of evidence, the number of its query; ascending.
+        query: the query of each piece of evidence, ascending.
         queries: how many queries there are.
-        text_size: counts the units of texts that stand nowhere.
+        text_size: counts the units of unlocated texts.
     """
 
     def __init__(
@@ -330,7 +314,7 @@ class Relevance:
         self._axis = axis
         self._text_size = text_size
         self._queries = queries
-        # One more than the units, so that what two queries retrieve never touches.
+        # One more than the units, so that the ranges of two queries never touch.
         self.stride = axis.size + 1
         self._query = query
         self.evidence = axis.ranges(evidence.characters) + (query * self.stride)[:, None]
@@ -339,7 +323,7 @@ class Relevance:
         self._documents = evidence.documents
 
     def count(self, table: SpanTable) -> UnitTable:
-        """Pieces in this unit; one that stands nowhere has the units of its text."""
+        """Pieces in this unit; an unlocated piece has the units of its text."""
         ranges = self._axis.ranges(table.characters)
         sizes = np.bincount(table.owner, ranges[:, 1] - ranges[:, 0], minlength=table.count).astype(np.int64)
         if table.texts:
@@ -347,12 +331,12 @@ class Relevance:
         return UnitTable(ranges, sizes)
 
     def lengths(self, union: Ranges) -> Scores:
-        """The length of disjoint ranges, each of one query, by query."""
+        """The length of disjoint ranges, by query."""
         lengths = union[:, 1] - union[:, 0]
         return np.bincount(union[:, 0] // self.stride, lengths, minlength=self._queries).astype(np.float64)
 
     def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
-        """One value of each piece of evidence, grouped by query."""
+        """One value per piece of evidence, grouped by query."""
         counts = np.bincount(self._query, minlength=self._queries)
         ends = np.cumsum(counts)
         listed = shares.tolist()
@@ -361,7 +345,7 @@ class Relevance:
 
     @cached_property
     def by_document(self) -> tuple[Numbers, Scores]:
-        """Each query's relevant documents: the query, and how many relevant units the document holds."""
+        """Each query's relevant documents: the query, and the document's relevant units."""
         pairs, which = np.unique(np.column_stack((self._query, self._documents)), axis=0, return_inverse=True)
         units = self.evidence - (self._query * self.stride)[:, None]
         apart = union_ranges(units + (which.reshape(-1) * self.stride)[:, None])
@@ -370,14 +354,14 @@ class Relevance:
 
 
 class UnitCounts:
-    """Ranked spans against the evidence, in one unit: the `Counts` that measures compute from.
+    """Ranked spans against the evidence, in one unit: the `Counts` of measures.
 
     Args:
         relevance: the evidence.
-        spans: what each query was answered with.
-        counted: the table `spans.pieces` in this unit.
-        limit: of each query, how many pieces were looked at.
-        once: count a unit that several pieces share once; text that stands nowhere counts each time.
+        spans: the retrieved pieces.
+        counted: `spans.pieces` in this unit.
+        limit: the depth, for each query.
+        once: count a unit once even if several pieces share it; unlocated text counts each time.
     """
 
     def __init__(
@@ -392,7 +376,6 @@ class UnitCounts:
 
     @cached_property
     def retrieved(self) -> Scores:
-        """Each query's retrieved units."""
         sizes = self._sizes()
         if not self._once:
             return self._per_query(sizes)
@@ -401,17 +384,15 @@ class UnitCounts:
 
     @property
     def hit(self) -> Scores:
-        """Each query's relevant units that were retrieved."""
         return self._found.hit
 
     @property
     def shares(self) -> Scores:
-        """The share of each piece of evidence that was retrieved; NaN for one without a unit."""
+        """The retrieved share of each piece of evidence; NaN for one without a unit."""
         return self._found.shares
 
     @cached_property
     def ranking(self) -> Ranking:
-        """What each piece brings."""
         owner, ranges = self._placed()
         relevant, part_of = _clipped(ranges, self._relevance.union)
         new = first_cover(relevant, owner[part_of], len(self._spans.piece))
@@ -432,7 +413,7 @@ class UnitCounts:
         return _Found(hit.astype(np.float64), shares, relevance.lengths(union))
 
     def _placed(self) -> tuple[Numbers, Ranges]:
-        """Of each retrieved span the answer that it is of, and its range on its query's part of the axis."""
+        """Each retrieved span's answer, and its range on its query's part of the axis."""
         owner, span = self._spans.pieces.spans_of(self._spans.piece)
         return owner, self._counted.ranges[span] + (self._spans.query[owner] * self._relevance.stride)[:, None]
 
@@ -450,16 +431,16 @@ class _Found(NamedTuple):
 
 
 class Coverage:
-    """Positions covered by sorted, disjoint ranges; counts how many lie in other ranges."""
+    """Counts the positions of sorted, disjoint ranges in other ranges."""
 
     def __init__(self, union: Ranges) -> None:
         lengths = union[:, 1] - union[:, 0]
         self._edges = union.reshape(-1)
-        # Covered positions before each edge; between two edges the count grows, or stands still.
+        # Covered positions before each edge; between edges the count grows linearly or is constant.
         self._before = np.column_stack((np.cumsum(lengths) - lengths, np.cumsum(lengths))).reshape(-1)
 
     def lengths(self, ranges: Ranges) -> Numbers:
-        """How many covered positions lie in each range, int64."""
+        """The covered positions in each range, int64."""
         return self._up_to(ranges[:, 1]) - self._up_to(ranges[:, 0])
 
     def _up_to(self, positions: Numbers) -> Numbers:
@@ -473,10 +454,10 @@ class Coverage:
 
 
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
-    """Every window and span that share a position, as two int64 arrays of their numbers.
+    """Every window and span that share a position: two int64 arrays of numbers.
 
-    Spans may overlap and be of any length: those of like length (within a factor of two) are looked up
-    together, so the work grows with the answer and not with the longest span.
+    Spans may overlap. Spans of like length (within a factor of two) are looked up together, so the work grows with the
+    result, not with the longest span.
 
     >>> windows, spans = meeting_pairs(np.array([[0, 5], [3, 9], [9, 12]]), np.array([[4, 9]]))
     >>> spans.tolist()
@@ -488,7 +469,7 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
         members = np.flatnonzero(magnitudes == magnitude)
         members = members[np.argsort(spans[members, 0], kind="stable")]
         starts = spans[members, 0]
-        # Lengths are under 2**magnitude: what begins earlier than that before a window ends before it.
+        # Lengths are under 2**magnitude: spans that begin earlier before a window end before it.
         first = np.searchsorted(starts, windows[:, 0] - 2**magnitude, side="right")
         after = np.searchsorted(starts, windows[:, 1], side="left")
         window, place = expand(first, np.maximum(after - first, 0))
@@ -500,21 +481,21 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
 
 
 def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """For each row i the numbers first[i] ... first[i] + counts[i] - 1, beside i."""
+    """For each row i the numbers first[i] ... first[i] + counts[i] - 1, and i for each."""
     row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
     within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     return row, first[row] + within
 
 
 def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
-    """The largest discounted gain, whatever the pieces: each relevant document in one of them, the richest first.
+    """The largest possible discounted gain: each relevant document in one piece, the richest first.
 
-    A piece comes from one document. So no ranking brings more by any rank than the documents that hold most.
+    A piece comes from one document, so no ranking gains more by any rank.
 
     Args:
-        query: of each relevant document, the query's number.
-        amounts: of each relevant document, its relevant units.
-        limit: of each query, how many pieces are looked at, shape (queries,).
+        query: of each relevant document.
+        amounts: the relevant units of each relevant document.
+        limit: the depth of each query, shape (queries,).
 
     >>> ideal_gain(np.array([0, 0]), np.array([1.0, 1.0]), np.array([1])).tolist()
     [1.0]
@@ -528,15 +509,11 @@ def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
 
 
 def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
-    """How many positions each owner is the first to cover; of two, the one of the lower number was first.
+    """How many positions each owner covers first; the lower owner is first. `ranges`: shape (n, 2); `owner`: shape
+    (n,).
 
-    Args:
-        ranges: shape (n, 2).
-        owner: of each range, shape (n,).
-        owners: how many there are.
-
-    Time O(n log n), whatever the ranges overlap: each stretch between two edges is given the lowest owner of
-    the blocks of a power of two of stretches that cover it, handed down from the long blocks to the short.
+    Time O(n log n) at any overlap: blocks of 2^i stretches between edges take the lowest owner that covers them, and
+    pass it down to shorter blocks.
 
     >>> first_cover(np.array([[0, 4], [2, 6], [0, 9]]), np.array([0, 1, 2]), 3).tolist()
     [4.0, 2.0, 3.0]
@@ -563,7 +540,7 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
 
 
 def _clipped(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
-    """The parts of each range that lie in a sorted, disjoint union, and which range each is a part of."""
+    """The parts of ranges inside a sorted, disjoint union, and each part's range."""
     first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
     after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
     owner, within = expand(first, np.maximum(after - first, 0))

@@ -27,7 +27,7 @@ from chunkcore.run import Retrieved, Retriever, Run
 
 __all__ = ["Chunkers", "run_experiment", "run_retriever", "with_run_embedder"]
 
-_FIRST = 16  # chunks of each query that are searched for first where only tokens are limited
+_FIRST = 16  # first search depth if only tokens are limited
 
 Chunkers = Sequence[Chunker] | Mapping[str, Chunker]
 
@@ -43,20 +43,20 @@ def run_retriever(
 ) -> Run:
     """Ask a retriever every query.
 
-    An `Index` answers all queries at once. Its run also has the pool, which measures at k = "min" and PrecisionOmega
-    need. Given `max_tokens`, an index is searched until every query has so many tokens and at least `k` chunks, as
-    measures such as "Recall@4096tok" need; any other retriever is given both limits as they are.
+    An `Index` answers all queries at once, and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
+    an index is searched until every query has that many tokens and at least `k` chunks ("Recall@4096tok" needs it); any
+    other retriever gets both limits.
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
         queries: the queries, or their benchmark.
-        k: how many pieces a query; None for no such limit.
-        max_tokens: how many tokens a query; None for no such limit.
-        sizes: of each chunk of an index, its tokens; by default as its chunker counts them.
-        name: the run's; by default that of the retriever's class.
+        k: pieces per query; None for no limit.
+        max_tokens: tokens per query; None for no limit.
+        sizes: the tokens of each chunk of an index; by default its chunker's counts.
+        name: the run's; by default the retriever's class.
 
     Raises:
-        DataError: the retriever returned something that is not `Retrieved`.
+        DataError: the retriever returned something other than `Retrieved`.
 
     >>> from chunkcore.datasets import load_dataset
     >>> from chunkcore.document import Span
@@ -112,39 +112,33 @@ def run_experiment(
 ) -> list[Report]:
     """Score chunkers by searching their chunks, with one retrieval method or several.
 
-    All chunks of all documents are searched for every query. The distinct chunks of all strategies are embedded in
-    one call, the longest first, when the first search asks for vectors. A strategy that embeds for itself is given
-    the experiment's embedder where its own is the default or the same model; one whose counter is "embedder" counts
-    that model's tokens.
+    Every query searches all chunks of all documents. The distinct chunks of all strategies are embedded together,
+    longest first, when first needed. A strategy that embeds uses the experiment's embedder if its own is the default or
+    the same model; the counter "embedder" counts that model's tokens.
 
-    A report's `seconds` and `cost` are those of its strategy and search alone. "chunk" is cutting, the embedding of
-    the strategy's own texts included; "embed" is the embedding of its distinct chunks and of the queries, a shared
-    call's time being split by the texts' lengths; "search" is the rest of indexing and searching, a reranker included;
-    "score" is scoring. Shared work is counted for each strategy, so all reports together come to more than the
-    experiment took.
+    A report's `seconds` and `cost` are those of its strategy and search as if alone, so shared work counts in each
+    report. "chunk" is cutting, with the strategy's own embedding; "embed" is embedding the distinct chunks and the
+    queries (a shared call is split by text length); "search" is the rest of indexing and searching, with reranking;
+    "score" is scoring.
 
     Args:
-        benchmark: documents and queries; or a `Scorer` of them, which says whose tokens are scored, and how.
-        chunkers: the strategies; a report is named by its strategy's label, or by its name in a mapping. Or a function
-            that makes them for an embedder.
-        embedder: of chunks and queries, or the name of one; a `CachedEmbedder` keeps its cache. Or several: a report's
-            name then ends in " · " and the model's, unless neither its strategy nor its retriever embeds; these are
-            run once.
-        retrievers: how the chunks are searched: what `get_retriever` takes, such as "dense", "bm25", "hybrid" or
-            "hybrid+rerank". Where there are several, a report's name ends in " · " and the retriever's.
-        measures: what is scored; by default `measures_at()`. MRR, MAP and nDCG without a depth look at as many chunks
-            as the deepest of the others.
-        workers: threads that cut documents; as many as there are cores by default.
-        progress: called with a step ("chunk", "embed", "queries", "search"), what is done, and of how much.
-        done: called with each report as soon as it is there.
+        benchmark: documents and queries; or their `Scorer`, with its counter and rules.
+        chunkers: the strategies, a mapping by report name, or a function of the embedder that makes them.
+        embedder: of chunks and queries, or its name; a `CachedEmbedder` keeps its cache. With several, a report's name
+            ends in " · " and the model's; combinations that embed nothing run once, without it.
+        retrievers: for `get_retriever`, such as "dense", "bm25", "hybrid" or "hybrid+rerank". With several, a report's
+            name ends in " · " and the retriever's.
+        measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
+        workers: threads that cut documents; by default one per core.
+        progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
+        done: called with each finished report.
 
     Returns:
-        One report an embedder, retriever and strategy: with the first embedder and retriever all strategies in their
-        order, then with the next retriever.
+        One report per embedder, retriever and strategy; strategies vary fastest, then retrievers.
 
     Raises:
-        OptionError: no strategy, retriever or embedder, two of one name, or an option out of range.
-        MissingExtraError: what a retriever needs is not installed.
+        OptionError: no strategy, retriever or embedder, a repeated name, or an option out of range.
+        MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
     methods = [get_retriever(each) for each in ([retrievers] if isinstance(retrievers, str) else retrievers)]
@@ -159,7 +153,7 @@ def run_experiment(
     reports: list[Report] = []
     for number, (model, meter) in enumerate(meters.items()):
         strategies = _strategies(chunkers, meter)
-        # What no model has a part in is the same with the next one.
+        # Combinations without a model have the same result with the next one.
         pairs = [(how, each) for how in methods for each in strategies if not number or how.embeds or each.embeds]
         cuts = _cut_all({each.name: each.chunker for _, each in pairs}, scorer.benchmark, meter, workers, tell)
         vectors = MeteredVectors(meter, [each.corpus for each in cuts.values()], progress=tell)
@@ -175,7 +169,7 @@ def run_experiment(
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """A strategy's chunks, and what cutting took."""
+    """A strategy's chunks, and the cost of cutting."""
 
     chunker: Chunker
     corpus: ChunkedCorpus
@@ -211,7 +205,6 @@ def _report(
     measures: Sequence[Measure],
     meter: Meter,
 ) -> Report:
-    """Index, search, score, and what that took."""
     corpus, queries = made.corpus, scorer.benchmark.queries
     budget = max([0, *(budget_of(measure.k) or 0 for measure in measures if measure.k is not None)])
     sizes = scorer.token_counts(corpus.retrieved) if budget else None
@@ -227,14 +220,14 @@ def _report(
 
 
 def _depth(scorer: Scorer, corpus: ChunkedCorpus, measures: Sequence[Measure]) -> int:
-    """How many chunks the measures look at, budgets aside."""
+    """How many chunks the measures look at, without budgets."""
     ks = {measure.k for measure in measures}
     deepest = max([1, *(k for k in ks if isinstance(k, int))])
     return max(deepest, int(scorer.depths(corpus.retrieved).max(initial=0))) if "min" in ks else deepest
 
 
 class _Strategy(NamedTuple):
-    """A strategy with the experiment's embedder where it is to have it, and whether it has."""
+    """A strategy, with the experiment's embedder if `embeds`."""
 
     name: str
     chunker: Chunker
@@ -253,10 +246,9 @@ def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Mete
 
 
 def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
-    """The strategy with this embedder instead of the default one or of the same model, and with its tokens.
+    """The strategy with this embedder (and its token counter) in place of the default or of the same model.
 
-    So is every part of it that embeds: a wrapped strategy, an overlap. A strategy without such a part is returned as
-    it is.
+    Wrapped strategies and overlaps change too. A strategy that does not embed is returned unchanged.
     """
     changes: dict[str, Any] = {}
     for name in chunker.option_names():
@@ -276,7 +268,6 @@ def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
 
 
 def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
-    """The embedders by the names that they were asked for by, or their own."""
     given: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [each if isinstance(each, str) else getattr(each, "name", "") for each in given]
     _check_names(names, "embedder")
@@ -286,7 +277,6 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
 
 
 def _check_names(names: Sequence[str], what: str) -> None:
-    """Check that there are names, each once."""
     if not names:
         raise OptionError(f"there is no {what} to run: expected at least one")
     repeated = [name for name, count in Counter(names).items() if count > 1]

@@ -1,7 +1,4 @@
-"""`Meter`: what strategies and searches take of models, measured around the flow.
-
-What several of them share is counted for each: a cost is that of the strategy and its search alone.
-"""
+"""`Meter`: the model calls and times of strategies and searches. Shared work counts in each."""
 
 from __future__ import annotations
 
@@ -35,18 +32,18 @@ __all__ = ["Meter", "MeteredVectors", "Spent"]
 
 @dataclass(eq=False)
 class Spent:
-    """What cutting, or a search, took.
+    """The cost of cutting, or of a search.
 
     Attributes:
-        seconds: from begin to end.
-        embedding: the part of them in which a strategy's own texts were embedded.
-        waiting: the part of them in which a search waited for vectors.
-        elsewhere: the part of `waiting` in which workers embedded the chunks.
-        late: seconds and tokens of the documents' reading by late chunking; None where it was not asked for.
-        chunks: whether a search asked for the chunks' vectors.
-        queries: whether it asked for the questions' vectors.
-        calls: how many batches the strategy's distinct texts are.
-        usage: what language models were asked.
+        seconds: in total.
+        embedding: seconds of embedding a strategy's own texts.
+        waiting: seconds that a search waited for vectors.
+        elsewhere: the part of `waiting` in which workers embedded chunks.
+        late: seconds and tokens of late chunking; None if unused.
+        chunks: whether a search used the chunks' vectors.
+        queries: whether it used the queries' vectors.
+        calls: batches of the strategy's distinct texts.
+        usage: of language models.
     """
 
     seconds: float = 0.0
@@ -62,24 +59,21 @@ class Spent:
 
     @property
     def texts(self) -> Keys:
-        """The keys of the distinct texts that the strategy had embedded, ascending."""
+        """The keys of the distinct texts embedded by the strategy, ascending."""
         return self._texts.keys
 
     def add(self, keys: Keys) -> int:
-        """Note distinct texts; how many of them are new here."""
+        """Add distinct texts; returns how many are new."""
         new = int(np.count_nonzero(~self._texts.of(keys)[1]))
         self._texts.add(keys, np.ones(len(keys), dtype=np.bool_))
         return new
 
 
 class Meter(CachedEmbedder):
-    """An embedder with a cache that times itself, and keeps the time and the tokens of each text.
+    """A cached embedder that measures the time and tokens of each text.
 
-    A call's time is split among the texts that it embeds, or finds in the cache, for the first time, by their length
-    in characters. So a text costs the same whether another strategy had asked for it before or not.
-
-    Args:
-        embedder: its model and its cache are used; it keeps its own `progress`.
+    A call's time is split over its new texts by length, so a text costs the same whether or not another strategy
+    embedded it before. `embedder` lends its model and its cache, and keeps its own `progress`.
 
     >>> from types import SimpleNamespace
     >>> ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)
@@ -97,11 +91,11 @@ class Meter(CachedEmbedder):
         self._seconds = KeyedNumbers(np.float64)
         self._tokens = KeyedNumbers(np.int64)
         self._spent = Spent()
-        # One call at a time, so that waiting for another thread's call is not counted as work.
+        # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.plain.__reduce__()  # another process measures nothing here
+        return self.plain.__reduce__()  # other processes do not measure
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         return self._timed(super().embed_documents, texts)
@@ -125,7 +119,7 @@ class Meter(CachedEmbedder):
 
     @contextmanager
     def measured(self, chunker: Chunker | None = None) -> Iterator[Spent]:
-        """Measure the block, in all threads; `chunker` is the strategy that it cuts with."""
+        """Measure the block, in all threads; `chunker` is its strategy."""
         spent = self._spent = Spent()
         before = _usage(chunker)
         began = time.perf_counter()
@@ -148,7 +142,7 @@ class Meter(CachedEmbedder):
             spent.waiting += time.perf_counter() - began
 
     def count(self, texts: Sequence[str], counts: NDArray[np.integer] | None = None) -> None:
-        """Keep how long texts are to the model, where it says; `counts` where a worker has counted them."""
+        """Store the texts' lengths in the model's tokens, if known; `counts` comes from a worker."""
         if not isinstance(self, TokenCountingEmbedder):
             return
         keys = text_keys(texts)
@@ -162,18 +156,18 @@ class Meter(CachedEmbedder):
             self._tokens.add(keys, counts)
 
     def token_counts(self, keys: Keys) -> NDArray[np.int64] | None:
-        """How long each text is to the model, by the embedded texts' keys: int64; None where the model does not say."""
+        """The texts' lengths in the model's tokens, by key: int64; None if the model does not say."""
         return self._tokens.of(keys)[0] if isinstance(self, TokenCountingEmbedder) else None
 
     def tokens_read(self, keys: Keys) -> int | None:
-        """How many tokens the model reads of distinct texts; None where it does not say."""
+        """The tokens that the model reads of distinct texts; None if it does not say."""
         counts = self.token_counts(keys)
         if counts is None or self.max_tokens is None:
             return None if counts is None else int(counts.sum())
         return int(np.minimum(counts, self.max_tokens).sum())
 
     def seconds_of(self, texts: Sequence[str] | Keys) -> float:
-        """Seconds that the distinct texts, or keys of texts, took."""
+        """The seconds of distinct texts, or of their keys."""
         keys = texts if isinstance(texts, np.ndarray) else text_keys(texts)
         return float(self._seconds.of(np.unique(keys))[0].sum())
 
@@ -183,7 +177,7 @@ class Meter(CachedEmbedder):
     def cost(
         self, cutting: Spent, searching: Spent, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int
     ) -> tuple[Cost, dict[str, float]]:
-        """What a strategy and a search took of models, and the seconds of each step: "chunk", "embed", "search"."""
+        """The cost of a strategy and a search, and the seconds of each step: "chunk", "embed", "search"."""
         own = _keys(corpus) if searching.chunks else text_keys([])
         asked = text_keys(queries if searching.queries else [])
         late_seconds, late_tokens = searching.late or (0.0, 0)
@@ -216,7 +210,7 @@ class Meter(CachedEmbedder):
     def statistics(
         self, searching: Spent, corpus: ChunkedCorpus, chunker: Chunker, counter: TokenCounter
     ) -> ChunkStatistics:
-        """The chunks' lengths in the counter's unit, and what the model cuts off of those that it embedded."""
+        """The chunks' lengths in the counter's unit, and what the model truncates."""
         if chunker.token_counter == counter:
             lengths = corpus.token_counts
         else:
@@ -236,7 +230,7 @@ def _keys(corpus: ChunkedCorpus) -> Keys:
 
 
 def _usage(chunker: Chunker | None) -> Usage:
-    """What the language models of a strategy, and of the strategy that it wraps, were asked until now."""
+    """The language model usage of a strategy, and of any strategy it wraps, so far."""
     models = {}
     left = [] if chunker is None else [chunker]
     while left:
@@ -249,7 +243,7 @@ def _usage(chunker: Chunker | None) -> Usage:
 
 
 class MeteredVectors(TextVectors):
-    """Vectors by a `Meter`, which is told what a search asks for."""
+    """Vectors by a `Meter`, which records what a search uses."""
 
     def __init__(self, meter: Meter, corpora: Sequence[ChunkedCorpus], *, progress: Progress | None = None) -> None:
         super().__init__(meter, corpora, progress=progress)

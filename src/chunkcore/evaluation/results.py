@@ -1,4 +1,4 @@
-"""`Report`: the scores of one system, per query first, and what they cost."""
+"""`Report`: one system's scores for each query, and its costs."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What indexing a benchmark's documents costs in models, for one strategy and one retriever, as if it were alone.
+    """The model cost of indexing a benchmark's documents, for one strategy and one retriever, as if alone.
 
-    Texts in a cache of embeddings count, too; a text that a strategy embeds twice counts once. A strategy that embeds
-    each sentence to decide where to cut pays the model a second time (Qu, Tu and Bao 2024, section 5).
+    Cached texts count too; a text that a strategy embeds twice counts once. A strategy that embeds each sentence to
+    find boundaries pays the model a second time (Qu, Tu and Bao 2024, section 5).
 
     Attributes:
         source_tokens: tokens of all documents, by the counter that scores.
         embedder_calls: batches given to the embedder.
-        embedded_texts: distinct embedded texts: of the chunks (or their segments), and of the strategy's own boundary
-            finding.
-        embedded_tokens: tokens of these texts that the embedder reads; None where it does not say.
-        query_texts: distinct embedded questions.
-        query_tokens: tokens of these questions, like `embedded_tokens`.
-        llm_calls: calls of the strategy's language models, repeated ones included.
-        llm_kept_answers: answers from a cache; their tokens and money are in no figure here.
+        embedded_texts: distinct embedded texts: chunks (or their segments), and the strategy's own for finding
+            boundaries.
+        embedded_tokens: tokens of these texts that the embedder reads; None if it does not say.
+        query_texts: distinct embedded queries.
+        query_tokens: tokens of these queries, as `embedded_tokens`.
+        llm_calls: calls of the strategy's language models, retries included.
+        llm_kept_answers: answers from a cache; their tokens and money are not counted.
         llm_input_tokens: tokens of the calls.
         llm_output_tokens: tokens of their answers.
-        llm_cached_tokens: tokens of the calls that the endpoint had already read.
-        seconds: measured time of the embedder; texts in a cache take next to none.
-        money: for the documents, without the questions, in the prices' currency; None where a price is not known.
+        llm_cached_tokens: tokens of the calls in the endpoint's cache.
+        seconds: of the embedder, measured; cached texts take almost none.
+        money: for the documents, without queries, in the prices' currency; None if a price is unknown.
 
     >>> cost = Cost(source_tokens=2_000_000, embedded_tokens=3_000_000, money=0.06)
     >>> round(cost.money_per_million, 3), cost.tokens_ratio
@@ -65,11 +65,7 @@ class Cost:
     money: float | None = None
 
     def priced(self, *, embedding: float | None = None, llm: Prices | None = None) -> Cost:
-        """The cost with its money, where there is a price for all models that were used.
-
-        Args:
-            embedding: the price of a million tokens that the embedder reads.
-            llm: the prices of the language model.
+        """The cost with `money`, if all used models have prices; `embedding` is the price of a million read tokens.
 
         Raises:
             OptionError: a price is negative.
@@ -96,31 +92,26 @@ class Cost:
 
     @property
     def money_per_million(self) -> float:
-        """Money for a million tokens of the source; NaN where there are no prices, or no tokens."""
+        """Money per million source tokens; NaN without prices or tokens."""
         return math.nan if self.money is None else self._per_source_token(self.money * _MILLION)
 
     @property
     def tokens_ratio(self) -> float:
-        """Embedded tokens for each token of the source; NaN where that is not known."""
+        """Embedded tokens per source token; NaN if unknown."""
         return math.nan if self.embedded_tokens is None else self._per_source_token(self.embedded_tokens)
 
     def _per_source_token(self, value: float) -> float:
         return value / self.source_tokens if self.source_tokens else math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `from_dict` is its inverse."""
         plain = asdict(self)
-        if not self.llm_cached_tokens:  # few endpoints tell it
+        if not self.llm_cached_tokens:  # few endpoints report it
             del plain["llm_cached_tokens"]
         return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
-        """The cost that `to_dict` described; unknown keys are ignored.
-
-        Raises:
-            TypeError, ValueError: something is no number.
-        """
+        """The inverse of `to_dict`; unknown keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
         return cls(**{each.name: _number(data[each.name]) for each in fields(cls) if each.name in data})
 
 
@@ -134,11 +125,11 @@ def _number(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStatistics:
-    """How long the chunks are.
+    """The chunks' lengths.
 
     Attributes:
         tokens: of each chunk, int64, shape (chunks,).
-        truncated: distinct chunk texts longer than the embedder reads; 0 where that is not known.
+        truncated: distinct chunk texts over the embedder's limit; 0 if unknown.
         tokens_lost: the embedder's tokens cut off of them.
 
     >>> lengths = ChunkStatistics(np.array([2, 4]))
@@ -167,7 +158,7 @@ class ChunkStatistics:
 
     @property
     def std(self) -> float:
-        """The population's standard deviation."""
+        """The population standard deviation."""
         return self._value(np.std)
 
     @property
@@ -193,22 +184,22 @@ class Report:
     Attributes:
         name: of the system.
         benchmark: its name.
-        query_ids: in the benchmark's order; every array below is in this order too.
+        query_ids: in the benchmark's order, as every array below.
         collections: of each query.
-        scores: of each measure, float64, shape (queries,); NaN where the measure is undefined.
-        retrieved_tokens: at each k, the tokens retrieved for each query, repeats included.
-        found: at each k, per query, per evidence span, the share of its tokens that was retrieved.
-        located: the number of retrieved pieces by how they were located.
-        unanswered: the queries that the run lacks; they score 0.
-        chunks: of the pool; None where the pool is not known.
-        seconds: spent on "chunk", "embed", "search", "score", where known.
+        scores: by measure, float64, shape (queries,); NaN if undefined.
+        retrieved_tokens: by k, the tokens retrieved for each query, repeats included.
+        found: by k, per query, per evidence span, the share of its tokens that was retrieved.
+        located: the number of retrieved pieces by `Retrieved.how`.
+        unanswered: the queries missing from the run; they score 0.
+        chunks: statistics of the pool; None without a pool.
+        seconds: of "chunk", "embed", "search", "score", if known.
         min_rule: which chunks k = "min" counts, "holding" or "touching".
-        certainty: the mean of `Retrieved.certainty` by how pieces were located.
-        run: what was scored, its pool included. `to_dict` leaves it out; `write_run` keeps it. It is most of a report's
-            memory: ``replace(report, run=None)`` frees it.
-        cost: in models; None where it is not known.
-        search_recall: the share of exact search's hits that an approximate search found; None for exact search.
-        documents_digest: of the documents' ids and texts; "" where it is not known.
+        certainty: the mean of `Retrieved.certainty` by `Retrieved.how`.
+        run: the scored run with its pool, most of a report's memory; ``replace(report, run=None)`` frees it. `to_dict`
+            leaves it out; `write_run` saves it.
+        cost: in models; None if unknown.
+        search_recall: of an approximate search; None for exact search.
+        documents_digest: of the documents' ids and texts; "" if unknown.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -234,11 +225,7 @@ class Report:
     documents_digest: str = ""
 
     def values(self, measure: Measure | str) -> Scores:
-        """The measure's score of each query.
-
-        Raises:
-            OptionError: the measure was not evaluated.
-        """
+        """The measure's score of each query. Raises `OptionError` if it was not evaluated."""
         wanted = get_measure(measure)
         if wanted not in self.scores:
             known = ", ".join(map(str, self.scores))
@@ -246,25 +233,25 @@ class Report:
         return self.scores[wanted]
 
     def mean(self, measure: Measure | str) -> float:
-        """Over the queries for which the measure is defined; NaN where there is none."""
+        """The mean over the queries with a defined score; NaN if there are none."""
         return mean_std(self.values(measure))[0]
 
     def std(self, measure: Measure | str) -> float:
-        """The population's standard deviation over the queries for which the measure is defined."""
+        """The population standard deviation over the queries with a defined score."""
         return mean_std(self.values(measure))[1]
 
     def by_collection(self, measure: Measure | str) -> dict[str, tuple[float, float, int]]:
-        """Mean, standard deviation and number of queries of each collection, in alphabetical order."""
+        """Mean, standard deviation and number of queries of each collection, sorted by name."""
         values = self.values(measure)
         member = np.array(self.collections, dtype=object)
         return {name: mean_std(values[member == name]) for name in sorted(set(self.collections))}
 
     def mean_tokens(self, k: Depth) -> float:
-        """Retrieved tokens per query at k, repeats included; NaN where that is not known."""
+        """Retrieved tokens per query at k, repeats included; NaN if unknown."""
         return mean_std(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the run as plain JSON values, NaN as null; `from_dict` is its inverse."""
+        """Everything but the run as plain JSON values, NaN as null."""
         chunks = self.chunks
         return {
             "name": self.name,
@@ -292,11 +279,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
-        """The report that `to_dict` described.
-
-        Raises:
-            DataError: a part is missing or of the wrong kind.
-        """
+        """The inverse of `to_dict`. Raises `DataError` if a part is missing or of the wrong type."""
         try:
             return cls(
                 name=_text(data["name"]),

@@ -1,4 +1,4 @@
-"""`read_run` and `write_run`: runs as files, TREC's six columns or JSON lines."""
+"""`read_run` and `write_run`: runs as files, in TREC's six columns or JSON lines; also pools of chunks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["is_column", "read_pool", "read_run", "write_pool", "write_run"]
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
-    """The chunks of a file by their ids, in its order. The file is read line by line.
+    """The chunks of a JSON-lines file by id, in file order; read line by line.
 
     A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
-    documents, or the passage's "digest" where "derived" is true. Other keys are not read.
+    documents, or the passage's "digest" if "derived" is true. Other keys are ignored.
 
     Raises:
-        DataError: with file and line: a line is malformed, names an unknown document or a place outside of it, has a
-            text that is not at its place, or the id of an earlier chunk. Or there are no chunks.
+        DataError: with file and line: a malformed line, an unknown document, a place outside it, a text that is not at
+            its place, or a repeated id. Or no chunks.
     """
     place = Path(path)
     documents = {document.id: document for document in benchmark.documents}
@@ -51,7 +51,7 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
         text = row.get("text", "")
         if not isinstance(text, str):
             raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
-        # A text that a model wrote is checked by the digest of its passage.
+        # A derived text is checked by the digest of its passage.
         derived = row.get("derived") is True
         known = row.get("digest") if derived else None
         changed = known is not None and known != slices_digest(document.text, spans)
@@ -90,7 +90,7 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
-    """Whether the text holds the spans' slices, one after the other."""
+    """Whether the text contains the spans' slices in order."""
     place = 0
     for span in spans:
         part = span.slice(document.text)
@@ -102,7 +102,7 @@ def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
 
 
 def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark) -> Path:
-    """Write chunks of the benchmark's documents for `read_pool`, whole or not at all.
+    """Write chunks for `read_pool`, atomically.
 
     Raises:
         DataError: a chunk has no id or no place.
@@ -150,30 +150,27 @@ def read_run(
     name: str = "",
     aligner: Aligner | None = None,
 ) -> Run:
-    """What a system retrieved, from a file.
+    """A system's results from a file.
 
-    A ``.jsonl`` file has a hit a line, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or a query a
-    line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans, pairs of offsets in code points; or by
-    its text, which is searched for (`Aligner`); or by the "id" of one of the chunks; else it is its whole document.
-    Rank and score may be left out. A "digest" of the text at the spans, as `write_run` writes it, is compared with the
-    documents.
+    A ``.jsonl`` file has one hit per line, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or one
+    query per line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans (offsets in code points), else
+    by its text (`Aligner`), else by the "id" of a chunk; else it is its whole document. Rank and score are optional. A
+    "digest" of the text at the spans is checked.
 
-    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id is that of a chunk or, for
-    document-level runs, of a document.
+    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document.
 
-    A query's hits are in the order of their ranks, the best first. Memory grows with the hits.
+    Hits are ordered by rank. Memory grows with the hits.
 
     Args:
         path: the file.
-        benchmark: whose queries were asked.
-        chunks: the file of the chunks that were searched (see `read_pool`). They are the run's pool, which k = "min"
-            and PrecisionOmega need.
-        name: the run's; by default the file's name without its ending.
+        benchmark: of the queries.
+        chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.
+        name: the run's; by default the file's stem.
         aligner: of the benchmark's documents, to share its index between runs.
 
     Raises:
-        DataError: with file and line: a line is malformed, a query or a document is unknown, a score is not finite, a
-            query has a hit twice, ranks or scores are out of order, or a digest does not match. Or there are no hits.
+        DataError: with file and line: a malformed line, an unknown query or document, a non-finite score, a repeated
+            hit, ranks or scores out of order, or a wrong digest. Or no hits.
     """
     place = Path(path)
     pool = read_pool(chunks, benchmark) if chunks is not None else {}
@@ -186,18 +183,15 @@ def read_run(
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
-    """Write a run's results, whole or not at all: ``.jsonl`` as JSON lines, a hit a line; others as TREC's columns.
+    """Write a run's results atomically: ``.jsonl`` as JSON lines, one hit each; other names as TREC's columns.
 
-    Where a query's scores rise, or one is not finite, minus the rank is written in their place.
-
-    JSON lines hold places, and texts only of pieces without a place. Given the benchmark, they also hold a digest of
-    the text at each place, by which `read_run` notices that a document has changed.
-
-    TREC's columns hold the ids of pieces, or of documents where pieces have none, and need the chunks (`write_pool`)
-    to be read again. TREC's tools sort by score: a score equal to the one before is written as the next lower number.
+    If a query's scores rise, or one is not finite, minus the rank is written instead. JSON lines hold places, and texts
+    of unlocated pieces; with the benchmark also a digest of the text at each place, so that `read_run` detects changed
+    documents. TREC's columns hold the pieces' ids (else their documents') and need the chunks (`write_pool`) to be read
+    again. TREC's tools sort by score, so equal scores are written in steps of the smallest number.
 
     Raises:
-        DataError: for TREC's columns, an id is empty or holds white space, or two pieces of a query have one id.
+        DataError: for TREC's columns, an id is empty, contains white space, or repeats within a query.
         OSError: the file cannot be written.
     """
     place = Path(path)
@@ -212,7 +206,7 @@ _TEXTS = ("id", "document_id", "text", "digest")
 
 
 class _Hit(NamedTuple):
-    """A hit of a file; the score and the rank are None where it has none."""
+    """A hit of a file; score and rank are None if missing."""
 
     id: str = ""
     document_id: str = ""
@@ -224,7 +218,7 @@ class _Hit(NamedTuple):
 
 
 class _Hits:
-    """Results by query; each hit is checked when it is added."""
+    """Results by query; `add` checks each hit."""
 
     def __init__(
         self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
@@ -244,7 +238,7 @@ class _Hits:
         return self._given or Aligner(self._benchmark.documents)
 
     def add(self, line: int, query: str, hit: _Hit | None) -> None:
-        """Add a line's hit; None only notes that the query was asked."""
+        """Add a line's hit; None records that the query was asked."""
         where = f"{self._path}, line {line}"
         if query not in self._queries:
             raise DataError(
@@ -256,7 +250,7 @@ class _Hits:
             return
         self._check_order(where, query, hit)
         piece = self._placed(where, hit)
-        # Two hits with the same text may be two passages that read the same.
+        # Two hits with the same text may be different passages.
         key = hit.id or (piece.document_id, piece.spans) if hit.id or hit.spans is not None or not hit.text else None
         seen = self._seen.setdefault(query, {})
         if key in seen:
@@ -285,7 +279,6 @@ class _Hits:
             )
 
     def _placed(self, where: str, hit: _Hit) -> Retrieved:
-        """The hit as a piece of the benchmark's documents."""
         score = 0.0 if hit.score is None else hit.score
         document = self._documents.get(hit.document_id)
         if document is None and (hit.document_id or hit.spans is not None):
@@ -422,12 +415,12 @@ def _trec_run(run: Run) -> Iterator[bytes]:
 
 
 def is_column(name: str) -> bool:
-    """Whether a name can be one of TREC's columns: without white space, and printable."""
+    """Whether a name can be a TREC column: printable, without white space."""
     return name.split() == [name] and name.isprintable()
 
 
 def _scores(pieces: Sequence[Retrieved]) -> list[float]:
-    """The pieces' scores where they are finite and fall; else minus the ranks."""
+    """The pieces' scores if finite and falling, else minus the ranks."""
     scores = [float(piece.score) for piece in pieces]
     if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
         return scores

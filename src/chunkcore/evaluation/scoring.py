@@ -60,36 +60,32 @@ def score(
 ) -> Report:
     """Score a run, query by query.
 
-    A token or a sentence belongs to the span in which its first character stands. Relevant units count once
-    however often they are retrieved; retrieved units count every time, but for documents and their parts, which count
-    once. A part belongs to every span that shares a character with it.
-    A query that the run lacks scores 0. Text that stands nowhere in the documents counts as retrieved.
+    A token or sentence belongs to the span that holds its first character; a part belongs to every span that overlaps
+    it. Relevant units count once; retrieved units count every time, except documents and parts. A query that the run
+    lacks scores 0. Unlocated text counts as retrieved.
 
     Args:
-        run: what a system returned.
+        run: a system's results.
         benchmark: the queries and their evidence.
-        measures: such as "nDCG@10", "Recall@4096tok" or "F1@5[document]"; see `Measure`. By default those of
-            the Chroma report at k = 5, 10 and "min", of tokens and of characters.
-        counter: whose tokens are counted, of the documents' own tokenization.
-        min_rule: k = "min" is, for each query, the number of pool chunks that share a character with its
-            evidence ("holding"), or also of those that end where evidence begins or begin where it ends
-            ("touching", what the Chroma report's released code counts).
-        omega_rule: whether PrecisionOmega counts a token that several of the chunks share "once", as the
-            report's released code and its table do, or each time ("repeats", its text's precision taken
-            literally). Without overlap they are the same.
+        measures: such as "nDCG@10", "Recall@4096tok" or "F1@5[document]"; see `Measure`. By default the Chroma report's
+            at k = 5, 10 and "min", in tokens and characters.
+        counter: of tokens; it tokenizes whole documents.
+        min_rule: k = "min" is the number of pool chunks that overlap the query's evidence ("holding"), or overlap or
+            touch it ("touching", as the Chroma report's code).
+        omega_rule: whether PrecisionOmega counts a token of overlapping chunks "once" (the report's code and table) or
+            each time ("repeats", the report's text taken literally).
 
     Returns:
-        A `Report`. Measures at "min" and PrecisionOmega are NaN where the run has no pool.
+        A `Report`. Measures at "min" and PrecisionOmega are NaN if the run has no pool.
 
     Raises:
         OptionError: an unknown rule, counter or measure, or a measure of answers.
-        DataError: a span outside of its document, or results of other queries only.
+        DataError: a span outside its document, or results of other queries only.
 
-    Time O(n log n) in the retrieved spans and the documents' length, memory O(n): 10,000 queries with 100
-    spans each take seconds (docs/evidence/benchmarks.md).
+    Time O(n log n) in the retrieved spans and the documents' length, memory O(n).
 
-    Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics";
-    `chunkcore.evaluation.measures` names those of the other measures.
+    Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics"; each other measure
+    names its own.
 
     >>> from chunkcore.document import Document, Span
     >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
@@ -103,7 +99,7 @@ def score(
 
 
 class Scorer:
-    """A benchmark, tokenized once, that scores any number of runs. Options and errors are `score`'s."""
+    """A benchmark, tokenized once, that scores any number of runs. Options and errors as `score`."""
 
     def __init__(
         self,
@@ -160,15 +156,14 @@ class Scorer:
         )
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
-        """How many tokens each piece counts as retrieved, int64."""
+        """The tokens of each piece as retrieved, int64."""
         return self.relevance("token").count(SpanTable.of(pool, self.axis, "the pool")).sizes
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
-        """K = "min" of each query, int64, given every chunk: a retriever must answer with so many."""
+        """K = "min" of each query, int64; `pool` is every chunk. A retriever must return that many."""
         return self._holding(pool, "pool").per_query(len(self.benchmark.queries))
 
     def _results(self, run: Run) -> list[Sequence[Retrieved]]:
-        """The run's results in the order of the queries."""
         ids = {query.id for query in self.benchmark.queries}
         if run.results and not ids & run.results.keys():
             raise DataError(
@@ -178,9 +173,9 @@ class Scorer:
         return [run.results.get(query.id, ()) for query in self.benchmark.queries]
 
     def _holding(self, pool: Sequence[Retrieved], name: str) -> RankedSpans:
-        """For each query the pieces of the pool that hold its evidence, in the pool's order."""
+        """The pool's pieces that hold each query's evidence, in the pool's order."""
         pieces = SpanTable.of(pool, self.axis, f"the pool of {name!r}")
-        # One more character on each side: then a piece that only touches evidence meets it too.
+        # One more character on each side, so that touching pieces overlap too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
         evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
         pairs = np.unique(np.column_stack((self._evidence_query[evidence], pieces.owner[span])), axis=0)
@@ -188,7 +183,7 @@ class Scorer:
         return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
 
     def relevance(self, unit: Unit) -> Relevance:
-        """The evidence in this unit; documents are read once, when it is first asked for."""
+        """The evidence in this unit, computed on first use."""
         if unit not in self._relevance:
             axis, text_size = self._units(unit)
             queries = len(self.benchmark.queries)
@@ -196,7 +191,6 @@ class Scorer:
         return self._relevance[unit]
 
     def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
-        """The unit's axis, and the function that counts it in texts that stand nowhere."""
         documents = self.benchmark.documents
         if unit == "token":
             return self.tokens, self._count_texts
@@ -211,7 +205,7 @@ class Scorer:
 
     @cached_property
     def tokens(self) -> StartAxis:
-        """The documents' tokens, of their own tokenization."""
+        """The tokens of the whole documents."""
         return StartAxis(self.axis, self.benchmark.documents, self.counter.boundaries)
 
     def first_tokens(self, text: str, count: int) -> str:
@@ -220,20 +214,13 @@ class Scorer:
         return text if len(begins) <= count else text[: int(begins[count])]
 
     def _count_texts(self, texts: list[str]) -> Numbers:
-        """Tokens of texts that stand nowhere; each distinct text is tokenized once."""
         new = [text for text in dict.fromkeys(texts) if text not in self._token_counts]
         self._token_counts.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
         return np.array([self._token_counts[text] for text in texts], dtype=np.int64)
 
 
 class _RunCounts:
-    """One run's counts, each worked out once, whatever the number of measures.
-
-    Args:
-        scorer: of the benchmark.
-        retrieved: what the run retrieved.
-        holding: for each query the pieces of the run's pool that hold its evidence; None where the pool is not known.
-    """
+    """One run's counts, each computed once for all measures; `holding` is None without a pool."""
 
     def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
         self._scorer = scorer
@@ -245,18 +232,15 @@ class _RunCounts:
         self._counts: dict[tuple[Unit, Depth | None, bool], UnitCounts] = {}
 
     def scores(self, measure: RetrievalMeasure) -> Scores:
-        """The measure's score of each query, NaN where it is not defined."""
         if measure.needs_pool and self._holding is None:
             return np.full(self._queries, math.nan)
         counts = self._count(measure.unit, measure.k, of_pool=measure.of_pool)
         return np.where(counts.relevant == 0, math.nan, measure.compute(counts))
 
     def tokens(self, k: Depth) -> Scores:
-        """The tokens retrieved for each query; NaN where the depth is not known."""
         return self._count("token", k).retrieved if self._knows(k) else np.full(self._queries, math.nan)
 
     def shares(self, k: Depth) -> Scores:
-        """The share of each piece of evidence that was retrieved; NaN where the depth is not known."""
         evidence = self._scorer.relevance("token").evidence
         return self._count("token", k).shares if self._knows(k) else np.full(len(evidence), math.nan)
 
@@ -275,7 +259,6 @@ class _RunCounts:
         return self._counts[key]
 
     def _select(self, k: Depth | None, unit: Unit) -> RankedSpans:
-        """The best pieces to this depth, as documents where those are counted."""
         key = (k, unit == "document")
         if key not in self._selected:
             if unit == "document":
@@ -289,14 +272,13 @@ class _RunCounts:
         return self._selected[key]
 
     def _limit(self, k: Depth | None) -> Numbers:
-        """How many pieces of each query are looked at."""
         if k == "min":
             assert self._holding is not None
             return self._holding.per_query(self._queries)
         return np.full(self._queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
 
     def _table(self, unit: Unit, pieces: SpanTable) -> UnitTable:
-        key = (unit, id(pieces))  # tables live as long as the selections that are kept here
+        key = (unit, id(pieces))  # ids are stable: tables live as long as the cached selections
         if key not in self._tables:
             self._tables[key] = self._scorer.relevance(unit).count(pieces)
         return self._tables[key]
@@ -305,7 +287,6 @@ class _RunCounts:
 def _located(
     results: Sequence[Sequence[Retrieved]], pieces: SpanTable
 ) -> tuple[dict[MatchKind, int], dict[MatchKind, float]]:
-    """How many pieces were located how, and how sure that is; a piece of an unknown document is unlocated."""
     retrieved = [piece for each in results for piece in each]
     hows: list[MatchKind] = ["unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)]
     counts = Counter(hows)

@@ -1,7 +1,7 @@
-"""How far one segmentation of a text is from another.
+"""Segmentation measures: how far boundaries are from a reference.
 
-Pk and WindowDiff look through a window and are errors: lower is better. Boundary precision, recall, F1 and boundary
-similarity look at the boundaries themselves: higher is better.
+Pk and WindowDiff slide a window and are errors: lower is better. Precision, recall, F1 and boundary similarity compare
+boundaries: higher is better.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: 
     """How often the two disagree whether units a window apart are in one segment (Beeferman et al., 1999).
 
     Args:
-        reference: the units (sentences or characters) that begin a segment, but for the first. Any order.
+        reference: the units (sentences or characters) that begin a segment, except the first. Any order.
         hypothesis: likewise.
         count: the number of units.
-        window: how far apart, in units; None for `window_size`.
+        window: in units; None for `window_size`.
 
     Returns:
-        0 (they agree everywhere) to 1; 0 for fewer units than a window.
+        0 (full agreement) to 1; 0 for fewer units than a window. O(count) time and memory.
 
     Raises:
         DataError: a unit is not in ``1 .. count - 1``, or the window is under 1.
 
-    O(count) time and memory. Of the four pairs two apart here, one lies in one segment in the reference alone:
+    One of the four pairs at distance two is in one segment in the reference only, one in the hypothesis only:
 
     >>> pk([3], [2], count=6, window=2)
     0.5
@@ -74,7 +74,7 @@ def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: 
 def window_diff(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:
     """How often the two have different numbers of boundaries in a window (Pevzner and Hearst, 2002).
 
-    Unlike `pk` it sees boundaries that are near each other. Arguments and errors are those of `pk`.
+    Unlike `pk` it sees boundaries close to each other. Arguments and errors as `pk`.
 
     >>> window_diff([3], [3, 4], count=6, window=3), pk([3], [3, 4], count=6, window=3)
     (0.6666666666666666, 0.0)
@@ -84,7 +84,7 @@ def window_diff(reference: Iterable[int], hypothesis: Iterable[int], count: int,
 
 
 def window_size(reference: Iterable[int], count: int) -> int:
-    """Half the mean length of the reference's segments, rounded to even, at least 1: what both papers set.
+    """Half the mean length of the reference's segments, rounded to even, at least 1, as in both papers.
 
     >>> window_size([10], count=20)
     5
@@ -93,7 +93,7 @@ def window_size(reference: Iterable[int], count: int) -> int:
 
 
 class BoundaryScores(NamedTuple):
-    """Of boundaries, 0 to 1."""
+    """Scores of boundaries, each 0 to 1."""
 
     precision: float
     recall: float
@@ -103,14 +103,11 @@ class BoundaryScores(NamedTuple):
 def boundary_scores(
     reference: Iterable[int], hypothesis: Iterable[int], count: int, tolerance: int = 0
 ) -> BoundaryScores:
-    """How many of the boundaries found are right, and how many of the right ones are found.
+    """Precision, recall and F1 of boundaries.
 
-    A boundary is right where one of the reference's is at most `tolerance` units away; each pairs with at most one, and
-    as many pairs are made as possible. Arguments and errors are those of `pk`. O(n log n) in the boundaries.
-
-    Returns:
-        Precision is 0 where nothing was found and something was to be found, recall 1 where nothing was to be found;
-        all are 1 where neither side has a boundary.
+    A boundary is right if it pairs with a reference boundary at most `tolerance` units away; each pairs once, and as
+    many pairs as possible are made. Arguments and errors as `pk`. O(n log n) in the boundaries. Without boundaries
+    found, precision is 0; without boundaries to find, recall is 1; if both are empty, all are 1.
 
     >>> boundary_scores([10, 20], [11, 12, 30], count=40, tolerance=1)
     BoundaryScores(precision=0.3333333333333333, recall=0.5, f1=0.4)
@@ -127,12 +124,11 @@ def boundary_scores(
 
 
 def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], count: int, near: int = 1) -> float:
-    """The share of boundaries that agree, where a near miss counts in part (B: Fournier, 2013, section 4).
+    """The share of boundaries that agree; a near miss counts in part (B: Fournier, 2013, section 4).
 
-    One minus the edits that turn one into the other, over edits and agreements. A boundary that only one side has
-    costs 1; two that are d units apart, d at most `near`, are one that was moved, and cost d / (near + 1). The nearest
-    are paired first, then the leftmost. `near` = 1 is the paper's: a boundary next to the right one is half right. 1
-    where neither side has a boundary. Arguments and errors are those of `pk`.
+    One minus edits / (edits + agreements). An unmatched boundary costs 1; two at a distance d of at most `near` are one
+    move, and cost d / (near + 1). The nearest pair first, then the leftmost. The paper's `near` is 1: a neighbouring
+    boundary is half right. 1 if both are empty. Arguments and errors as `pk`.
 
     >>> boundary_similarity([10, 20], [11, 20, 30], count=40)  # moved by one, right, too many
     0.5
@@ -142,7 +138,7 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
     right, found = set(_sorted(reference, count)), set(_sorted(hypothesis, count))
     agreed = len(right & found)
     moved = _moved(right - found, found - right, near)
-    edits = len(right ^ found) - len(moved)  # a move stands for two
+    edits = len(right ^ found) - len(moved)  # a move replaces two
     if not agreed + edits:
         return 1.0
     saved = sum(1 - distance / (near + 1) for distance in moved)
@@ -158,7 +154,7 @@ def _sorted(starts: Iterable[int], count: int) -> list[int]:
 
 
 def _pairs(right: list[int], found: list[int], tolerance: int) -> int:
-    """The most pairs, each of its own two boundaries: on a line, the first that fits is always as good as any."""
+    """The largest number of pairs; on a line, taking the first fit is optimal."""
     pairs = place = 0
     for start in right:
         while place < len(found) and found[place] < start - tolerance:
@@ -170,7 +166,7 @@ def _pairs(right: list[int], found: list[int], tolerance: int) -> int:
 
 
 def _moved(missing: set[int], added: set[int], near: int) -> list[int]:
-    """How far boundaries were moved, each missing and each added one in one move at most."""
+    """The distance of each move; a boundary takes part in one move at most."""
     others = np.array(sorted(added), dtype=np.int64)
     candidates = []
     for start in missing:
@@ -188,7 +184,6 @@ def _moved(missing: set[int], added: set[int], near: int) -> list[int]:
 def _prepared(
     reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None
 ) -> tuple[Numbers, Numbers, int]:
-    """The number of each unit's segment in both, and the window."""
     known = list(reference)
     if window is None:
         window = window_size(known, count)
@@ -211,15 +206,15 @@ def _share(differs: NDArray[np.bool_]) -> float:
 
 
 class LabelledText(NamedTuple):
-    """A text whose segments are known.
+    """A text with known segments.
 
     Attributes:
         id: of the text.
         sentences: their texts.
-        starts: the sentences that begin a segment, but for the first: int64.
+        starts: the sentences that begin a segment, except the first: int64.
         text: the whole.
         ranges: the sentences' offsets in `text`: int64, shape (sentences, 2).
-        boundaries: the offsets at which segments begin, but for the first.
+        boundaries: the offsets where segments begin, except the first.
     """
 
     id: str
@@ -233,15 +228,13 @@ class LabelledText(NamedTuple):
 def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
     """The texts of a JSON-lines file: ``{"id", "text", "boundaries"}`` a line, and optionally ``"sentences"``.
 
-    A path of another layout whose sections are known is read as `load_segmented` does: Wiki-727k, WIKI-50, Choi, QMSum.
-
-    `boundaries` are the offsets in code points at which sections begin, but for the first; `sentences` are pairs of
-    offsets, and found by the default splitter where they are missing. Both ascend. A boundary inside a sentence counts
-    for the next one.
+    `boundaries` are ascending offsets where sections begin, except the first; a boundary inside a sentence counts for
+    the next one. `sentences` are ascending pairs of offsets; the default splitter finds missing ones. Other layouts
+    with known sections are read by `load_segmented`.
 
     Raises:
-        DataError: the file cannot be read, a line is none of these, or its offsets are not in its text or not in order.
-        OptionError: no layout has this name, or it tells no sections.
+        DataError: an unreadable file, a malformed line, or offsets outside the text or out of order.
+        OptionError: no layout has this name, or it has no sections.
     """
     texts = [_labelled_text(row, place) for place, row in segmented_rows(path, layout)]
     if not texts:
@@ -250,10 +243,11 @@ def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
 
 
 def labelled_texts(documents: Iterable[Document]) -> list[LabelledText]:
-    """The texts of documents with ``metadata["boundaries"]`` and optionally ``"sentences"``: see `load_segmented`.
+    """Documents with ``metadata["boundaries"]`` and optionally ``"sentences"`` (see `load_segmented`) as labelled
+    texts.
 
     Raises:
-        DataError: a document has no boundaries, or offsets that are not in its text or not in order.
+        DataError: a document has no boundaries, or offsets outside the text or out of order.
     """
     keys = ("boundaries", "sentences")
     rows = [
@@ -316,9 +310,8 @@ def _sentences(given: object, text: str, place: str) -> list[list[int]]:
 
 
 def _shown(value: object) -> str:
-    """A JSON value, cut where it is long."""
     if isinstance(value, list | dict):
-        return reprlib.repr(value)  # which also stops at a depth
+        return reprlib.repr(value)  # reprlib also limits the depth
     written = json.dumps(value)
     return written if len(written) <= 40 else f"{written[:39]}…"
 
@@ -328,7 +321,7 @@ SegmentUnit = Literal["sentence", "character"]
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentMeasure:
-    """How boundaries are scored, described for help and tables.
+    """A boundary measure, with its description.
 
     Attributes:
         meaning: one line.
@@ -379,7 +372,7 @@ _DRAWS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentOptions:
-    """The unit of boundaries, and how near is near enough.
+    """The unit of boundaries, and the tolerance.
 
     Attributes:
         unit: "sentence", of those that the texts come with, or "character".
@@ -387,7 +380,7 @@ class SegmentOptions:
             boundary as moved where it is at most as many (at least 1) off.
 
     Raises:
-        OptionError: another unit, or a tolerance under 0.
+        OptionError: another unit, or a negative tolerance.
     """
 
     unit: SegmentUnit = "sentence"
@@ -402,13 +395,13 @@ class SegmentOptions:
 
 @dataclass(frozen=True, eq=False)
 class SegmentReport:
-    """How one way of cutting did on each text.
+    """One strategy's scores on each text.
 
     Attributes:
         name: of the strategy.
-        text_ids: in the texts' order; every array below is in this order too.
-        segments: how many segments each text was cut into.
-        scores: of each of `SEGMENT_MEASURES`, float64, 0 to 1; NaN for a text of fewer than two units.
+        text_ids: in the texts' order, as every array below.
+        segments: the number of segments of each text.
+        scores: by `SEGMENT_MEASURES`, float64, 0 to 1; NaN for a text of fewer than two units.
     """
 
     name: str
@@ -417,11 +410,11 @@ class SegmentReport:
     scores: Mapping[str, Scores]
 
     def mean(self, measure: str) -> float:
-        """Over the texts of two units or more; NaN where there are none."""
+        """The mean over the texts of two units or more; NaN if there are none."""
         return mean_std(self.scores[measure])[0]
 
     def intervals(self, *, resamples: int = 10_000, seed: int = 0) -> dict[str, tuple[float, float]]:
-        """Of each measure the 95 % interval of the mean: texts are resampled (see `mean_intervals`)."""
+        """The 95 % interval of each measure's mean, resampling texts (see `mean_intervals`)."""
         columns = np.column_stack([self.scores[measure] for measure in SEGMENT_MEASURES])
         low, high = mean_intervals(columns, resamples=resamples, seed=seed)
         return dict(zip(SEGMENT_MEASURES, zip(low.tolist(), high.tolist(), strict=True), strict=True))
@@ -434,23 +427,22 @@ def score_segments(
     *,
     workers: int = 1,
 ) -> list[SegmentReport]:
-    """One report a strategy: its chunks' boundaries against the texts' own.
+    """One report per strategy: its chunks' boundaries against the texts' own.
 
-    A boundary is where text begins that is in another chunk than the text before it; of chunks that overlap, where the
-    one before ends. In sentences it counts for the sentence whose beginning is nearest.
+    A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. In sentences it
+    counts for the nearest sentence start. The chunkers do not see the labels.
 
     Args:
-        documents: with ``metadata["boundaries"]``, the offsets at which sections begin but for the first, and
-            optionally ``"sentences"``, pairs of offsets: those of `load_segmented`. Their chunks see none of it.
+        documents: with ``metadata["boundaries"]``, and optionally ``"sentences"``, as from `load_segmented`.
         chunkers: the strategies; a report is named by its strategy's label.
-        options: see there.
-        workers: threads that cut texts.
+        options: the unit and the tolerance.
+        workers: threads.
 
     Raises:
-        DataError: no documents, two of one id, or one without boundaries, or with offsets that are none.
+        DataError: no documents, a repeated id, or missing or invalid boundaries.
         ModelError: a strategy's model failed twice.
 
-    Source: Nguyen et al. (2025), who score their segmenter by Pk; the measures' own sources are at the measures.
+    Source: Nguyen et al. (2025) score their segmenter by Pk.
 
     >>> from chunkcore.chunkers import FixedSentences
     >>> text = Document("t", "Foxes nap. Foxes run. Boats sail. Boats sink.", {"boundaries": [22]})
@@ -473,13 +465,10 @@ def score_segments(
 def score_baselines(
     documents: Sequence[Document], options: SegmentOptions | None = None, *, seed: int = 0
 ) -> list[SegmentReport]:
-    """The scores of cutting blindly: every n units, at random, nowhere.
+    """The scores of three blind baselines: a boundary every n units, random boundaries, none.
 
-    n is the mean length of the texts' own segments, and random boundaries are as frequent as theirs, so that both know
-    more than a strategy does. Each random score is a mean over 20 draws.
-
-    Raises:
-        DataError: as `score_segments`.
+    n is the mean length of the true segments, and random boundaries are as frequent as true ones; both are facts that a
+    strategy does not know. Random scores are means over 20 draws. Raises as `score_segments`.
     """
     options = options or SegmentOptions()
     texts = _labelled(documents)
@@ -504,7 +493,7 @@ def score_baselines(
 
 
 def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
-    """The offsets of one document at which the text of another chunk begins, ascending.
+    """The offsets in one document where the text of another chunk begins, ascending.
 
     >>> from chunkcore.document import Span
     >>> spans = [(Span(0, 9), Span(20, 30)), (Span(10, 19),), (Span(25, 40),)]
@@ -571,7 +560,7 @@ def _in_units(text: LabelledText, offsets: Sequence[int], unit: SegmentUnit) -> 
 
 
 def _past_space(text: str, offsets: Iterable[int]) -> Numbers:
-    """The offsets, each moved to what comes after white space: two who cut around the same space agree."""
+    """The offsets, each moved past white space, so that cuts around the same space agree."""
     moved = set()
     for offset in offsets:
         while offset < len(text) and text[offset].isspace():

@@ -1,4 +1,4 @@
-"""From a text to the few places where it can stand: hashes of short windows of the texts that are searched."""
+"""Finds the candidate places of a text, by hashes of short windows of the searched texts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from chunkcore.spans import Numbers
 
 __all__ = ["Form", "Searchable", "WindowIndex", "code_points", "fold", "squeeze"]
 
-# Every character that Python calls white space lies at or below U+3000.
+# All of Python's white space is at or below U+3000.
 _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A text reduced to what matters, and where each of its characters stood.
+    """A reduced text, and the origin of each of its characters.
 
     Attributes:
         text: the reduced text.
-        origins: of each of its characters, the offset in the text itself; uint32, ascending.
+        origins: each character's offset in the original; uint32, ascending.
 
     >>> fold("“Naïve” ﬁts").text, squeeze("a   b").origins.tolist()
     ('naivefits', [0, 4])
@@ -36,12 +36,12 @@ class Form:
     origins: NDArray[np.uint32]
 
     def span(self, start: int, end: int) -> Span:
-        """The characters of the text itself that the reduced ``text[start:end]`` came from, `start` < `end`."""
+        """The span in the original of the reduced ``text[start:end]``, `start` < `end`."""
         return Span(int(self.origins[start]), int(self.origins[end - 1]) + 1)
 
     def left_out(self, whole: str, place: int) -> Span | None:
-        """Where in the text itself, `whole`, stands what was left out before the reduced ``text[place]``; None where
-        that is nothing. The end of the reduced text is a place, too.
+        """The span in the original, `whole`, left out before the reduced ``text[place]`` (or before the end); None if
+        empty.
         """
         begin = int(self.origins[place - 1]) + 1 if place else 0
         end = int(self.origins[place]) if place < len(self.text) else len(whole)
@@ -49,22 +49,22 @@ class Form:
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
-    """The text's code points; unpaired surrogates are welcome."""
+    """The text's code points, unpaired surrogates included."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def squeeze(text: str) -> Form:
-    """The text without its white space. Linear time; 4 bytes a character."""
+    """The text without white space. Linear time; 4 bytes a character."""
     codes = code_points(text)
     blank = _SPACE[np.minimum(codes, len(_SPACE) - 1)] & (codes < len(_SPACE))
     return Form("".join(text.split()), np.flatnonzero(~blank).astype(np.uint32))
 
 
 def fold(text: str) -> Form:
-    """The text's letters and digits alone, in compatibility form (NFKD), case folded, without diacritics.
+    """The text's letters and digits, in compatibility form (NFKD), case-folded, without diacritics.
 
-    Quotation marks, dashes, hyphens, markup, ligatures and the two ways to write an accented letter make no
-    difference, then. Vowel signs are kept, as a letter is not itself without them. O(n log n) time.
+    Quotation marks, dashes, markup, ligatures and composed accents then make no difference. Vowel signs stay, as they
+    are part of their letter. O(n log n) time.
     """
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
@@ -88,7 +88,7 @@ def _is_kept(character: str) -> bool:
     kind = unicodedata.category(character)[0]
     if kind != "M":
         return kind in "LN"
-    # Diacritics have a combining class; vowel signs have none, nor have the selectors of how a sign is drawn.
+    # Diacritics have a combining class; vowel signs and variation selectors have none.
     return not unicodedata.combining(character) and "VARIATION SELECTOR" not in unicodedata.name(character, "")
 
 
@@ -96,18 +96,18 @@ _BASE = 0x9E3779B97F4A7C15
 
 
 class WindowIndex:
-    """The hash of every so many-th window of texts that stand one after the other, with its place.
+    """The hashes of every `stride`-th window of the concatenated texts, with their places.
 
     Args:
-        texts: to be searched.
-        window: characters that a hash stands for; a power of two.
-        stride: from one indexed window to the next; 16 / `stride` bytes a character are kept.
+        texts: to search.
+        window: characters per hash; a power of two.
+        stride: between indexed windows; the index takes 16 / `stride` bytes a character.
     """
 
     def __init__(self, texts: Sequence[str], *, window: int, stride: int) -> None:
         self._window, self._stride = window, stride
         self._bases: list[int] = [0, *np.cumsum([len(text) for text in texts]).tolist()]
-        # Copies: a view would keep the hashes of all windows.
+        # Copies: a view would keep all hashes in memory.
         hashes = [_window_hashes(text, window)[::stride].copy() for text in texts]
         places = [base + stride * np.arange(len(each)) for base, each in zip(self._bases, hashes, strict=False)]
         # A stable sort keeps the places of equal hashes in order.
@@ -117,11 +117,11 @@ class WindowIndex:
         self._places = np.concatenate([*places, np.empty(0, dtype=np.int64)])[order]
 
     def candidates(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
-        """Every text and offset at which `text` may stand whole, in order; none is missed.
+        """Every text and offset where `text` may occur whole, in order; none is missed.
 
-        It must be of window + stride - 1 characters or more, as only then it holds an indexed window anyway.
-        Wherever it stands, one window of it at each residue of the stride is indexed. Of the windows of
-        a residue the rarest is looked up, so that a rule of dashes inside of a text costs nothing.
+        `text` has at least window + stride - 1 characters, so that it contains an indexed window. Each occurrence has
+        an indexed window at each residue of the stride; the rarest window of a residue is looked up, so that repetitive
+        text, such as a rule of dashes, costs nothing.
         """
         first, counts = self._look_up(text)
         found = []
@@ -135,9 +135,9 @@ class WindowIndex:
             yield owner, place - self._bases[owner]
 
     def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Where windows of `text` stand: of each hit the offset in `text`, the text that it hits, the place in that.
+        """The offset in `text`, the text, and the offset in it, of each shared window.
 
-        The rarest windows come first; those that would make the hits more than `limit` are left out.
+        The rarest windows come first, up to `limit` hits.
         """
         first, counts = self._look_up(text)
         known = np.flatnonzero(counts)
@@ -165,7 +165,7 @@ class WindowIndex:
 
 
 def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
-    """A polynomial hash, modulo 2**64, of the window that begins at each character; by doubling."""
+    """A polynomial hash modulo 2**64 of the window at each character; by doubling."""
     hashes = code_points(text).astype(np.uint64) + np.uint64(1)
     width, factor = 1, _BASE
     while width < window:
@@ -177,11 +177,11 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
 
 
 class Searchable:
-    """Texts, reduced when first searched; the index is built when a text is searched that is long enough for it.
+    """Texts in a reduced form, computed on first search; the index is built for the first long enough query.
 
     Args:
-        texts: as they are.
-        reduce: makes the form that is searched.
+        texts: the originals.
+        reduce: makes the reduced form.
         window: see `WindowIndex`.
         stride: see `WindowIndex`.
     """
@@ -204,12 +204,7 @@ class Searchable:
         return WindowIndex(self.texts, window=self._window, stride=self._stride)
 
     def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
-        """Each text's number and each offset at which the reduced text stands in it, in order.
-
-        Args:
-            text: reduced, not empty.
-            number: of the one text to search; None for all.
-        """
+        """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order."""
         if len(text) >= self._window + self._stride - 1:
             for owner, start in self.index.candidates(text, number):
                 if self.texts[owner].startswith(text, start):

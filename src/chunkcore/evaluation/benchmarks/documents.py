@@ -216,7 +216,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def as_utf8(name: str) -> str:
-    """A file name decoded as UTF-8, so that ids do not depend on the locale; invalid bytes become unpaired surrogates."""
+    """A file name as UTF-8, so that ids do not depend on the locale; invalid bytes become unpaired surrogates."""
     if sys.getfilesystemencoding().lower() == "utf-8":
         return name
     return os.fsencode(name).decode("utf-8", "surrogateescape")

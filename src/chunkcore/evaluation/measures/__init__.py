@@ -1,6 +1,6 @@
-"""Measures: what they have in common (base), those of retrieval, those of answers."""
+"""Measures: the base classes, measures of retrieval, measures of answers."""
 
-from chunkcore.evaluation.measures import answers, retrieval  # noqa: F401  they register their measures
+from chunkcore.evaluation.measures import answers, retrieval  # noqa: F401  registers the measures
 from chunkcore.evaluation.measures.base import (
     Counts,
     Depth,

@@ -1,7 +1,6 @@
-"""The measures of answers: words shared with a right answer, nearness by an embedding model, a judge's verdicts.
+"""Measures of answers: words shared with a reference, nearness by an embedding model, a judge's verdicts.
 
-`AnswerMeasure` computes from an `AnsweredQuestion` each. Measures of words take the answer and one or more references,
-any of which is right; all but SQuAD's two come from the packages in which they are mostly published.
+Word measures take the best of several references. All but SQuAD's two use the packages that papers mostly use.
 """
 
 from __future__ import annotations
@@ -52,16 +51,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, what was answered, and what would have been right.
+    """A question, the system's answer, and the references.
 
     Attributes:
         question: its text.
-        answer: what the system answered; "" where it gave no answer, or said that it has none.
-        passages: what it was shown.
-        references: right answers, any of which is right; none where they are not known.
-        failed: whether the system gave no answer at all.
-        choice: the number of the chosen option; None where there are no options.
-        correct: the number of the right option; None where there are no options, or it is not known.
+        answer: the system's; "" if it failed or abstained.
+        passages: the text it was shown.
+        references: right answers, any of which is right; empty if unknown.
+        failed: the system gave no answer at all.
+        choice: the number of the chosen option; None without options.
+        correct: the number of the right option; None without options, or if unknown.
     """
 
     question: str
@@ -75,14 +74,14 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerModels:
-    """The models that measures of answers ask.
+    """The models that measures of answers use.
 
     Attributes:
         embedder: of texts.
         bert_model: of tokens; by default the embedder.
         judge: the language model that gives verdicts.
-        retries: how often the judge is told what was wrong with its verdict.
-        progress: called with a measure's kind, how many verdicts are there, and of how many.
+        retries: how often the judge may correct an invalid verdict.
+        progress: called with a measure's kind, the verdicts so far, and their total.
     """
 
     embedder: Embedder | str = DEFAULT_MODEL
@@ -93,22 +92,17 @@ class AnswerModels:
 
     @cached_property
     def texts(self) -> Embedder:
-        """The embedder, loaded."""
         return get_embedder(self.embedder)
 
     @cached_property
     def tokens(self) -> TokenEmbedder:
-        """The model of tokens, loaded.
-
-        Raises:
-            OptionError: it gives no token vectors.
-        """
+        """The token model, loaded. Raises `OptionError` if it gives no token vectors."""
         return get_token_embedder(self.embedder if self.bert_model is None else self.bert_model)
 
     def verdicts(
         self, kind: str, answers: Sequence[AnsweredQuestion], question: Callable[[AnsweredQuestion], Question[float]]
     ) -> dict[int, float]:
-        """By number the judge's verdict on each answer that says something; NaN where it gave no valid one."""
+        """The judge's verdict on each non-empty answer, by its number; NaN without a valid one."""
         assert self.judge is not None
         judge = get_llm(self.judge)
         judged = [number for number, each in enumerate(answers) if each.answer]
@@ -132,7 +126,7 @@ class AnswerMeasure(Measure):
     """A measure of answers that were written from the best k pieces.
 
     Attributes:
-        needs: what it cannot do without: "references", "choices", "tokens" (a model of tokens) or "judge".
+        needs: "references", "choices", "tokens" (a token model) or "judge".
     """
 
     unit: Unit = "answer"
@@ -146,25 +140,21 @@ class AnswerMeasure(Measure):
             raise OptionError(f"{self.kind} needs k, a number of pieces or a budget of tokens, got k='min'")
 
     def check(self) -> None:
-        """See that what it computes with is installed.
-
-        Raises:
-            MissingExtraError: a package is missing.
-        """
+        """Raise `MissingExtraError` if a package is missing."""
 
     @abstractmethod
     def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
-        """The score of each answer; NaN where it is not defined."""
+        """The score of each answer; NaN if undefined."""
 
 
 class WordMeasure(AnswerMeasure):
-    """A measure of the words that an answer shares with its references. No answer scores 0."""
+    """A measure of the words that an answer shares with its references. An empty answer scores 0."""
 
     needs = frozenset({"references"})
 
     @abstractmethod
     def compare(self, answer: str, references: Sequence[str]) -> float:
-        """From 0 to 1."""
+        """The score, 0 to 1."""
 
     def check(self) -> None:
         self.compare("word", ["word"])
@@ -178,20 +168,20 @@ class WordMeasure(AnswerMeasure):
         return 0.0 if answered.failed else self.compare(answered.answer, answered.references)
 
 
-# No word list comes along for these: a character is a word, as in the usual scores of Chinese and Japanese.
+# A character is a word here, as in the usual scores of Chinese and Japanese.
 _UNSPACED = regex.compile(
     r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])\X", flags=regex.VERSION1
 )
 _WORD = regex.compile(r"[^\W_]+(?:\p{M}[^\W_]*)*", flags=regex.VERSION1)
 _ARTICLES = regex.compile(r"\b(a|an|the)\b", flags=regex.VERSION1)
-# The script's own, and what East Asian scripts use in the place of it.
+# The SQuAD script's punctuation, and the East Asian equivalents.
 _PUNCTUATION = regex.compile(
     rf"[{regex.escape(string.punctuation)}]|(?=[\u3000-\u303f\uff00-\uffef])\p{{P}}", flags=regex.VERSION1
 )
 
 
 def spaced(text: str) -> str:
-    """The text with a space around each character of a script that puts none between words; any other as it is.
+    """The text with spaces around each character of scripts without spaces between words.
 
     >>> spaced("The buoy ブイ"), spaced("The buoy")
     ('The buoy  ブ  イ ', 'The buoy')
@@ -200,7 +190,7 @@ def spaced(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Runs of letters and digits, in lower case. Of ASCII they are those of the package rouge-score.
+    """Runs of letters and digits, in lower case; for ASCII equal to rouge-score's words.
 
     >>> words("It's 3.5 m, naïve_x 犬だ")
     ['it', 's', '3', '5', 'm', 'naïve', 'x', '犬', 'だ']
@@ -209,9 +199,9 @@ def words(text: str) -> list[str]:
 
 
 def squad_normalised(text: str) -> str:
-    """Lower case, without punctuation, articles and needless white space: as in the SQuAD script.
+    """Lower case, without punctuation, articles and extra white space, as in the SQuAD script.
 
-    Punctuation is that of ASCII, as there, and that of East Asian scripts, whose characters count as words.
+    East Asian punctuation is dropped too, and characters of scripts without spaces count as words.
 
     >>> squad_normalised("The  Battle of Verdun (1916)."), squad_normalised("ヴェルダン。")
     ('battle of verdun 1916', 'ヴ ェ ル ダ ン')
@@ -220,15 +210,15 @@ def squad_normalised(text: str) -> str:
 
 
 def answers_nothing(references: Sequence[str]) -> bool:
-    """Whether none of the references says anything: then no answer is the right one."""
+    """Whether all references are empty, so that an empty answer is right."""
     return not any(words(reference) for reference in references)
 
 
 def squad_f1(answer: str, references: Sequence[str]) -> float:
-    """The F1 of the words that an answer shares with the reference that it shares most with.
+    """The best F1 of the words shared with a reference.
 
-    Source: the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018), whose normalisation is `squad_normalised`.
-    An empty answer is right where no reference says anything.
+    Source: the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018). An empty answer is right if all references are
+    empty.
 
     >>> round(squad_f1("the year 1916", ["in 1916", "February 1916"]), 3)
     0.5
@@ -238,9 +228,7 @@ def squad_f1(answer: str, references: Sequence[str]) -> float:
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
-    """1 where the answer is one of the references but for case, punctuation, articles and spaces, else 0.
-
-    Source: that of `squad_f1`.
+    """1 if the answer equals a reference after `squad_normalised`, else 0. Source: as `squad_f1`.
 
     >>> exact_match("The Rhine.", ["rhine", "River Rhine"])
     1.0
@@ -250,9 +238,7 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
 
 
 def rouge_l(answer: str, references: Sequence[str]) -> float:
-    """ROUGE-L (Lin, 2004): the F1 of the longest common subsequence of words, the best over the references.
-
-    By rouge-score, without stemming. Its own words are ASCII; these are `words`, which are the same for ASCII.
+    """ROUGE-L (Lin, 2004): the best F1 of the longest common subsequence of `words`, by rouge-score, unstemmed.
 
     Raises:
         MissingExtraError: rouge-score is not installed.
@@ -268,10 +254,9 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
 def bleu(answer: str, references: Sequence[str], order: int = 4) -> float:
     """Sentence BLEU (Papineni et al., 2002) of up to `order` words, by sacrebleu.
 
-    Lower case, sacrebleu's tokenizer 13a, and characters for words in scripts without spaces. Matches are clipped
-    over all references together, as BLEU defines it. An answer shorter than `order` is scored up to its length, and a
-    length without a match counts as a half match, then a quarter (sacrebleu's "effective order" and its smoothing
-    "exp"): plain BLEU-4 of most short answers would be 0.
+    Lower case, tokenizer 13a, characters as words in scripts without spaces. Matches are clipped over all references.
+    Answers shorter than `order` are scored up to their length; n-gram lengths without a match count as a half match,
+    then a quarter (sacrebleu's "effective order" and "exp" smoothing): plain BLEU-4 of most short answers is 0.
 
     Raises:
         MissingExtraError: sacrebleu is not installed.
@@ -285,15 +270,10 @@ def bleu(answer: str, references: Sequence[str], order: int = 4) -> float:
 
 
 def meteor(answer: str, references: Sequence[str], *, wordnet: Any = None) -> float:
-    """METEOR (Banerjee and Lavie, 2005) by nltk: words matched as they stand, then by their stems; best reference.
+    """METEOR (Banerjee and Lavie, 2005) by nltk: words matched exactly, then by stem; best reference.
 
-    Synonyms are matched only where `wordnet` is given: WordNet is data that no package brings, and a score must not
-    depend on what a machine happens to hold. So published scores, which mostly match synonyms, are a little higher.
-
-    Args:
-        answer: the answer.
-        references: the right ones.
-        wordnet: what has nltk's ``synsets(word)``, such as ``nltk.corpus.wordnet``.
+    Synonyms are matched only if `wordnet` is given (nltk's ``synsets(word)``, such as ``nltk.corpus.wordnet``), so that
+    scores do not depend on downloaded data. Published scores mostly match synonyms and are a little higher.
 
     Raises:
         MissingExtraError: nltk is not installed.
@@ -313,12 +293,12 @@ class _NoSynonyms:
 
 
 def _nothing(answer: str, references: Sequence[str]) -> float:
-    """Where a side has no words: 1 where both have none."""
+    """The score if a side has no words: 1 if both have none."""
     return float(not words(answer) and answers_nothing(references))
 
 
 def _said(references: Sequence[str]) -> list[str]:
-    """What the references come to, those that come to nothing left out while there is another."""
+    """The normalised references, without empty ones unless all are empty."""
     return [right for right in map(squad_normalised, references) if right] or [""]
 
 
@@ -330,8 +310,6 @@ def _word_f1(found: list[str], right: list[str]) -> float:
 
 
 class _Words:
-    """What rouge-score takes for a tokenizer."""
-
     tokenize: Callable[[str], list[str]] = staticmethod(words)
 
 
@@ -407,11 +385,11 @@ class Meteor(WordMeasure):
     compare = staticmethod(meteor)
 
 
-_AT_ONCE = 32  # texts that the model is given in one call
+_AT_ONCE = 32  # texts per call of the model
 
 
 class BertScore(NamedTuple):
-    """Of one answer and one reference, each -1 to 1, and mostly far above 0."""
+    """Precision, recall and F1, each -1 to 1, mostly far above 0."""
 
     precision: float
     recall: float
@@ -419,17 +397,14 @@ class BertScore(NamedTuple):
 
 
 def bert_scores(model: TokenEmbedder, answers: Sequence[str], references: Sequence[str]) -> list[BertScore]:
-    """BERTScore (Zhang et al., 2020, section 3) of answers, each with the reference at its place.
+    """BERTScore (Zhang et al., 2020, section 3) of each answer with the reference at its place.
 
-    Precision is the mean, over the answer's tokens, of the cosine with the reference's nearest token; recall the same
-    the other way round. Vectors are those of the model's last layer; without weights by rarity and without rescaling.
-    The tokens that the model puts around a text can be the nearest one, and are not among those that the mean is over,
-    as in the package bert-score. A text that is longer than the model reads is read in parts.
+    Precision is the mean, over the answer's tokens, of the cosine with the reference's nearest token; recall the
+    reverse. Last layer, no weights by rarity, no rescaling. As in the package bert-score, special tokens can be the
+    nearest one but are not averaged over. Long texts are read in parts. Two empty texts score 1, one empty text 0.
 
     Raises:
-        ModelError: the model failed, or answered with something that is no answer, twice.
-
-    Two empty texts score 1, one empty text 0.
+        ModelError: the model failed twice.
     """
     distinct = list(dict.fromkeys([*answers, *references]))
     tokens = dict(zip(distinct, _tokens(model, distinct), strict=True))
@@ -439,11 +414,11 @@ def bert_scores(model: TokenEmbedder, answers: Sequence[str], references: Sequen
 def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequence[str]) -> list[float]:
     """The cosine of each question, as a query, and its answer, as a document; 0 for an empty answer.
 
-    Source: Qu et al. (2024), "Answer generation". It needs no right answer, and says only that the answer is about what
-    was asked: a wrong one can score as high as a right one.
+    Source: Qu et al. (2024), "Answer generation". It measures topic, not truth: a wrong answer can score as high as a
+    right one.
 
     Raises:
-        ModelError: the model failed, or answered with something that is no answer, twice.
+        ModelError: the model failed twice.
     """
     if not answers:
         return []
@@ -454,7 +429,7 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
 
 
 class _Tokens(NamedTuple):
-    """A text's token vectors, of length 1: its own, and those with what the model puts around it."""
+    """A text's unit token vectors: its own, and all including special tokens."""
 
     own: Vectors
     all: Vectors
@@ -468,7 +443,7 @@ def _tokens(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
 
 
 def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
-    """One call of the model; a text that it cannot read at once comes in several windows."""
+    """One call of the model; a long text comes in several windows."""
     read = [model.tokenize(text) for text in texts]
     windows, owners = [], []
     for number, tokens in enumerate(read):
@@ -567,7 +542,7 @@ _MOST_STATEMENTS = 100
 def faithfulness_question(question: str, answer: str, passages: Sequence[str]) -> Question[float]:
     """The share of an answer's statements that the passages support, 0 to 1.
 
-    After Es et al., RAGAS (2024), section 3: theirs asks for the statements and for the verdicts in two calls.
+    After Es et al., RAGAS (2024), section 3, which asks for statements and verdicts in two calls.
     """
     statement = {
         "type": "object",

@@ -1,9 +1,6 @@
-"""`Measure`: what is scored, as a value that has a name, describes itself and computes itself.
+"""`Measure`: a value such as ``Recall@5``, ``IoU@4096tok`` or ``nDCG@10[document]``; `get_measure` reads the name.
 
-A measure's class says what it means; its value says how deep it looks and what it counts: ``Recall@5``,
-``IoU@4096tok``, ``nDCG@10[document]``. `get_measure` reads such a name. A class of one's own is registered with
-``@measures.register("Name")``, or offered by a package as an entry point of the group ``chunkcore.measures``; scoring,
-tables, files, pages and help then know it.
+A measure of your own registers with ``@measures.register("Name")`` or the entry point group ``chunkcore.measures``.
 """
 
 from __future__ import annotations
@@ -55,9 +52,9 @@ _ORDER = count()
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, how much of the ranking it looks at, and what it counts.
+    """A measure, its depth k, and its unit.
 
-    A class describes itself in class attributes; `RetrievalMeasure` and `AnswerMeasure` say what it computes from.
+    `RetrievalMeasure` and `AnswerMeasure` define what it is computed from. Class attributes describe it.
 
     Attributes:
         k: the best k pieces; "min" for as many as the chunks that hold the query's evidence; "4096tok" for the best
@@ -65,15 +62,15 @@ class Measure:
         unit: what is counted: tokens, characters, sentences, documents, or the parts of stitched documents; "answer"
             for measures of answers.
         kind: the registered name, such as "Recall".
-        title: the heading of its column; the class's name by default.
-        meaning: one line for readers of a report: the first of the class's docstring.
+        title: the column heading; by default the class's name.
+        meaning: one line for readers of a report; by default the docstring's first.
         formula: how it is computed.
         source: where it was published; "" for none.
-        highest: the highest score. Where it is 1, scores are shown in percent.
+        highest: the highest score. If 1, scores are shown in percent.
         higher_is_better: False for errors.
-        usual: whether it is among the default measures.
+        usual: whether it is a default measure.
         depth: whether k must, may or must not be given.
-        units: the units that it can count; the first is the default.
+        units: the allowed units; the first is the default.
         of_pool: looks at every chunk that holds evidence, retrieved or not.
 
     Raises:
@@ -103,7 +100,7 @@ class Measure:
     def __init_subclass__(cls) -> None:
         cls.title = cls.__dict__.get("title", cls.__name__)
         cls.meaning = cls.__dict__.get("meaning", (cls.__doc__ or "").partition("\n")[0])
-        cls.order = next(_ORDER)  # columns stand in the order in which the classes were defined
+        cls.order = next(_ORDER)  # columns keep the order of definition
 
     def __post_init__(self) -> None:
         kind = self.kind or type(self).__name__
@@ -119,7 +116,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """The measure as `get_measure` reads it."""
+        """The name, as `get_measure` reads it."""
         depth = "" if self.k is None else f"@{self.k}"
         return f"{self.kind}{depth}" + ("" if self.unit == self.units[0] else f"[{self.unit}]")
 
@@ -128,26 +125,26 @@ class Measure:
 
     @property
     def needs_pool(self) -> bool:
-        """Whether it is undefined where the run does not say what could have been retrieved."""
+        """Whether it is undefined for a run without a pool."""
         return self.of_pool or self.k == "min"
 
     @property
     def is_share(self) -> bool:
-        """Whether scores are from 0 to 1, and shown in percent."""
+        """Whether scores are 0 to 1, and shown in percent."""
         return self.highest == 1
 
     @property
     def suffix(self) -> str:
-        """What follows a shown score: " %" or nothing."""
+        """The suffix of a shown score: " %" or nothing."""
         return " %" if self.is_share else ""
 
     @property
     def points(self) -> str:
-        """What follows a shown difference: " points" or nothing."""
+        """The suffix of a shown difference: " points" or nothing."""
         return " points" if self.is_share else ""
 
     def show(self, value: float, *, signed: bool = False) -> str:
-        """A score, or with `signed` a difference of scores, as reports show it; a dash for NaN.
+        """A score (`signed`: a difference of scores) as reports show it; a dash for NaN.
 
         >>> get_measure("Recall@5").show(0.125), get_measure("DCG@5").show(0.125, signed=True)
         ('12.5', '+0.125')
@@ -166,14 +163,14 @@ measures: Registry[type[Measure]] = Registry("measure", "chunkcore.measures", ba
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The pieces that were retrieved, by query and then by rank: arrays of one entry a piece.
+    """The retrieved pieces, by query and then by rank; arrays with one entry per piece.
 
     Attributes:
-        query: the number of its query, int64.
+        query: the query's number, int64.
         rank: from 0, int64.
-        new: the relevant units in it that no better piece of its query held.
-        sizes: all of its units.
-        ideal: of each query, the highest discounted gain that any pieces could reach.
+        new: relevant units that no better piece of the query held.
+        sizes: all units of the piece.
+        ideal: per query, the highest possible discounted gain.
     """
 
     query: Numbers
@@ -183,11 +180,11 @@ class Ranking:
     ideal: Scores
 
     def sum(self, values: Scores) -> Scores:
-        """Each query's sum of one value a piece, shape (queries,)."""
+        """Each query's sum of the pieces' values, shape (queries,)."""
         return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
 
     def before(self, values: Scores) -> Scores:
-        """For each piece, the sum of the values of the better pieces of its query."""
+        """For each piece, the sum of the values of its query's better pieces."""
         return running(values, self.query)
 
     @property
@@ -197,18 +194,18 @@ class Ranking:
 
     @property
     def discount(self) -> Scores:
-        """1 / log2(rank + 2) of each piece: the gain at rank 0 counts whole."""
+        """1 / log2(rank + 2) of each piece."""
         return discount(self.rank)
 
 
 class Counts(Protocol):
-    """What was retrieved for each query to the measure's depth, counted in its unit; float64, shape (queries,).
+    """A query's retrieved units to the measure's depth; float64, shape (queries,).
 
     Attributes:
         relevant: units of evidence.
         retrieved: units retrieved, repeats included.
-        hit: units of evidence that were retrieved, each once.
-        ranking: the same piece by piece.
+        hit: units of evidence retrieved, each once.
+        ranking: the counts piece by piece.
     """
 
     @property
@@ -226,14 +223,14 @@ class RetrievalMeasure(Measure):
 
     @abstractmethod
     def compute(self, counts: Counts) -> Scores:
-        """The score of each query, shape (queries,). A query without a unit of evidence becomes NaN afterwards."""
+        """The score of each query, shape (queries,). Queries without a unit of evidence become NaN afterwards."""
 
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
 def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
-    """The sum of the values before each one in its group; groups are ascending.
+    """The sum of the earlier values in each value's group; groups ascend.
 
     >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
     [0, 5, 7, 0]
@@ -244,17 +241,17 @@ def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
 
 
 def discount(rank: Numbers) -> Scores:
-    """1 / log2(rank + 2), the rank from 0."""
+    """1 / log2(rank + 2), rank from 0."""
     return np.asarray(1 / np.log2(rank + 2.0))
 
 
 def divide(above: Scores, below: Scores) -> Scores:
-    """The quotient, 0 where the denominator is 0."""
+    """The quotient; 0 if the denominator is 0."""
     return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
 
 
 def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | None = None) -> Measure:
-    """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` as it is.
+    """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` unchanged.
 
     Raises:
         OptionError: no such measure, or a k or a unit that does not go with it.
@@ -279,16 +276,12 @@ def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | Non
 
 
 def known_measures() -> list[type[Measure]]:
-    """Every measure's class, in the order of their columns."""
+    """Every measure's class, in column order."""
     return sorted((each for _, each in measures.items()), key=lambda each: each.order)
 
 
 def retrieval_measures(wanted: Iterable[Measure | str]) -> list[RetrievalMeasure]:
-    """The measures, each once, which must be of what was retrieved.
-
-    Raises:
-        OptionError: one is none, or is of answers.
-    """
+    """The measures of retrieval, without repeats. Raises `OptionError`: no such measure, or a measure of answers."""
     found = []
     for measure in dict.fromkeys(map(get_measure, wanted)):
         if not isinstance(measure, RetrievalMeasure):
@@ -322,7 +315,7 @@ def _is_depth(k: object) -> bool:
 
 
 def budget_of(k: object) -> int | None:
-    """The tokens of a depth that is a budget; None of any other.
+    """The tokens of a token-budget depth; None for any other.
 
     >>> budget_of("4096tok"), budget_of(5), budget_of("min")
     (4096, None, None)
@@ -342,10 +335,7 @@ def describe_depth(k: Depth) -> str:
 
 
 def parse_depth(text: str) -> Depth:
-    """The depth that ``str(depth)`` wrote.
-
-    Raises:
-        OptionError: the text is none.
+    """The inverse of ``str(depth)``. Raises `OptionError` for another text.
 
     >>> parse_depth("5"), parse_depth("min"), parse_depth("4096tok")
     (5, 'min', '4096tok')
@@ -357,5 +347,5 @@ def parse_depth(text: str) -> Depth:
 
 
 def _number_or_text(text: str) -> Depth:
-    # Python refuses to read numbers of thousands of digits; such a text stays text, and is refused by name.
+    # Python refuses numbers of thousands of digits; such a text stays text, and is refused by name.
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text

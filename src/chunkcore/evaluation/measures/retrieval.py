@@ -1,9 +1,7 @@
-"""The measures of what was retrieved; docs/reference/measures.md works an example of each.
+"""Measures of retrieval; docs/reference/measures.md works an example of each.
 
-A unit is a token, a character, a sentence, a document or a part of a stitched document. A relevant unit counts once
-however often it is retrieved. A retrieved unit counts every time, but for documents and parts.
-
-MRR, MAP and nDCG of documents are those of trec_eval; of smaller units they are the same definitions.
+A relevant unit counts once, however often it is retrieved. A retrieved unit counts every time, except documents and
+parts. MRR, MAP and nDCG follow trec_eval, with any unit in place of documents.
 """
 
 from __future__ import annotations

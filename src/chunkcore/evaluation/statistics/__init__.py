@@ -1,1 +1,1 @@
-"""What the numbers support: intervals and tests, comparisons and their verdict, checks for continuous integration."""
+"""Statistics: intervals and tests, comparisons with a verdict, checks for continuous integration."""

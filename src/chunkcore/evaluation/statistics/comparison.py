@@ -1,8 +1,7 @@
-"""Which differences between systems are real, which do not matter, and a verdict in words.
+"""`compare`: which differences between systems are real, which are negligible, and a verdict in words.
 
-Intervals come from the paired bootstrap, p-values from the paired randomisation test with Holm's correction over all
-pairs, "no difference that matters" from two one-sided tests; docs/evidence/statistics.md has what
-simulation says of each.
+Paired bootstrap intervals; paired randomisation tests with Holm's correction; two one-sided tests for equivalence.
+docs/evidence/statistics.md has simulations of each.
 """
 
 from __future__ import annotations
@@ -33,30 +32,29 @@ from chunkcore.spans import Numbers
 __all__ = ["Comparison", "Difference", "compare"]
 
 
-_REALISTIC = 1_000_000  # questions; who needs more to see a difference need not care about it
-_PER_PAIR = 10  # drawn falls of the signs for each one that the smallest p-value, corrected, must be counted from
-_FEWEST_UNALIKE = 6  # questions; where fewer score unalike, their spread says nothing about those not asked
+_REALISTIC = 1_000_000  # questions; a difference that needs more does not matter
+_PER_PAIR = 10  # sign patterns drawn per pattern that the smallest corrected p-value counts
+_FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two systems are apart on the queries that both answered.
+    """The difference of two systems on the queries that both answered.
 
     Attributes:
         a: the first system's name.
         b: the second's.
-        measure: what was compared.
+        measure: the compared measure.
         mean: of a - b over the queries.
-        low: where its interval begins.
-        high: where its interval ends.
-        distinct: whether the data tells the two apart (see `compare`).
+        low: the interval's lower end.
+        high: the interval's upper end.
+        distinct: the difference is significant (see `compare`).
         p_value: of the randomisation test, for this pair alone.
-        adjusted_p: the same, corrected for all pairs of the comparison.
-        equivalent: whether the data shows that they differ by less than the margin (see `compare`).
-        effect: mean / standard deviation of the queries' differences (Cohen's d of paired samples); NaN where
-            all differ by the same.
+        adjusted_p: the p-value corrected for all pairs.
+        equivalent: the difference is shown to be under the margin (see `compare`).
+        effect: Cohen's d of paired samples: mean / standard deviation of the differences; NaN if they are all equal.
         wins: queries on which a scores higher.
-        losses: queries on which b does.
+        losses: queries on which b scores higher.
     """
 
     a: str
@@ -74,7 +72,7 @@ class Difference:
     losses: int = 0
 
     def reverse(self) -> Difference:
-        """The same seen from b: b - a."""
+        """The difference b - a."""
         return replace(
             self,
             a=self.b,
@@ -90,25 +88,25 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Systems on one benchmark, side by side.
+    """Systems on one benchmark, compared.
 
     Attributes:
-        reports: the systems'.
-        measure: the one that the verdict is about.
+        reports: the systems' reports.
+        measure: of the verdict.
         differences: of every pair, in the reports' order.
-        intervals: of each system's own mean, by its name.
-        best: the system that is better than every other; None where the data does not support one.
+        intervals: of each system's own mean, by name.
+        best: the system that beats every other; None if the data does not support one.
         tied: the system with the best mean, and all that are statistically tied with it.
-        questions_needed: roughly how many questions would separate the first from the next one (of those tied with it,
-            if any) with a chance of 80 %; None where no realistic number would, or there is nothing to separate.
+        questions_needed: roughly how many questions would separate the first from the next (tied, if any) with 80 %
+            power; None if no realistic number would, or there is nothing to separate.
         resamples: of the bootstrap.
         seed: of the bootstrap and the randomisation test.
-        verdict: all of this in two to five sentences.
+        verdict: the result in two to five sentences.
         confidence: of the intervals and the tests.
-        margin: differences under this do not matter, in the measure's unit (0.02 is two points).
+        margin: the smallest difference that matters, in the measure's unit (0.02 is two points).
         check: the share of resamples in which the best must come first.
         firsts: by name, the share of resamples in which the system has the highest mean.
-        clusters: of each query, what it was resampled together with; None where queries were resampled.
+        clusters: the group that each query is resampled with; None to resample queries.
     """
 
     reports: tuple[Report, ...]
@@ -128,24 +126,16 @@ class Comparison:
     clusters: Mapping[str, str] | None = None
 
     def between(self, a: str, b: str) -> Difference:
-        """The difference a - b, whichever way round the pair was compared.
-
-        Raises:
-            KeyError: there is no such pair.
-        """
+        """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
         return self._pairs[a, b]
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
-        """Every difference, both ways round."""
         found = {(each.a, each.b): each for each in self.differences}
         return found | {(each.b, each.a): each.reverse() for each in self.differences}
 
     def by(self, measure: Measure) -> Comparison | None:
-        """The same systems compared by another measure, at the same settings: computed once, and kept.
-
-        Returns None where a system was not scored by the measure.
-        """
+        """The comparison by another measure, at the same settings, cached; None if a report lacks the measure."""
         if measure == self.measure:
             return self
         if any(measure not in report.scores for report in self.reports):
@@ -181,35 +171,35 @@ def compare(
 ) -> Comparison:
     """Which systems differ by more than the choice of questions explains, and which by less than matters.
 
-    - **Intervals**: queries are resampled with replacement, the same ones for every system, so that a query that is
-      hard for all cancels out of the differences; see `mean_intervals`. They are not widened for the number of pairs.
-    - **Distinct**: the interval of the difference leaves 0 out, and the randomisation test's p-value, corrected for all
-      pairs by Holm's method, is at most 1 - confidence. Among equally good systems some pair is called distinct in at
-      most 1 - confidence of all comparisons.
+    - **Intervals**: queries are resampled with replacement, the same ones for every system (see `mean_intervals`). They
+    are
+      not widened for the number of pairs.
+    - **Distinct**: the interval of the difference excludes 0, and the randomisation test's p-value, corrected by Holm's
+      method, is at most 1 - confidence. Among equal systems, at most 1 - confidence of comparisons have a distinct
+      pair.
     - **Best**: distinct from every other system, and first in at least the share `check` of the resamples.
-    - **Equivalent**: two one-sided tests at 1 - confidence reject a difference of `margin` or more either way: the
-      interval at 2 confidence - 1 lies within the margin. Where the two score unalike on fewer than six queries there
-      must also be enough queries that a difference as large as the margin would have shown. Not corrected for the
-      number of pairs. Two systems may be distinct and equivalent: a difference that is real and does not matter.
-    - **Questions needed** is ((z + z') sd / mean)² of the paired differences, for `confidence` and a chance of 80 % to
-      see the difference again. It is more than the queries at hand where the two are not distinct, and no more
-      where they are.
+    - **Equivalent**: two one-sided tests at 1 - confidence reject a difference of `margin` or more: the interval at
+      2 confidence - 1 lies within the margin. If fewer than six queries score differently, there must also be enough
+      queries to show a difference of the margin. Not corrected for the number of pairs. A pair may be distinct and
+      equivalent: a real difference that does not matter.
+    - **Questions needed** is ((z + z') sd / mean)² of the paired differences, for `confidence` and 80 % power. It
+    exceeds
+      the queries at hand exactly where the two are not distinct.
 
     Args:
         reports: of the same benchmark's queries, in the same order.
-        measure: what the verdict is about.
+        measure: of the verdict.
         resamples: of the queries.
         seed: equal seeds give equal intervals.
         confidence: of the intervals and the tests.
-        margin: the least difference that matters, in the measure's unit.
+        margin: the smallest difference that matters, in the measure's unit.
         check: the share of resamples in which the best must come first.
-        clusters: by query id the document that the query is resampled with (`question_documents`), for a verdict that
-            holds for other documents too, not only for other questions about these.
+        clusters: by query id, its document (`question_documents`): the verdict then holds for other documents too, not
+            only for other questions about these.
 
     Raises:
         OptionError: no such measure, or an option out of range.
-        DataError: no report, two of one name, reports on different queries, or clusters that are fewer than two or
-            do not name each query's.
+        DataError: no reports, a repeated name, different queries, or clusters that are fewer than two or incomplete.
 
     Warns:
         ChangedDocumentsWarning: the reports are of different documents.
@@ -290,7 +280,6 @@ def _check(reports: Sequence[Report], resamples: int, confidence: float, margin:
 
 
 def _labels(report: Report, clusters: Mapping[str, str] | None) -> list[str] | None:
-    """Each query's cluster, in the report's order."""
     if clusters is None:
         return None
     missing = next((query for query in report.query_ids if query not in clusters), None)
@@ -312,11 +301,11 @@ def _differences(
     confidence: float,
     margin: float,
 ) -> tuple[Difference, ...]:
-    """One of each pair: a column of `apart` has its queries' differences, one of `means` their resampled means."""
+    """One per pair: a column of `apart` has its queries' differences, a column of `means` their resampled means."""
     alpha = 1 - confidence
     adjusted = holm(p).tolist()
     low, high = (ends.tolist() for ends in intervals(means, units, confidence))
-    # Two one-sided tests at alpha are an interval at 1 - 2 alpha; below 0.5 there is none.
+    # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
     narrow, wide = (ends.tolist() for ends in intervals(means, units, max(0.0, 1 - 2 * alpha)))
     found = []
     for number, (a, b) in enumerate(pairs):
@@ -324,7 +313,7 @@ def _differences(
         mean = float(known.mean()) if len(known) else math.nan
         deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
         unalike = int(np.count_nonzero(known))
-        # Of n alike questions the share of unalike ones may still be -ln(alpha) / n, each of them unlike by up to 1.
+        # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
         unseen = 0.0 if unalike >= _FEWEST_UNALIKE else -math.log(alpha) / max(1, int(units[number]))
         found.append(
             Difference(
@@ -334,7 +323,7 @@ def _differences(
                 mean,
                 low[number],
                 high[number],
-                # 2 / 64, six differences of one sign, must not fail for the rounding of 1 - 0.95.
+                # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
                 distinct=(low[number] > 0 or high[number] < 0) and adjusted[number] <= alpha + 1e-12,
                 p_value=float(p[number]),
                 adjusted_p=adjusted[number],
@@ -348,7 +337,7 @@ def _differences(
 
 
 def _firsts(means: Scores) -> list[float]:
-    """Each column's share of the rows in which it is the highest; equal ones share a row."""
+    """Each column's share of the rows in which it is highest; ties share a row."""
     highest = np.max(np.where(np.isnan(means), -np.inf, means), axis=1, keepdims=True)
     first = (means >= highest - 1e-12) & ~np.isnan(means)
     shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
@@ -356,7 +345,6 @@ def _firsts(means: Scores) -> list[float]:
 
 
 def _conclude(comparison: Comparison, spreads: Scores | None) -> Comparison:
-    """Fill in best, tied, questions_needed and verdict."""
     measure = comparison.measure
     means = {report.name: _sign(measure) * report.mean(measure) for report in comparison.reports}
     standing = sorted(
@@ -388,7 +376,7 @@ def _questions_needed(comparison: Comparison, first: Report, rival: Report, spre
         names = {first.name, rival.name}
         pair = next(number for number, each in enumerate(comparison.differences) if {each.a, each.b} == names)
         deviation = float(spreads[pair])
-    # So many queries, that enough of them score unalike: n of one sign have p = 2 · 0.5ⁿ.
+    # Enough queries must score differently: n of one sign have p = 2 · 0.5ⁿ.
     fewest = math.ceil(math.log2(2 / (1 - comparison.confidence)))
     unalike = fewest * len(known) / np.count_nonzero(known)
     needed = max(questions_to_separate(mean, deviation, confidence=comparison.confidence), unalike)
@@ -399,13 +387,7 @@ def _questions_needed(comparison: Comparison, first: Report, rival: Report, spre
 
 
 def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
-    """Two to five sentences.
-
-    Args:
-        comparison: everything but the verdict.
-        standing: the reports for which the measure is defined, the best mean first.
-        lead: of the first over the one that it is held against; None where it stands alone.
-    """
+    """Two to five sentences: `standing` is sorted by mean, `lead` is of the first over its rival (None if alone)."""
     if not standing:
         return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
     first = standing[0]
@@ -459,10 +441,10 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
 
 
 def _doubt(comparison: Comparison, lead: Difference) -> str:
-    """Why an interval that leaves 0 out is not enough."""
+    """Why an interval that excludes 0 is not enough."""
     if lead.distinct or not (lead.low > 0 or lead.high < 0):
         return ""
-    # Even a coin that always falls on one side proves nothing in so few throws.
+    # So few differences prove nothing, even if all have one sign.
     if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
         return ", but they score differently on too few questions to tell"
     pairs = len(comparison.differences)
@@ -471,7 +453,6 @@ def _doubt(comparison: Comparison, lead: Difference) -> str:
 
 
 def _matter(comparison: Comparison, lead: Difference) -> str:
-    """Which differences are shown to be too small to matter."""
     within = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
     if lead.distinct:
         return f"; but that is surely less than {within}" if lead.equivalent else ""
@@ -508,10 +489,10 @@ def _same(lead: Difference) -> bool:
 
 def _questions(comparison: Comparison, lead: Difference) -> str:
     if _same(lead) or (lead.equivalent and not lead.distinct):
-        return ""  # `_lead` has said so
+        return ""  # `_lead` says so
     needed = comparison.questions_needed
     if lead.wins + lead.losses < 2:
-        return ""  # of one question's difference nobody knows how it spreads
+        return ""  # the spread of one difference is unknown
     if needed is None:
         return (
             f"No realistic number of questions would separate {lead.a} from {lead.b}: they differ by next to nothing."
@@ -544,5 +525,5 @@ def _enumerate(names: Sequence[str]) -> str:
 
 
 def _rounded(count: int) -> str:
-    """Two digits that count: an estimate from a sample's variance has no more to say."""
+    """Two significant digits: an estimate from a sample's variance has no more."""
     return f"{int(float(f'{count:.1e}')):,}"

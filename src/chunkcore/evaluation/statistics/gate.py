@@ -1,9 +1,8 @@
-"""Checks for continuous integration: they fail only where the questions support that quality is too low, or fell.
+"""Checks for continuous integration: they fail only on a significant shortfall or drop, not by chance.
 
-A check that fails whenever a mean is under a line fails by chance. These look at the interval of the mean: a
-requirement fails where the whole interval is below it, a baseline where the whole interval of the change is below 0.
-Both need as many questions that tell the two apart as `compare` does (six at 95 %). A quality that did not change fails
-in about one check of 40, somewhat more often with few questions; each check is judged on its own.
+A requirement fails if the whole interval of the mean is below it; a baseline fails if the whole interval of the change
+is below 0. Both need as many differing questions as `compare` (six at 95 %). Unchanged quality fails about one check
+of 40, somewhat more with few questions; checks are not corrected for each other.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The least that a measure's mean should be; the most, where less is better.
+    """The lowest mean that a measure may have (the highest, if lower is better).
 
     Raises:
         OptionError: the measure cannot have such a score.
@@ -52,17 +51,17 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check in one sentence, and whether it failed."""
+    """A check's result in one sentence, and whether it failed."""
 
     sentence: str
     failed: bool
 
 
 def parse_requirement(text: str) -> Requirement:
-    """The requirement that a text such as "nDCG@10>=0.40" states.
+    """The requirement of a text such as "nDCG@10>=0.40".
 
     Raises:
-        OptionError: it states none, or requires at most of a measure of which more is better.
+        OptionError: malformed, or an upper bound for a measure of which higher is better.
 
     >>> parse_requirement("nDCG@10 >= 0.40").bound
     0.4
@@ -89,14 +88,7 @@ def check_requirement(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Check:
-    """Whether the questions support that a measure's mean is worse than required.
-
-    Args:
-        report: of one system, scored by the measure.
-        requirement: or its text.
-        resamples: of the questions.
-        seed: equal seeds give equal intervals.
-        confidence: of the interval.
+    """Check that a measure's mean is not significantly worse than required.
 
     Raises:
         OptionError: no such requirement, or the report lacks its measure.
@@ -111,7 +103,7 @@ def check_requirement(
     values, mean = report.values(measure), report.mean(measure)
     if math.isnan(mean):
         return Check(f"{report.name}: {required} was not checked, as {measure} is not defined here.", failed=False)
-    # A system that scores the required mean on every question.
+    # A system with the required score on every question.
     line = replace(report, name=f"{report.name} as required", scores={measure: np.full(len(values), bound)})
     apart = compare([report, line], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
     more = measure.higher_is_better
@@ -139,21 +131,11 @@ def check_baseline(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Check:
-    """Whether the questions support that a measure's mean got worse since an earlier report.
-
-    Only questions that both reports have are compared, each with itself, by their ids.
-
-    Args:
-        report: as it is now.
-        earlier: as it was.
-        measure: both have it.
-        resamples: of the questions.
-        seed: equal seeds give equal intervals.
-        confidence: of the interval.
+    """Check that a measure's mean is not significantly worse than in an earlier report; questions are paired by id.
 
     Raises:
-        DataError: the reports have no question in common, or counted k = "min" by different rules.
-        OptionError: one of them lacks the measure.
+        DataError: no question in common, or k = "min" counted by different rules.
+        OptionError: a report lacks the measure.
 
     Warns:
         ChangedDocumentsWarning: the documents have changed.
@@ -198,7 +180,6 @@ def check_baseline(
 
 
 def _paired(report: Report, earlier: Report, ids: Sequence[str], measure: Measure) -> tuple[Report, Report]:
-    """Both reports of these queries and this measure alone, known where both know it."""
     values = np.column_stack([_values(each, ids, measure) for each in (report, earlier)])
     values[np.isnan(values).any(axis=1)] = math.nan
     now, before = (
@@ -220,7 +201,6 @@ def _questions(report: Report, earlier: Report, common: Sequence[str]) -> str:
 
 
 def _is_worse(change: Difference) -> bool:
-    """Whether the whole interval is on the bad side."""
     return change.high < 0 if change.measure.higher_is_better else change.low > 0
 
 

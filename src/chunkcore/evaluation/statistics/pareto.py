@@ -1,4 +1,4 @@
-"""`pareto_front`: what no other choice beats in everything at once."""
+"""`pareto_front`: the undominated points."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ Floats = NDArray[np.float64]
 
 
 def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) -> list[int]:
-    """The points that no other point beats: none is as good in every coordinate and better in one.
+    """The positions of the points that no other point dominates (as good in every coordinate, better in one).
 
-    Equal points do not beat each other. A point with a coordinate that is not finite is not on the front, and beats
-    nothing.
+    Equal points do not dominate each other. Points with a non-finite coordinate are left out.
 
     Args:
         points: shape (n, coordinates); by default pairs of a price and a quality, such as retrieved tokens and recall.
-        better: of each coordinate, whether the "low" or the "high" is better.
+        better: whether the "low" or the "high" is better, for each coordinate.
 
     Returns:
-        Positions in `points`, by the first coordinate from good to bad, then by the next; equal points in their order.
+        Sorted by the first coordinate from good to bad, then by the next; equal points in their order.
 
     Raises:
         OptionError: `better` holds another word.
-        DataError: the points are no matrix of numbers with as many columns as `better` has words.
+        DataError: the points are not a numeric matrix with one column per word of `better`.
 
     Time O(n² · coordinates), memory O(n · coordinates).
 
@@ -47,7 +46,6 @@ def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) 
 
 
 def _beaten(row: Floats, rows: Floats) -> bool:
-    """Whether one of the rows, lower being better, is nowhere above this one and somewhere below."""
     return bool(((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any())
 
 

@@ -1,7 +1,6 @@
-"""Means, their intervals by resampling questions (or documents with all their questions), tests, and sample sizes.
+"""Means, bootstrap intervals over questions (or whole documents), tests, and sample sizes.
 
-Every column is resampled with the same draws, so that differences of columns are paired. NaN is a question for which a
-measure is not defined: it is left out of every mean.
+All columns share the same draws, so their differences are paired. NaN (measure undefined) is left out of every mean.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ __all__ = [
 
 
 def mean_std(values: Scores) -> tuple[float, float, int]:
-    """Mean, population standard deviation and number of the values that are not NaN; NaN, NaN, 0 where all are.
+    """Mean, population standard deviation and count, without NaN; NaN, NaN, 0 if nothing is left.
 
     >>> mean_std(np.array([1.0, np.nan, 3.0]))
     (2.0, 1.0, 2)
@@ -47,7 +46,7 @@ def mean_std(values: Scores) -> tuple[float, float, int]:
 
 
 def column_means(columns: Scores) -> Scores:
-    """Each column's mean over its numbers; NaN for a column without any."""
+    """Each column's mean without NaN; NaN for an empty column."""
     known = ~np.isnan(columns)
     counts = known.sum(axis=0)
     sums = np.where(known, columns, 0.0).sum(axis=0)
@@ -56,10 +55,10 @@ def column_means(columns: Scores) -> Scores:
 
 
 def student_quantile(share: float, freedom: int) -> float:
-    """The value under which a share of Student's t distribution lies.
+    """The quantile of Student's t distribution.
 
-    Exact for one and two degrees of freedom; else by a series, whose error is under 0.5 % for shares from 0.005
-    to 0.995 (3 degrees of freedom), under 0.01 % from 8 degrees on. By hand, as SciPy is not a dependency of the core.
+    Exact for one and two degrees of freedom; else a series with an error under 0.5 % (3 degrees, shares from 0.005 to
+    0.995) or 0.01 % (from 8 degrees). The core does not depend on SciPy.
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.5.
 
@@ -81,7 +80,7 @@ def student_quantile(share: float, freedom: int) -> float:
     return math.fsum(term / freedom**power for power, term in enumerate(terms))
 
 
-_BLOCK = 4_000_000  # drawn units or signs held at once, about 100 MB with what is made of them
+_BLOCK = 4_000_000  # drawn units or signs held at once, about 100 MB with derived arrays
 
 
 def mean_intervals(
@@ -92,17 +91,17 @@ def mean_intervals(
     confidence: float = 0.95,
     clusters: Sequence[str] | None = None,
 ) -> tuple[Scores, Scores]:
-    """The expanded percentile interval of each column's mean.
+    """The expanded percentile bootstrap interval of each column's mean.
 
     Args:
-        columns: float64, shape (queries, columns); NaN counts neither above nor below the line.
-        resamples: how many times the units are drawn again, with replacement.
+        columns: float64, shape (queries, columns); NaN is left out.
+        resamples: draws with replacement.
         seed: equal seeds give equal intervals.
-        confidence: how often intervals made so hold the mean of all questions that might have been asked.
-        clusters: of each query, what it is drawn together with, such as its document; None draws queries.
+        confidence: how often such intervals hold the mean of all possible questions.
+        clusters: each query's group, such as its document, which is drawn as one; None draws queries.
 
     Returns:
-        Low and high, float64, shape (columns,); NaN for a column without a number.
+        Low and high, float64, shape (columns,); NaN for an empty column.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 and 8.3; Hesterberg, What
     Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), on the expansion.
@@ -116,7 +115,7 @@ def mean_intervals(
 
 
 def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None) -> Scores:
-    """Each column's mean in each resample: float64, shape (resamples, columns); NaN where all that was drawn is."""
+    """Each column's mean in each resample: float64, shape (resamples, columns); NaN if all drawn values are."""
     known = cluster_sums(~np.isnan(columns), clusters)
     values = cluster_sums(np.nan_to_num(columns), clusters)
     means = np.full((resamples, columns.shape[1]), np.nan)
@@ -132,14 +131,14 @@ def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Seq
 
 
 def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores, Scores]:
-    """Of each column of resampled means the interval, expanded for the number of units that it was drawn from.
+    """The percentile interval of each column of resampled means, expanded for its number of units.
 
-    With few units a bootstrap's percentiles are too narrow, as with a normal quantile in the place of Student's and a
-    variance divided by n in the place of n - 1. The tails are made smaller by that factor.
+    With few units percentiles are too narrow: they use a normal quantile for Student's, and divide the variance by n,
+    not n - 1. The tails are shrunk by that factor.
     """
     low, high = np.full((2, means.shape[1]), np.nan)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a column of NaN alone is NaN, which is what is meant
+        warnings.simplefilter("ignore", RuntimeWarning)  # an all-NaN column is NaN, as intended
         for count in np.unique(units).tolist():
             chosen = units == count
             tail = _tail(confidence, count)
@@ -150,12 +149,12 @@ def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores,
 def _tail(confidence: float, units: int) -> float:
     tail = (1 - confidence) / 2
     if units < 2:
-        return tail  # nothing to expand: every resample is the same
+        return tail  # every resample is the same
     return NormalDist().cdf(-math.sqrt(units / (units - 1)) * student_quantile(1 - tail, units - 1))
 
 
 def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -> Scores:
-    """The columns' sums over each cluster's queries, clusters in the order of their names."""
+    """The columns' sums over each cluster's queries, clusters sorted by name."""
     values = columns.astype(np.float64)
     if clusters is None:
         return values
@@ -166,38 +165,37 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
 
 
 def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
-    """Of each column, how many units have a number."""
+    """The number of units with a value, for each column."""
     return np.asarray(np.count_nonzero(cluster_sums(~np.isnan(columns), clusters), axis=0), dtype=np.int64)
 
 
 def _draw(generator: np.random.Generator, resamples: int, units: int) -> Scores:
-    """How many times each resample holds each unit: shape (resamples, units)."""
+    """How often each resample holds each unit: shape (resamples, units)."""
     drawn = generator.integers(0, units, size=(resamples, units))
     drawn += (np.arange(resamples) * units)[:, None]
     counts = np.bincount(drawn.reshape(-1), minlength=resamples * units)
     return counts.reshape(resamples, units).astype(np.float64)
 
 
-_EXACT = 12  # units up to which every combination of signs is tried
+_EXACT = 12  # units; up to these, all sign patterns are tried
 
 
 def randomisation_test(
     differences: Scores, *, flips: int = 10_000, seed: int = 0, clusters: Sequence[str] | None = None
 ) -> Scores:
-    """Each column's two-sided p-value of its mean, under random signs of the differences.
+    """The two-sided p-value of each column's mean under random signs of the differences.
 
-    If two systems are equally good, each difference might as well have had the other sign. The p-value is the share of
-    sign patterns whose mean is at least as far from 0 as the observed one: of all 2ⁿ patterns for up to 12 units, else
-    of `flips` drawn patterns and the observed one. No distribution is assumed; differences of 0 have no effect.
+    The p-value is the share of sign patterns whose mean is at least as far from 0 as the observed one: of all 2ⁿ
+    patterns for up to 12 units, else of `flips` random patterns and the observed one. No distribution is assumed.
 
     Args:
         differences: float64, shape (queries, columns); NaN counts as no difference.
-        flips: how many patterns are drawn; no p-value is under 1 / (flips + 1).
+        flips: random patterns; no p-value is under 1 / (flips + 1).
         seed: equal seeds give equal p-values.
-        clusters: of each query, what it changes its sign together with, such as its document.
+        clusters: each query's group, such as its document, which shares one sign.
 
     Returns:
-        Float64, shape (columns,); NaN for a column without a number. Time and memory: flips x queries x columns.
+        Float64, shape (columns,); NaN for an empty column. Time and memory: flips x queries x columns.
 
     Source: Smucker, Allan and Carterette, A Comparison of Statistical Significance Tests for Information Retrieval
     Evaluation (CIKM 2007); Phipson and Smyth, Permutation P-values Should Never Be Zero (2010).
@@ -208,7 +206,7 @@ def randomisation_test(
     sums = cluster_sums(np.nan_to_num(differences), clusters)
     sums = sums[np.any(sums != 0, axis=1)]
     units = len(sums)
-    # Sums that are equal but for rounding are as far from 0 as each other.
+    # Sums that differ only by rounding count as equal.
     bar = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
     if units <= _EXACT:
         signs = 1.0 - 2.0 * (np.arange(2**units)[:, None] >> np.arange(units) & 1)
@@ -228,9 +226,9 @@ def _count(sums: Scores, bar: Scores, flips: int, generator: np.random.Generator
 
 
 def holm(p_values: Scores) -> Scores:
-    """P-values adjusted so that among all that are at most 0.05 there is a false one in at most 5 % of cases.
+    """P-values adjusted for the family-wise error rate; NaN stays and does not count.
 
-    Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979). NaN stays and counts for nothing.
+    Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979).
 
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
@@ -244,13 +242,7 @@ def holm(p_values: Scores) -> Scores:
 
 
 def questions_to_separate(mean: float, deviation: float, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """The number of questions that separate a difference of this mean and spread from 0 with the chance `power`.
-
-    Args:
-        mean: of the paired differences.
-        deviation: their standard deviation.
-        confidence: 1 less the share of equal systems that are told apart.
-        power: the chance to see a difference that is there.
+    """The number of questions that separate a paired difference of this mean and standard deviation from 0.
 
     >>> round(questions_to_separate(0.05, 0.3))
     283
@@ -259,7 +251,7 @@ def questions_to_separate(mean: float, deviation: float, *, confidence: float = 
 
 
 def smallest_difference(deviation: float, questions: int, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """The least difference that a number of questions shows with the chance `power`.
+    """The smallest difference that a number of questions shows with the chance `power`.
 
     >>> round(smallest_difference(0.3, 283), 3)
     0.05
