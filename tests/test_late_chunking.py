@@ -266,7 +266,7 @@ class StaticTokens(FakeTokenEmbedder):
 def test_models_without_token_context_are_refused() -> None:
     with pytest.raises(OptionError, match=r"'fake' gives vectors of texts only.*choose a model"):
         LateEmbedder(FakeEmbedder())
-    with pytest.raises(OptionError, match=r"the same vector whatever stands around it.*choose a model with attention"):
+    with pytest.raises(OptionError, match=r"the same vector in any context.*choose a model with attention"):
         LateEmbedder(StaticTokens())
     with pytest.raises(OptionError, match="'fake' gives vectors of texts only"):
         get_token_embedder(CachedEmbedder(FakeEmbedder()))

@@ -97,7 +97,7 @@ def test_counters_of_models_are_told_apart_by_name_and_loaded_when_used() -> Non
     assert EmbedderCounter(FakeTokenEmbedder()).name == "embedder:fake-tokens"
     assert EmbedderCounter("a") != EmbedderCounter("b")
     assert pickle.loads(pickle.dumps(get_counter("embedder:a"))) == EmbedderCounter("a")
-    with pytest.raises(OptionError, match="'fake' does not tell its tokens.*choose another counter"):  # noqa: RUF043
+    with pytest.raises(OptionError, match="'fake' does not give its tokens.*choose another counter"):  # noqa: RUF043
         EmbedderCounter(FakeEmbedder()).count("one")
     assert EmbedderCounter(FakeTokenEmbedder()).count_many([]).tolist() == []
 

@@ -1,4 +1,4 @@
-"""Models: what an embedder is, those that come with the package, and the cache in front of them."""
+"""Embedders: the protocol, the backends, and the cache in front of them. Language models: `models.llm`."""
 
 from chunkcore.models.base import (
     Embedder,

@@ -93,7 +93,7 @@ class Embedder(Protocol):
     """Turns texts into vectors.
 
     Attributes:
-        name: the string that `get_embedder` builds it from; stands in configurations.
+        name: the string that `get_embedder` builds it from, as configurations hold it.
         fingerprint: changes when the vectors could change; cache keys contain it.
         max_tokens: how many tokens of a text it reads, in its own tokens; None for no limit.
 

@@ -191,7 +191,7 @@ class Cache:
         return key is not None and value is not None and checksum == self._checksum(model, key, value)
 
     def _check(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        """Raise an error if the entries do not fit those that are there. Called inside the transaction."""
+        """Raise an error for entries that do not fit the kept ones. Called inside the transaction."""
 
     # ---- opening the file
 
@@ -518,7 +518,7 @@ class EmbeddingCache(Cache):
 
 
 def _vector(value: bytes) -> Vectors | None:
-    """The vector of an entry; None for an entry that is none."""
+    """The vector of an entry; None where the bytes are no finite vector."""
     if not value or len(value) % 4:
         return None
     row: Vectors = np.frombuffer(value, dtype="<f4")

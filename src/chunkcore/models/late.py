@@ -40,8 +40,8 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
         )
     if not _has_context(model):
         raise OptionError(
-            f"the embedder {model.name!r} gives a token the same vector whatever stands around it, so that late "
-            "chunking would give a chunk the vector that it has on its own; choose a model with attention"
+            f"the embedder {model.name!r} gives a token the same vector in any context, so that late chunking "
+            "would change nothing; choose a model with attention"
         )
     return model
 

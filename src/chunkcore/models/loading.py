@@ -168,7 +168,7 @@ class EmbedderCounter(TokenCounter):
         found = tokenizing(model)
         if found is None:
             raise OptionError(
-                f"the embedder {model.name!r} does not tell its tokens, so that sizes cannot be measured in them; "
+                f"the embedder {model.name!r} does not give its tokens, so that sizes cannot be measured in them; "
                 "choose another counter, such as cl100k_base or hf: and the model's tokenizer"
             )
         return found

@@ -97,8 +97,7 @@ class SentenceTransformersEmbedder:
             return text_tokens(ready, one.ids, one.offsets, one.special_tokens_mask, prompt=prompt)
         if not getattr(self._model.tokenizer, "is_fast", False):
             raise OptionError(
-                f"{self.name}: its tokenizer does not tell where its tokens stand in a text; choose a model with a "
-                "fast tokenizer"
+                f"{self.name}: its tokenizer gives no offsets of its tokens; choose a model with a fast tokenizer"
             )
         with self._lock:
             found = self._model.tokenizer(

@@ -197,18 +197,18 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
             return question.read(kept)
         except BadAnswerError:
             pass  # kept by an older version of the reader
-    told = list(messages)
+    conversation = list(messages)
     problem = ""
     for _ in range(retries + 1):
         check_wanted()
         text = ""
         try:
-            reply = _reply(llm, told, question.schema)
+            reply = _reply(llm, conversation, question.schema)
             text = reply.text
             value = question.read(_whole(reply))
         except BadAnswerError as error:
             problem = str(error)
-            told = [*messages, *_correction(text, problem)]
+            conversation = [*messages, *_correction(text, problem)]
             continue
         if isinstance(llm, CachedLLM):
             llm.keep(messages, question.schema, text)

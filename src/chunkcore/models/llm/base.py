@@ -71,7 +71,7 @@ class LLM(Protocol):
     """Answers messages with text. Several threads may call it at once.
 
     Attributes:
-        name: the string that `get_llm` builds it from; stands in configurations.
+        name: the string that `get_llm` builds it from, as configurations hold it.
         fingerprint: changes when the answers could change; cache keys contain it.
 
     Optional: an attribute `concurrency`, the number of questions at once (default 1).

@@ -193,8 +193,8 @@ class OpenAILLM(MeteredLLM):
             if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
                 raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
             reason = self._clean(str(error.__cause__ or error))
-            told = f"{self._where} cannot be reached ({reason}): is it running at this address?"
-            raise (UnreachableError if _never_connected(error) else ModelError)(told) from None
+            what = f"{self._where} cannot be reached ({reason}): is it running at this address?"
+            raise (UnreachableError if _never_connected(error) else ModelError)(what) from None
         except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
             raise BadAnswerError(
                 f"expected a JSON response, got one that cannot be read ({self._clean(error)})"
@@ -205,18 +205,18 @@ class OpenAILLM(MeteredLLM):
     def _error(self, error: Any, held: bool) -> Exception:
         """Our error for an HTTP error of the endpoint."""
         status = int(error.status_code)
-        told = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
+        what = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
         if code == "content_filter":
-            return NoAnswerError(told)
+            return NoAnswerError(what)
         if held and status in _FORMAT_REFUSED:
-            return _RefusedError(told)
+            return _RefusedError(what)
         if (status == 429 and code != "insufficient_quota") or status in (408, 409) or status >= 500:
-            return NoAnswerError(told)
+            return NoAnswerError(what)
         if status in (401, 403):
             named = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
-            return ModelError(f"{told} (it was sent {named})")
-        return ModelError(told)
+            return ModelError(f"{what} (it was sent {named})")
+        return ModelError(what)
 
     def _connected(self, openai: Any) -> Any:
         with self._lock:
