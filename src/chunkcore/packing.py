@@ -208,14 +208,9 @@ def join_ranges(
     maximum: int | None = None,
     gaps: Sequence[Any] | None = None,
 ) -> list[tuple[int, int]]:
-    """`join_small` for ranges of a text, measured by their own text.
+    """`join_small` for ranges of a text in order, measured by their own text; they may overlap.
 
-    Args:
-        source: the text; ranges in different parts are not merged.
-        rows: starts and ends in order; they may overlap.
-        minimum: see `join_small`.
-        maximum: see `join_small`.
-        gaps: see `join_small`; by default the characters between two ranges.
+    Ranges in different parts of `source` are not merged. `gaps` are by default the characters between two ranges.
 
     >>> from chunkcore.tokens import WordCounter
     >>> source = WordCounter().tokenize("one two. three.  four five.")
@@ -255,13 +250,10 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
-    """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`.
+    """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
     Each part ends after a word, or inside a long word after a grapheme, about as late as fits. With `strip` parts lose
-    the white space at their ends, and blank parts are dropped. Linear time.
-
-    Raises:
-        SizeError: one grapheme is over the maximum.
+    the white space at their ends, and blank parts are dropped. Raises `SizeError` if one grapheme is over the maximum.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
@@ -314,7 +306,6 @@ def _reach(source: TokenizedText, start: int, tokens: int) -> int:
 
 
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
-    """The last place to end a part that begins at `start`: after a word, else inside the first word."""
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
     gaps = (gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit))
     cut = _last_that_fits(source, start, np.fromiter(gaps, dtype=np.int64), maximum, strip=strip)

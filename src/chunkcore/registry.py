@@ -65,9 +65,6 @@ class Registry(Generic[T]):
     ...     '''Red, or green.'''
     >>> list(fruits), fruits["apple"].__name__, fruits.describe()[0].title
     (['apple'], 'Apple', 'Red, or green.')
-    >>> fruits["appel"]
-    Traceback (most recent call last):
-    chunkcore.errors.OptionError: unknown fruit 'appel': expected one of apple; did you mean 'apple'?
     """
 
     def __init__(
@@ -252,20 +249,7 @@ def describe(name: str, thing: object) -> Description:
 
 
 def options_of(cls: type) -> tuple[Option, ...]:
-    """The options of a dataclass in field order; none for other classes.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Cut:
-    ...     '''A cut.
-    ...
-    ...     Attributes:
-    ...         size: how long a piece is.
-    ...     '''
-    ...     size: int = 9
-    >>> options_of(Cut)
-    (Option(name='size', kind='a whole number', default=9, meaning='how long a piece is.'),)
-    """
+    """The options of a dataclass in field order; none for other classes."""
     if not is_dataclass(cls):
         return ()
     return tuple(
@@ -299,7 +283,6 @@ def _meaning(cls: type, option: str) -> str:
 
 @lru_cache(maxsize=256)
 def _attributes(cls: type) -> dict[str, str]:
-    """The "Attributes:" entries of a class's own docstring, by name."""
     for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
         head, _, rest = block.partition("\n")
         if head == "Attributes:":
@@ -336,11 +319,8 @@ def check_options(thing: Any) -> None:
 
 
 def check_option(cls: type, name: str, value: Any) -> Any:
-    """The value as stored: a list becomes a tuple, numpy numbers become Python's. A bool or a digit string is no
-    number.
-
-    Raises:
-        OptionError: the value does not match the type hint.
+    """The value as stored: a list becomes a tuple, numpy numbers become Python's. Raises `OptionError` for another
+    type.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -348,9 +328,6 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     ...     sizes: tuple[int, ...]
     >>> check_option(Strategy, "sizes", [1, 2])
     (1, 2)
-    >>> check_option(Strategy, "sizes", ["1"])
-    Traceback (most recent call last):
-    chunkcore.errors.OptionError: Strategy: sizes is a list of: a whole number; got ['1']
     """
     hint = _hints(cls)[name]
     try:
@@ -475,12 +452,9 @@ _BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
 
 
 def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
-    """The name and options in ``name:option=value,...``; neither is looked up.
+    """The name and options in ``name:option=value,...``; neither is looked up. Raises `OptionError` if malformed.
 
     A value is JSON if it parses as JSON, else a plain string. Commas inside brackets and double quotes belong to it.
-
-    Raises:
-        OptionError: malformed, or an option is given twice.
 
     >>> split_spec("recursive:size=50,keep=end")
     ('recursive', {'size': 50, 'keep': 'end'})
@@ -494,11 +468,7 @@ def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
 def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:
     """The options in ``option=value,option=value``.
 
-    Args:
-        text: the options.
-        spec: the whole string, for errors.
-        noun: what the string describes, for errors.
-        unnamed: collects parts without "="; None makes them errors.
+    `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors.
     """
     options: dict[str, Any] = {}
     for part in map(str.strip, split_parts(text, spec, noun)):
@@ -518,11 +488,7 @@ def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = N
 
 
 def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
-    """The options of a dataclass instance as JSON values; with `changed`, only non-default ones.
-
-    Raises:
-        OptionError: an option holds an object without a name.
-    """
+    """The options of a dataclass instance as JSON values; with `changed`, only non-default ones."""
     found = {}
     for field in fields(thing):
         value, default = getattr(thing, field.name), default_of(field)
@@ -561,11 +527,7 @@ def format_spec(name: str, options: Mapping[str, Any]) -> str:
 
 
 def split_parts(text: str, spec: str, kind: str) -> list[str]:
-    """Split `text` at commas outside brackets and double quotes. `spec` and `kind` appear in errors.
-
-    Raises:
-        OptionError: a quote or bracket is not closed.
-    """
+    """Split `text` at commas outside brackets and double quotes. Raises `OptionError` if one is not closed."""
     parts, start, depth, quoted, place = [], 0, 0, False, 0
     while place < len(text):
         character = text[place]
@@ -589,11 +551,7 @@ def split_parts(text: str, spec: str, kind: str) -> list[str]:
 
 
 def read_value(value: str, option: str) -> Any:
-    """The value as JSON, or as a plain string if it is not JSON.
-
-    Raises:
-        OptionError: malformed JSON that begins with a quote or bracket.
-    """
+    """The value as JSON, else a plain string. Raises `OptionError` for malformed JSON after a quote or bracket."""
     try:
         return json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

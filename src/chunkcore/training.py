@@ -74,13 +74,7 @@ def embed_texts(texts: Sequence[LabelledText], embedder: Embedder) -> list[Label
 
 
 def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
-    """Split texts 6 : 2 : 2 by a hash of seed and id. A text's part does not depend on other texts.
-
-    >>> none = np.empty((0, 2), dtype=np.float32)
-    >>> parts = split_texts([Labelled(str(n), none, np.empty(0, dtype=np.int64)) for n in range(1000)], seed=0)
-    >>> [len(part) for part in parts]
-    [609, 186, 205]
-    """
+    """Split texts 6 : 2 : 2 by a hash of seed and id. A text's part does not depend on other texts."""
     parts = Parts([], [], [])
     for text in texts:
         getattr(parts, part_of(text.id, seed)).append(text)
@@ -204,13 +198,7 @@ class Training:
 
 
 class Batch(NamedTuple):
-    """Pieces side by side, padded; all float32.
-
-    Attributes:
-        inputs: shape (pieces, sentences, features).
-        labels: 1 where a segment begins, shape (pieces, sentences).
-        counted: 0 for padding and first sentences.
-    """
+    """Pieces side by side, padded, float32. `counted` is 0 for padding and first sentences."""
 
     inputs: Vectors
     labels: Vectors
@@ -262,7 +250,6 @@ def _segments(text: Labelled) -> list[Vectors]:
 
 
 def _prepared(segments: Sequence[Vectors], windows: tuple[int, ...]) -> tuple[Vectors, Vectors]:
-    """Features and labels of a text of these segments."""
     labels = np.zeros(sum(map(len, segments)), dtype=np.float32)
     labels[np.cumsum([len(segment) for segment in segments])[:-1]] = 1.0
     return sentence_features(np.concatenate(segments), windows), labels
@@ -304,7 +291,6 @@ def train_tagger(
 
     Raises:
         DataError: no texts of enough sentences, or the checkpoint is of another training.
-        MissingExtraError: PyTorch is not installed.
     """
     try:
         import torch
@@ -323,11 +309,7 @@ def train_tagger(
 
 
 def save_tagger(tagger: Tagger, path: Path) -> None:
-    """Write weights (half precision) and settings as one safetensors file.
-
-    Raises:
-        MissingExtraError: safetensors is not installed.
-    """
+    """Write weights (half precision) and settings as one safetensors file."""
     try:
         from safetensors.numpy import save
     except ImportError as error:
@@ -349,8 +331,6 @@ def _one_thread(torch: Any) -> Iterator[None]:
 
 
 class _Course:
-    """One training, from the start or a checkpoint."""
-
     def __init__(
         self,
         torch: Any,
@@ -380,7 +360,6 @@ class _Course:
         return found
 
     def _fit(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Train one network until its loss stops falling; returns its best weights."""
         member = state["member"]
         self.torch.manual_seed(self._seed(member, 0))
         network = _network(self.torch, self.width, self.training)

@@ -18,12 +18,7 @@ _Content = tuple[str, tuple[tuple[tuple[int, int, int], ...], ...]]
 
 
 class KeptChunk(NamedTuple):
-    """A new chunk with the content of an indexed one, whose vectors it keeps.
-
-    Attributes:
-        old: the indexed chunk.
-        new: the same content, perhaps with another place, index, id or metadata.
-    """
+    """A new chunk with the content of an indexed (`old`) one, whose vectors it keeps."""
 
     old: Chunk
     new: Chunk
@@ -65,20 +60,15 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
 
     Chunks are matched by content (`Chunk.content_hash` and segments), first at their old place, then in order. How much
     stays depends on the strategy: changes reach the next separator (`recursive`, `sentence`), the end of the text
-    (`fixed_token`), or all of it (thresholds taken from the whole text). Use a `CachedEmbedder` to embed only new
-    sentences.
-
-    Not for late chunking: there the vectors of kept chunks change too.
+    (`fixed_token`), or all of it (thresholds taken from the whole text). Not for late chunking: there the vectors of
+    kept chunks change too.
 
     Args:
         old_chunks: all indexed chunks of the document, in any order.
         new_document: the new text under the same id.
         chunker: usually the one that made the old chunks.
 
-    Cost: one run of the chunker, then linear time and memory.
-
-    Raises:
-        DataError: an old chunk is of another document.
+    Cost: one run of the chunker, then linear time and memory. Raises `DataError` for a chunk of another document.
 
     >>> from chunkcore import Document, Recursive
     >>> chunker = Recursive(size=15, counter="characters")
@@ -86,8 +76,6 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
     >>> plan = plan_update(old, Document("story.txt", "A cat purrs. The fox naps. The dog sits."), chunker)
     >>> [(kept.new.text, kept.old.start, kept.new.start) for kept in plan.stay]
     [('The fox naps.', 0, 13)]
-    >>> [chunk.text for chunk in plan.go], [chunk.text for chunk in plan.come]
-    (['The dog naps.'], ['A cat purrs.', 'The dog sits.'])
     """
     new = chunker.chunk(new_document)
     old = sorted(_checked(old_chunks, new_document.id), key=lambda chunk: chunk.index)
@@ -137,7 +125,6 @@ def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
 
 
 def _content(chunk: Chunk) -> _Content:
-    """What a chunk's vectors depend on."""
     return chunk.content_hash, tuple(_inside(chunk, segment) for segment in chunk.segments)
 
 

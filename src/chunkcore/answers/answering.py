@@ -168,7 +168,6 @@ def answer_questions(
         progress: called with the number of questions done and of all.
 
     Raises:
-        OptionError: a wrong k or model.
         DataError: malformed choices, or a piece outside its document.
         ModelError: the model cannot be asked, or none of the first 20 answers is valid.
 
@@ -176,8 +175,7 @@ def answer_questions(
     >>> from chunkcore.models.llm import CallableLLM
     >>> benchmark = load_dataset("lochmere")
     >>> llm = CallableLLM(lambda messages, schema: '{"answer": "at noon"}', name="always so")
-    >>> answered = answer_questions(benchmark, Run("nothing", {}), llm)
-    >>> answered.answers[benchmark.queries[0].id].text
+    >>> answer_questions(benchmark, Run("nothing", {}), llm).answers[benchmark.queries[0].id].text
     'at noon'
     """
     if k == "min" or (isinstance(k, str) and budget_of(k) is None) or (isinstance(k, int) and k < 1):
@@ -251,7 +249,6 @@ def _answer(llm: LLM, query: Query, passages: tuple[str, ...], choices: Choices 
 
 
 def _text(benchmark: Benchmark, piece: Retrieved) -> str:
-    """The piece's text, else the document's text at its spans."""
     if piece.text or not piece.spans:
         return piece.text
     text = benchmark.document(piece.document_id).text
@@ -262,12 +259,9 @@ def _text(benchmark: Benchmark, piece: Retrieved) -> str:
 
 
 def answerable(benchmark: Benchmark) -> Benchmark:
-    """The benchmark with its `without_evidence` among the queries, so that all can be asked.
+    """The benchmark with its `without_evidence` among the queries, each with one meaningless character of evidence.
 
-    Each gets one meaningless character of evidence: only its answers can be scored.
-
-    Raises:
-        DataError: no document has a text.
+    Only answers to these can be scored. Raises `DataError` if no document has a text.
     """
     if not benchmark.without_evidence:
         return benchmark
@@ -288,14 +282,7 @@ def retrieve(
 ) -> list[Report]:
     """Reports of `run_experiment` on `answerable(benchmark)` at depth k, each with its `Report.run`.
 
-    Scores of queries without evidence are NaN.
-
-    Args:
-        benchmark: documents and queries.
-        chunkers: the strategies, or a mapping of names to them.
-        embedder: of chunks and queries.
-        k: how much is retrieved.
-        options: other options of `run_experiment`.
+    Scores of queries without evidence are NaN. `options` go to `run_experiment`.
     """
     asked = answerable(benchmark)
     reports = run_experiment(asked, chunkers, embedder, measures=measures_at((k,)), **options)

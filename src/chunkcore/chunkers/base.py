@@ -38,7 +38,6 @@ class Draft(NamedTuple):
 
     Attributes:
         spans: in reading order.
-        metadata: of the chunk.
         context: about the chunk: a model's sentence or a heading path.
         derived: the chunk's text if a model wrote it, else None.
         segments: parts that are searched on their own, each as its spans.
@@ -128,15 +127,11 @@ class Chunker:
             yield from chunks
 
     def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
-        """The list of chunks of each document, lazily and in order.
+        """The list of chunks of each document, lazily and in order. Raises `DataError` for anything but a `Document`.
 
         With several workers, threads tokenize ahead for a `tokens_only` strategy, which splits small documents
-        together, up to 100,000 characters. Other strategies chunk one document in each thread. Memory holds a few
-        documents, or a few hundred thousand characters, a worker.
-
-        Raises:
-            DataError: not a `Document`.
-            OptionError: `workers` is under 1.
+        together. Other strategies chunk one document in each thread. Memory holds a few documents, or a few hundred
+        thousand characters, a worker.
         """
         if workers < 1:
             raise OptionError(f"workers is at least 1, got {workers}")
@@ -173,7 +168,6 @@ class Chunker:
         return source
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
-        """The chunks of each document; the documents' texts are the source's parts."""
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
         found = [_merge(draft.spans) for draft in drafts]
         texts = [
@@ -224,10 +218,8 @@ class Chunker:
         return tuple(field.name for field in fields(cls))
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and options as plain JSON values; the inverse of `from_dict`.
-
-        Raises:
-            OptionError: an option holds an object without a name.
+        """Name and options as JSON values; the inverse of `from_dict`. Raises `OptionError` for an option that has no
+        name.
         """
         return {"strategy": self.name, **plain_options(self)}
 
@@ -271,17 +263,13 @@ strategies: Registry[type[Chunker]] = Registry(
 def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> Chunker:
     r"""The chunker that a string or mapping describes; a `Chunker` is returned unchanged.
 
-    Args:
-        spec: ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
-        options: more options.
+    `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
 
     Raises:
         OptionError: no such strategy or option, an option given twice, or a value out of range.
 
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
-    >>> get_chunker("recursive", size=50) == get_chunker({"strategy": "recursive", "size": 50})
-    True
     """
     if isinstance(spec, Chunker):
         if options:

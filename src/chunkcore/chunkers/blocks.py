@@ -159,7 +159,6 @@ class _Packer:
         return self.found
 
     def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
-        """Measure blocks and put them before all waiting units."""
         starts = np.array([block.start for block in blocks], dtype=np.int64)
         ends = np.array([block.end for block in blocks], dtype=np.int64)
         before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
@@ -170,7 +169,6 @@ class _Packer:
 
     @property
     def _is_bare(self) -> bool:
-        """The chunk is empty or has only leading blocks."""
         return all(unit.block.leads for unit in self.units)
 
     def _opens(self, unit: _Unit) -> bool:
@@ -245,7 +243,6 @@ class _Packer:
         return left or keep
 
     def _size(self, keep: int) -> int:
-        """The exact size of the first units together."""
         return _count(self.source, self.chunker, self.units[0].block.start, self.units[keep - 1].block.end, self.header)
 
 

@@ -112,7 +112,6 @@ class Breakpoint(SentenceChunker):
 
 
 def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
-    """Whether the text ends with a match of the splitter's pattern."""
     kind, _, pattern = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
     return kind == "regex" and any(match.end() == len(text) for match in re.finditer(pattern, text))
 
@@ -120,8 +119,6 @@ def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
     """Whether a chunk ends after each sentence but the last, from neighbour distances.
 
-    >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "distance", 0.15).tolist()
-    [False, True, False, True]
     >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "percentile", 60).tolist()
     [False, True, False, True]
     """
@@ -149,8 +146,6 @@ def _level(values: Floats, threshold: Threshold, amount: float) -> float:
 
 
 class _Part(NamedTuple):
-    """A chunk in the making."""
-
     start: int
     end: int
     distance: float  # to the part before it; 0 inside a sentence

@@ -86,9 +86,8 @@ class ClusterSemantic(Chunker):
         return {"embedder": get_embedder(self.embedder)}
 
     def freeze_mean(self, documents: Iterable[Document]) -> ClusterSemantic:
-        """The same chunker with `mean` fixed: the mean over all pairs of pieces in one document.
-
-        Memory holds one document's vectors.
+        """The same chunker with `mean` fixed: the mean over all pairs of pieces in one document, one document at a
+        time.
 
         Raises:
             DataError: no document has two pieces.
@@ -159,7 +158,9 @@ def optimal_segmentation(
     fits: NDArray[np.bool_] | None = None,
     block_rows: int = _BLOCK_ROWS,
 ) -> NDArray[np.int64]:
-    """Chunk sizes, in rows, with the greatest sum of centred cosine similarities inside the chunks.
+    """Sizes of chunks, int64, with the greatest sum of centred cosine similarities inside the chunks.
+
+    Sums within 1e-9 tie; the longer last chunk wins. O(n·w·d) time and O(n·d) memory.
 
     Args:
         vectors: shape (n, d), of any length. A zero row is similar to none.
@@ -167,11 +168,6 @@ def optimal_segmentation(
         mean: subtracted from each similarity; None for the mean over all pairs.
         fits: shape (n, min(max_pieces, n)): whether a chunk may end at a row with 1, 2, … rows. None: all may.
         block_rows: rows per step; does not change the answer.
-
-    Returns:
-        Sizes in order, int64, summing to n. Sums within 1e-9 tie; the longer last chunk wins.
-
-    O(n·w·d) time and O(n·d) memory.
 
     >>> optimal_segmentation(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.float32), 3).tolist()
     [2, 2]
@@ -204,10 +200,9 @@ def optimal_segmentation(
 
 
 def _window_sums(vectors: Vectors, width: int, mean: float, block_rows: int) -> Iterator[NDArray[np.float64]]:
-    """For each row i, in blocks: sums over the pairs of rows in windows that end at i.
+    """Sums over pairs of rows in windows ending at row i; column s - 1 is the window of s rows.
 
-    Column s - 1 is the window of s rows, and ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``. Windows
-    that begin before the first row are never used.
+    ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``
     """
     rows = min(block_rows, max(256, 2**22 // width))
     before = np.zeros((1, width))

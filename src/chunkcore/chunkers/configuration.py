@@ -86,7 +86,6 @@ def root_node(loader: yaml.SafeLoader) -> yaml.Node | None:
 
 
 def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
-    """The number of values with aliases expanded."""
     if id(node) not in known:
         known[id(node)] = 0  # until it is counted
         inside = node.value if isinstance(node, yaml.SequenceNode) else ()

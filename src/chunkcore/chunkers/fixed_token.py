@@ -69,7 +69,6 @@ class FixedToken(Chunker):
         return [(Span(start, end),) for start, end in rows]
 
     def _tokens(self, count: int, overlap: int | Numbers) -> tuple[Numbers, Numbers]:
-        """The first token of each window and the one after its last."""
         if isinstance(overlap, int):
             # The last window is the first that reaches the end of the text.
             begins = np.arange(0, max(1, count - overlap), self.size - overlap)
@@ -89,7 +88,6 @@ class FixedToken(Chunker):
         return found
 
     def _joined(self, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """A last window that is too small joins its neighbour."""
         sizes, gaps = (ends - begins).tolist(), [0] * len(begins)
         groups = np.array(
             join_small(sizes, gaps, self.minimum, None, lambda first, last: int(ends[last - 1] - begins[first]))

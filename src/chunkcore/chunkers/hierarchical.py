@@ -99,7 +99,6 @@ class Hierarchical(SentenceChunker):
         return found
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
-        """The segments, and the number of sentences in each."""
         ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self._most)
         texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
@@ -149,8 +148,7 @@ class Hierarchical(SentenceChunker):
 def pair_statistics(unit: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the dot products of all pairs of rows, in O(n·d²) time.
 
-    The products' sum is the rows' sum times itself. The sum of their squares is the squared Frobenius norm of ``unit @
-    unit.T``, which equals that of ``unit.T @ unit``. Products of rows with themselves are subtracted.
+    The squared Frobenius norm of ``unit @ unit.T`` equals that of the small ``unit.T @ unit``.
 
     >>> pair_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     (0.3333333333333333, 0.4714045207910317)

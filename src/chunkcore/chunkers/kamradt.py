@@ -127,11 +127,7 @@ class KamradtModified(SentenceChunker):
 
 
 def _float32_distances(vectors: Vectors) -> Floats:
-    """`neighbour_distances` with the digits of the report's code.
-
-    The report takes the diagonal of a float32 matrix product. BLAS gives the same digits for a product of a few rows; a
-    NumPy sum does not.
-    """
+    """The digits of the report's code: BLAS gives them for a product of a few rows, a NumPy sum does not."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(norms == 0, np.float32(1), norms)
     distances = np.empty(max(0, len(unit) - 1))

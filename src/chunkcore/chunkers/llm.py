@@ -42,17 +42,13 @@ class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
 class LLMChunker(Chunker, ABC):
     """A strategy that asks a language model.
 
-    An invalid answer is explained to the model and asked again, at most `retries` times. Without a valid answer the
-    chunk is made without the model; its metadata say what was done (`fallback`) and why (`fallback_reason`).
+    An invalid answer is explained to the model and asked again. Without a valid answer the chunk is made without the
+    model; its metadata say what was done (`fallback`) and why (`fallback_reason`).
 
     Attributes:
         llm: a name that `get_llm` knows, such as ``openai:qwen3:8b@http://localhost:11434/v1``, or an `LLM`. Required.
         retries: how often a question with an invalid answer is repeated.
         strict: raise `NoAnswerError` instead of falling back.
-
-    Raises:
-        NoAnswerError: with `strict`, a question has no valid answer.
-        ModelError: the model cannot be asked at all.
     """
 
     llm: LLM | str = ""
@@ -72,9 +68,8 @@ class LLMChunker(Chunker, ABC):
         return {"llm": get_llm(self.llm)}
 
     def estimate(self, documents: Iterable[Document]) -> Usage:
-        """The calls and tokens (of `cl100k_base`) that the documents would take. Nothing is asked.
-
-        Each strategy states the answers it assumes; repeated questions and caches are not counted.
+        """Calls and tokens (`cl100k_base`) for the documents, from assumed answers. Nothing is asked; caches are
+        ignored.
         """
         estimator = Estimator()
         dry = self._with_llm(estimator)
@@ -87,7 +82,6 @@ class LLMChunker(Chunker, ABC):
 
     @property
     def _at_once(self) -> int:
-        """Questions asked at the same time."""
         return max(1, int(getattr(get_llm(self.llm), "concurrency", 1)))
 
     def _ask(self, question: Question[T]) -> Outcome[T]:
@@ -156,7 +150,6 @@ class WindowChunker(LLMChunker, ABC):
         return list(self._joined(source, drafts)) if self.min_size else drafts
 
     def _window_end(self, sums: Numbers, first: int) -> int:
-        """As many pieces as fit, at least one."""
         return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
 
     def _sections(self, source: TokenizedText, pieces: Ranges, first: int, end: int) -> list[Section]:

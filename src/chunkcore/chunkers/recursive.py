@@ -108,9 +108,8 @@ class Recursive(Chunker):
         return join_ranges(source, rows, self.minimum, self.size + self.minimum - 1)
 
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
-        """The chunks in order, stripped where the original strips.
-
-        The original recurses into each large piece. Here each separator is searched once, in all texts still to split.
+        """The original recurses into each large piece; here each separator is searched once, in all texts still to
+        split.
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
         overlap = shareable(self.overlap, source, self.size)
@@ -139,10 +138,7 @@ class Recursive(Chunker):
         return [(start, end) for start, end in stripped if start < end]
 
     def _pieces(self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool) -> tuple[Places, Ranges]:
-        """The pieces of the texts that hold the separator; and the other texts, for the next separator.
-
-        After the last separator, a text without it is one piece.
-        """
+        """The pieces of the texts that hold the separator, and the other texts (none after the last separator)."""
         if separator == "":
             return characters(texts), _NONE
         if self.regex:

@@ -214,7 +214,6 @@ def row_blocks(count: int) -> Iterator[slice]:
 
 
 def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
-    """One span for each run of neighbouring sentences."""
     runs: list[list[int]] = []
     for sentence in members:
         if runs and runs[-1][1] == sentence - 1:

@@ -114,15 +114,8 @@ class Similarities:
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """What the filters did.
-
-    Attributes:
-        questions: all that were filtered.
-        excerpts: of each question.
-        similarities: the cosines used.
-        duplicate: the threshold; None without a filter.
-        relevance: likewise.
-        dropped: the questions, in order.
+    """What the filters did: the questions and their excerpts, the cosines, the thresholds (None without a filter), and
+    the dropped questions in order.
     """
 
     questions: Sequence[str]
@@ -142,14 +135,8 @@ def filter_questions(
 ) -> Filtered:
     """Questions to drop: first those with an unrelated excerpt, then duplicates, of which the first stays.
 
-    O(n²) time and memory for n questions.
-
-    Args:
-        questions: their texts.
-        evidence: the places of each question's excerpts.
-        excerpts: the texts of each question's excerpts.
-        embedder: embeds questions as queries, excerpts as documents.
-        thresholds: cosines, or how to find them.
+    `evidence` and `excerpts` hold each question's places and texts. Questions are embedded as queries, excerpts as
+    documents. O(n²) time and memory for n questions.
     """
     found = _similarities(questions, evidence, excerpts, embedder)
     duplicate = found.propose_duplicate() if thresholds.duplicate == "propose" else _number(thresholds.duplicate)

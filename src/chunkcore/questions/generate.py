@@ -96,8 +96,7 @@ class Rejection:
         id: the id it would have had.
         document_id: of the passage shown.
         sample: the passage.
-        stage: "answer" (unreadable), "excerpts" (not verbatim), "question" (asked before or copied from the text), or
-            the filter.
+        stage: "answer" (unreadable), "excerpts" (not verbatim), "question" (asked before or copied), or the filter.
         reason: in words.
         question: "" without one.
         excerpts: as the model wrote them.
@@ -302,9 +301,7 @@ def generate_benchmark(
 
     Raises:
         DataError: no document to ask about, two share an id, or the journal is damaged.
-        OptionError: a wrong `llm` or journal.
         ModelError: the model cannot be asked, or the embedder failed.
-        KeyboardInterrupt: before any question was kept; later it ends the work.
 
     >>> from chunkcore.models.llm import CallableLLM
     >>> told = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'

@@ -66,12 +66,7 @@ _ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A call without a readable answer.
-
-    Attributes:
-        reason: in words.
-        again: whether the question may be repeated.
-    """
+    """A call without a readable answer; `again` says whether the question may be repeated."""
 
     reason: str
     again: bool
@@ -159,10 +154,8 @@ class Journal:
             self._note_withdrawn(key)
 
     def fail(self, key: str, failure: Failure) -> None:
-        """Note a failure. It is recorded with the next answer, so a dead endpoint leaves no trace.
-
-        Raises:
-            ModelError: 10 calls in a row failed.
+        """Note a failure, recorded with the next answer: a dead endpoint leaves no trace. Raises `ModelError` at 10 in
+        a row.
         """
         with self._lock:
             self._failures[key].append(failure)
@@ -288,13 +281,7 @@ class JournaledLLM:
         self._guard = threading.Lock()
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        """The journal's answer, else the model's.
-
-        Raises:
-            BudgetError: the budget is spent.
-            NoAnswerError: this question cannot be answered.
-            ModelError: the model failed again and again.
-        """
+        """The journal's answer, else the model's. Raises `BudgetError` if the budget is spent, or as the model does."""
         key = f"{self.fingerprint}:{question_key(messages, schema).hex()}"
         with self._guard:
             lock = self._locks[key]

@@ -113,14 +113,9 @@ def cosine_histogram(
     others: NDArray[np.float64] | None = None,
     root: bool = False,
 ) -> str:
-    """A histogram of cosines as SVG, with a line at the threshold.
+    """A histogram of cosines (bars) and `others` (an outline at its own scale) as SVG, with a line at the threshold.
 
-    Args:
-        values: shown as bars.
-        threshold: None for no line.
-        title: for screen readers.
-        others: shown as an outline, at their own scale.
-        root: heights are square roots of the counts.
+    `title` is for screen readers. With `root`, heights are square roots of the counts.
     """
     shown = [each for each in (values, others) if each is not None and len(each)]
     low = min([0.0, *(float(each.min()) for each in shown)])

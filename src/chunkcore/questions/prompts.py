@@ -35,13 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A passage of a document to write a question about.
-
-    Attributes:
-        document: the whole document.
-        span: the passage, without white space at its ends.
-        number: how many samples of this document were drawn before.
-    """
+    """A passage (`span`) of a document to write a question about; `number` counts the document's earlier samples."""
 
     document: Document
     span: Span
@@ -49,7 +43,6 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The passage."""
         return self.span.slice(self.document.text)
 
 
@@ -96,8 +89,6 @@ def _until_space(text: str) -> int:
 
 @dataclass(slots=True)
 class _Turn:
-    """One document's questions so far."""
-
     document: Document
     rank: int  # order of the first round
     drawn: int = 0
@@ -181,10 +172,8 @@ class NotVerbatimError(ValueError):
 def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     r"""The places of the excerpts in the document, in order; overlapping ones are merged.
 
-    Each is searched in the shown passage only: verbatim, then ignoring white space.
-
-    Raises:
-        NotVerbatimError: an excerpt is not there, is there several times, or has no letter or digit.
+    Each is searched in the shown passage only: verbatim, then ignoring white space. Raises `NotVerbatimError` for an
+    excerpt that is missing, ambiguous, or without a letter or digit.
 
     >>> from chunkcore.document import Document
     >>> sample = Sample(Document("fox.txt", "A tale. The quick\n  fox naps."), Span(8, 29), 0)
@@ -218,7 +207,6 @@ def _but_for_space(form: Form, excerpt: str) -> Span:
 
 
 def _only_place(text: str, sought: str, excerpt: str) -> int:
-    """Its start; -1 if absent."""
     start = text.find(sought)
     if start >= 0 and text.find(sought, start + 1) >= 0:
         raise NotVerbatimError(f"the excerpt {_short(excerpt)} stands at several places of the passage that was shown")
@@ -293,23 +281,14 @@ class Written:
 
 
 def prompt_version(mode: Mode) -> str:
-    """The mode and 8 hexadecimal digits that change with the prompt.
-
-    >>> prompt_version("factual").partition("-")[0]
-    'factual'
-    """
+    """The mode and 8 hexadecimal digits that change with the prompt."""
     return f"{mode}-{blake2b((_instructions(mode, 0) + _SHOWN_PROMPTS).encode(), digest_size=4).hexdigest()}"
 
 
 def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, number: int) -> Question[Written]:
-    """The question for a model about a passage.
+    """The question for a model about a passage, with at most `most` excerpts.
 
-    Args:
-        passage: the text shown.
-        earlier: questions not to repeat.
-        mode: "factual", or "realistic" for vague questions in everyday words.
-        most: the most excerpts.
-        number: makes the answers of a dry run distinct.
+    `earlier` are questions not to repeat. `number` makes the answers of a dry run distinct.
     """
     # Marked by its own digest, so no passage can contain its end mark.
     mark = f"=== {blake2b(passage.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ==="

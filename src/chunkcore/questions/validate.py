@@ -145,15 +145,11 @@ def validate_benchmark(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A usable question and its place."""
-
     place: str
     query: Query
 
 
 class _Read:
-    """The collection, with a method for each check."""
-
     def __init__(self, documents: Sequence[Document], options: ValidationOptions) -> None:
         self.documents = documents
         self.options = options
@@ -316,7 +312,6 @@ def _kind(reason: str) -> Kind:
 
 
 def _words(each: _Asked) -> str:
-    """The question's letters and digits, if it has any."""
     return fold(each.query.text).text or each.query.text
 
 

@@ -52,7 +52,6 @@ def get_segmenter(spec: str | Segmenter) -> Segmenter:
     Raises:
         OptionError: no such segmenter.
         DataError: a tagger's file is missing or holds no weights.
-        MissingExtraError: safetensors is not installed.
 
     >>> get_segmenter("texttiling:10:1.5")
     TextTiling(window=10, deviations=1.5)
@@ -82,11 +81,7 @@ def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
 
 
 def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-    """A segmenter's checked answer; it is asked twice at most, and not for fewer than two sentences.
-
-    Raises:
-        ModelError: it failed or answered wrongly twice.
-    """
+    """A segmenter's checked answer, from at most two attempts. Raises `ModelError` if both fail."""
     if len(sentences) < 2:
         return np.empty(0, dtype=np.int64)
     try:

@@ -91,13 +91,8 @@ _FORMAT = "tagger-1"
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerSettings:
-    """What a tagger's weights were trained for; stored with them.
-
-    Attributes:
-        embedder: the name of the model that makes the sentence vectors.
-        windows: see `sentence_features`.
-        threshold: the probability over which a segment begins.
-        members: the number of networks, whose probabilities are averaged.
+    """What a tagger's weights were trained for: the embedder, `windows` of `sentence_features`, the probability over
+    which a segment begins, and the number of networks.
     """
 
     embedder: str
@@ -151,10 +146,8 @@ class Tagger:
         return peaks(self.probabilities(vectors), self.settings.threshold)
 
     def probabilities(self, vectors: Vectors) -> Vectors:
-        """The probability that a segment begins at each row: the networks' mean.
-
-        Raises:
-            ModelError: the vectors have other dimensions than in training.
+        """The probability that a segment begins at each row, the networks' mean. Raises `ModelError` for other
+        dimensions.
         """
         expected = _dimensions(self.tensors, self.settings)
         if vectors.shape[1] != expected:
@@ -191,12 +184,7 @@ def peaks(probabilities: Vectors, threshold: float) -> Numbers:
 
 @lru_cache(maxsize=8)
 def load_tagger(path: Path) -> Tagger:
-    """The tagger in a file that ``chunkcore segments train`` wrote.
-
-    Raises:
-        DataError: no such file, or it holds no weights.
-        MissingExtraError: safetensors is not installed.
-    """
+    """The tagger in a file that ``chunkcore segments train`` wrote. Raises `DataError` without weights."""
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
