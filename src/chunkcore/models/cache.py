@@ -264,20 +264,15 @@ class Cache:
 
         SQLite reads such a file only as immutable, which ignores the log: a file with a log is left alone.
         """
-        try:
-            if os.access(path.parent, os.W_OK) or not _size(path) or _size(f"{path}-wal"):
-                return None
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
-            )
-        except (OSError, ValueError, sqlite3.Error):
-            return None
-        try:
-            if self._check_identity(connection) == "ours":
-                return connection
-        except (sqlite3.Error, _UnusableError, _ForeignError):
-            pass
-        connection.close()
+        connection = None
+        with suppress(OSError, ValueError, sqlite3.Error, _UnusableError, _ForeignError):
+            if not os.access(path.parent, os.W_OK) and _size(path) and not _size(f"{path}-wal"):
+                address = f"{path.absolute().as_uri()}?immutable=1"
+                connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+                if self._check_identity(connection) == "ours":
+                    return connection
+        if connection is not None:
+            connection.close()
         return None
 
     def _must_be_damaged(self, path: Path, error: Exception) -> None:
