@@ -96,7 +96,6 @@ class SegmentationScores(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean of both scores, by which settings are chosen."""
         return (self.pk + self.window_diff) / 2
 
 

@@ -119,13 +119,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """A system's answers to a benchmark's queries; any system's answers can be scored.
+    """A system's answers by query id; any system's answers can be scored. A missing query counts as unanswered.
 
-    Attributes:
-        name: for tables.
-        answers: by query id. A missing query counts as unanswered.
-        k: how much of the ranking the model saw.
-        llm: the model's name.
+    `k` is how much of the ranking the model saw.
     """
 
     name: str

@@ -68,11 +68,7 @@ class SemanticOverlap(Overlap):
 
     @classmethod
     def read(cls, options: str) -> SemanticOverlap:
-        """The overlap that "threshold:model" describes; both are optional.
-
-        >>> SemanticOverlap.read("0.5").threshold
-        0.5
-        """
+        """The overlap that "threshold:model" describes; both are optional."""
         threshold, _, model = options.partition(":")
         try:
             number = float(threshold) if threshold else _THRESHOLD

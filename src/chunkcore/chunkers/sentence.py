@@ -93,7 +93,6 @@ class Sentence(Chunker):
         return [min(each - self.overlap_sentences, first) for each, first in zip(numbers, shared, strict=True)]
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
-        """Rows of shared and new sentences, as many as fit."""
         rows: list[_Row] = []
         begin = end = 0
         while end < len(sums) - 1:

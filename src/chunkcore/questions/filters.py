@@ -84,7 +84,6 @@ class Similarities:
 
     @cached_property
     def pairs(self) -> Floats:
-        """The cosine of every pair of questions, once."""
         return self.questions[np.triu_indices(len(self.questions), 1)]
 
     def propose_duplicate(self) -> float | None:
@@ -181,14 +180,12 @@ def _similarities(
 
 
 def _directions(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Floats:
-    """Unit vectors: float64, shape (len(texts), dimensions)."""
     vectors = embed(embedder, texts, queries=queries).astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 def _overlapping(evidence: Sequence[Sequence[Evidence]]) -> NDArray[np.bool_]:
-    """Which excerpts share a character with any of a question's: bool, shape (questions, excerpts)."""
     flat = [each for several in evidence for each in several]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(each.document_id for each in flat))}
     documents = np.array([numbers[each.document_id] for each in flat])

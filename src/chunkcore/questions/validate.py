@@ -269,7 +269,6 @@ class _Read:
 
     @cached_property
     def _firsts(self) -> dict[str, _Asked]:
-        """The first of all questions in the same words."""
         firsts: dict[str, _Asked] = {}
         for each in self.asked:
             firsts.setdefault(_words(each), each)

@@ -58,7 +58,6 @@ class TextTiling:
         return self.find(embed(embedder, sentences))
 
     def find(self, vectors: Vectors | Floats) -> Numbers:
-        """Rows that begin a segment, without the first."""
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)
         found = depths(block_similarities(vectors, self.window))
