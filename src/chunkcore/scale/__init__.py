@@ -1,8 +1,7 @@
 """Chunk files and folders of any size: in parts, in processes, in bounded memory, resumable.
 
 sources.py yields pieces of work, workers.py chunks them in processes, stream.py puts the results in order, and
-output.py
-writes them with a journal, so that a killed run resumes.
+output.py writes them with a journal, so that a killed run resumes.
 """
 
 from __future__ import annotations
