@@ -1,9 +1,9 @@
-"""chunkcore over Arrow: a record batch of documents in, a record batch of chunks out, wherever that runs.
+"""chunkcore over Arrow: a record batch of documents in, a record batch of chunks out.
 
     chunk = ArrowChunker("recursive:size=200")
     chunks = chunk(batch)                      # columns id, text and, where there is one, metadata
 
-Ray Data, Spark, Daft and DuckDB need no more; `ray_chunks` and `spark_chunks` write it down for two of them.
+Ray Data, Spark, Daft and DuckDB call it as it is; `ray_chunks` and `spark_chunks` are shortcuts.
 """
 
 from chunkcore.errors import MissingExtraError

@@ -29,7 +29,7 @@ _CHARACTERS = 100_000
 
 
 def _cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[tuple[Reading, list[Chunk] | Exception]]:
-    """Every row with its chunks, in order, lazily; or with the problem why there are none, [] for an empty document."""
+    """Each row with its chunks, in order, lazily; or with the error. An empty document gives []."""
     for group in _groups(readings, _TOGETHER if chunker.tokens_only else 1):
         cut = _cut(chunker, [each.document for each in group if each.document is not None])
         for reading in group:
@@ -69,27 +69,23 @@ _PROBLEM_LENGTH = 1000
 class ArrowChunker:
     """A function from a record batch of documents to a record batch of chunks (see `chunk_schema`).
 
-    Call it with a `pyarrow.RecordBatch` or a `pyarrow.Table`; it returns the same. Rows are in the documents' order. A
-    document's rows depend on nothing else in the batch: however documents are partitioned, the rows are the same, byte
-    for byte, on the same kind of machine.
-
-    Every document gives at least one row. A document that cannot be cut (null, no UTF-8, too long, refused by the
-    strategy or its model), is empty or white space gives one row with the reason in ``error``.
-
-    A pickle holds the configuration only, no model and no key; each worker process loads the model when it first needs
-    it.
+    It takes and returns a `pyarrow.RecordBatch` or a `pyarrow.Table`. Rows are in the documents' order, and do not
+    depend on the other documents of the batch. Every document gives at least one row: a document that is empty, white
+    space or cannot be chunked (null, no UTF-8, too long, refused by the strategy or its model) gives one with the
+    reason in ``error``. A pickle holds the configuration, no model and no key; each worker process loads the model on
+    first use.
 
     Attributes:
         chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
         options: options of a named strategy; ``chunk_size`` and ``chunk_overlap`` work too.
         embedder: an `Embedder` or its name, for vectors.
-        dimensions: of the vectors; by default what the embedder states, or the length of one vector.
-        id_column: the column of ids: strings, or integers, which become strings.
-        text_column: the column of texts: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
-        metadata_column: a JSON object in a string, a struct or a map. It may be absent, unless it was named here. Other
-            columns are not read: join them by ``document_id``.
-        max_characters: longer documents are not cut; at most 500,000,000.
-        errors: "row", or "raise" for a `DataError` at the first document that cannot be cut.
+        dimensions: of the vectors; by default the embedder's, or the length of one vector.
+        id_column: strings, or integers, which become strings.
+        text_column: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
+        metadata_column: a JSON object in a string, a struct or a map; optional unless named here. Other columns are not
+            read: join them by ``document_id``.
+        max_characters: longer documents are not chunked; at most 500,000,000.
+        errors: "row", or "raise" for a `DataError` at the first document that fails.
 
     Raises:
         OptionError: an unknown strategy or option, or a value out of range.
@@ -142,10 +138,10 @@ class ArrowChunker:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The rows' schema: `chunk_schema`. Asks an embedder that does not state its dimensions for a vector.
+        """The rows' schema: `chunk_schema`. An embedder without stated dimensions is asked for a vector.
 
         Raises:
-            OptionError: no such embedder.
+            OptionError: unknown embedder.
             MissingExtraError: a package of the embedder is not installed.
             ModelError: the embedder does not answer.
         """
@@ -157,9 +153,9 @@ class ArrowChunker:
         """The chunks of the batch's documents.
 
         Raises:
-            DataError: a column is missing; the chunks are too large for one record batch; or, with
-                ``errors="raise"``, a document cannot be cut.
-            OptionError: no such embedder.
+            DataError: a column is missing, the chunks exceed one record batch, or a document fails with
+                ``errors="raise"``.
+            OptionError: unknown embedder.
             MissingExtraError: a package of the embedder is not installed.
         """
         if isinstance(batch, pa.Table):
@@ -180,14 +176,14 @@ class ArrowChunker:
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The chunks of a stream of documents, lazily, in batches of at most 8,192 rows and some 32 M characters.
 
-        Memory holds one batch in, one batch out, and the largest document with its chunks. For Spark's ``mapInArrow``.
-        Raises as a call does.
+        For Spark's ``mapInArrow``. Memory holds one batch in, one batch out, and the largest document with its chunks.
+        Raises as `__call__`.
         """
         answers = (rows for batch in batches for rows in self._answers(batch))
         yield from batched(answers, self.schema)
 
     def nested(self, batch: pa.RecordBatch) -> pa.ListArray:
-        """A list of rows, as structs, for each row of the batch: for functions over columns. Raises as a call does."""
+        """A list of rows, as structs, per row of the batch: for functions over columns. Raises as `__call__`."""
         lists = [list(rows) for rows in self._answers(batch)]
         return pa.array(lists, type=pa.list_(pa.struct(list(self.schema))))
 
@@ -204,7 +200,7 @@ class ArrowChunker:
         return starmap(self._rows, _cut_each(self._strategy, columns.read(batch)))
 
     def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
-        """A document's chunks as rows, or its one row with the problem."""
+        """A document's chunks as rows, or one row with the error."""
         if not cut:
             return [error_row(reading.id, "it has no chunks: its text is empty or white space alone")]
         problem = cut
@@ -233,7 +229,7 @@ class ArrowChunker:
 
     @cached_property
     def _loaded(self) -> None:
-        """Load what the configuration names, so that a failure to do so is no document's error."""
+        """Load tokenizer and models, so that their failure is not reported as a document's error."""
         _ = self._vectorizer, self._strategy.fingerprint, self._strategy.token_counter.count("a")
 
     @cached_property
@@ -254,14 +250,13 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
 
     Args:
         dataset: a `ray.data.Dataset` with the chunker's columns.
-        chunker: the chunker.
-        actors: processes that cut at the same time; each loads the model once, and takes one of Ray's cores, unless
-            ``num_cpus`` says less. Leave cores to read the documents.
-        batch_size: documents for an actor at once.
-        options: others of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
+        actors: worker processes; each loads the model once and takes one of Ray's cores, unless ``num_cpus`` says less.
+            Leave cores for reading.
+        batch_size: documents per call of an actor.
+        options: of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
 
     Warns:
-        UserWarning: the actors take all cores: Ray would wait for more without an end.
+        UserWarning: the actors take all cores: Ray would wait for more forever.
     """
     import ray
     from ray.data import ActorPoolStrategy
@@ -285,12 +280,11 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
 
 
 def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
-    """The chunks of a Spark data frame of documents, as a lazy data frame.
+    """The chunks of a Spark data frame of documents, as a lazy data frame. Vectors become arrays of floats.
 
     Args:
         frame: a `pyspark.sql.DataFrame` with the chunker's columns.
-        chunker: the chunker, whose schema is asked for here (see `ArrowChunker.schema`). Vectors become arrays of
-            floats: Spark has no lists of a fixed size.
+        chunker: its `schema` is computed here, which may ask the embedder.
     """
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -300,7 +294,6 @@ def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
 
 
 def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its vectors as plain lists."""
     fields = [
         field.with_type(pa.list_(field.type.value_type)) if pa.types.is_fixed_size_list(field.type) else field
         for field in batch.schema

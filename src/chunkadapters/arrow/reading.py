@@ -1,4 +1,4 @@
-"""From a record batch to documents, or to the reason why a row is none."""
+"""Read a record batch as documents, or errors per row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PLAIN = {_JSON, "arrow.bool8", "arrow.uuid"}
 
 
 def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
-    """The value inside dictionaries, unions and runs; None if it is null.
+    """The value inside dictionaries, unions and runs; None if null.
 
     >>> innermost(pa.array(["tea", None]).dictionary_encode()[0]), innermost(pa.scalar(None))
     (<pyarrow.StringScalar: 'tea'>, None)
@@ -49,9 +49,7 @@ def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
 
 
 def opaque_type(kind: pa.DataType) -> pa.DataType | None:
-    """The first extension type inside of a type whose values may be anything; None if there is none.
-
-    Reading such a value would run the extension's code on a file's bytes.
+    """The first extension type inside a type, or None. Reading its values would run its code on a file's bytes.
 
     >>> opaque_type(pa.struct([("years", pa.list_(pa.int16()))]))
     """
@@ -64,7 +62,7 @@ def opaque_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The type with times to the microsecond: finer ones need pandas to become Python values.
+    """The type with times in microseconds: finer ones need pandas to become Python values.
 
     >>> in_microseconds(pa.struct([("at", pa.list_(pa.timestamp("ns", "UTC")))])).field("at").type
     ListType(list<item: timestamp[us, tz=UTC]>)
@@ -87,11 +85,7 @@ def in_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
-    """A string, or UTF-8 as binary, as text.
-
-    Raises:
-        DataError: it is not UTF-8, or over `longest` characters.
-    """
+    """A string, or UTF-8 as binary, as text. Raises `DataError` if it is not UTF-8, or over `longest` characters."""
     data = scalar.as_buffer()
     if data.size > 4 * longest:  # a character has at most 4 bytes
         raise DataError(f"its {what} has {data.size:,} bytes: expected at most {longest:,} characters")
@@ -114,12 +108,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
     """Metadata as plain JSON values by name.
 
-    A string is a JSON object. Null fields of a struct are left out: engines add them if other rows have such a field.
-    Dates and times become ISO 8601, to the microsecond, and in UTC if they have a zone; binary becomes base64; NaN and
-    infinity become strings.
+    A string holds a JSON object. Null fields of a struct are dropped: engines add them when other rows have the field.
+    Dates and times become ISO 8601 in microseconds, in UTC if they have a zone; binary becomes base64; NaN and infinity
+    become strings.
 
     Raises:
-        DataError: not a JSON object, a struct or a map; a key twice; too long or nested too deeply.
+        DataError: not a JSON object, a struct or a map; a duplicate key; too long or nested too deeply.
     """
     value = innermost(scalar)
     if value is None:
@@ -146,7 +140,7 @@ def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
 
 
 def as_json(metadata: Mapping[str, Any]) -> str:
-    r"""A JSON object of UTF-8 with sorted keys.
+    r"""A JSON object in UTF-8 with sorted keys.
 
     >>> as_json({"b": "é", "a": [1, float("nan"), "\ud800"]})
     '{"a": [1, "NaN", "\\ud800"], "b": "\\u00e9"}'
@@ -177,7 +171,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
-    """A Python value as JSON values; its Arrow type distinguishes maps and structs."""
+    """A Python value as JSON values; the Arrow type tells maps from structs."""
     if depth > _DEPTH:
         raise RecursionError
     if value is None:
@@ -225,7 +219,7 @@ _LONGEST_ID = 100_000
 
 
 class Reading(NamedTuple):
-    """A row as a document, or the problem why it is none; and its id, if readable."""
+    """A row as a document or an error, with its id if readable."""
 
     id: str | None
     document: Document | None
@@ -234,7 +228,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """The names of a batch's columns of ids, texts and metadata, and the maximum of a text in characters."""
+    """The names of the id, text and metadata columns, and the maximum length of a text in characters."""
 
     id: str
     text: str
@@ -242,7 +236,7 @@ class Columns:
     longest: int
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Reading]:
-        """The batch's rows, in order. Raises `DataError` for a column that is missing or there twice."""
+        """The batch's rows, in order. Raises `DataError` for a missing or duplicate column."""
         if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
             return
         ids, texts = self._column(batch, self.id), self._column(batch, self.text)

@@ -1,4 +1,4 @@
-"""From chunks to record batches of a bounded size."""
+"""Write chunks as record batches of bounded size."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _SPANS = pa.list_(_SPAN)
 def chunk_schema(dimensions: int | None = None) -> pa.Schema:
     """The columns of chunks, in this order; ``vector`` and ``truncated`` only with `dimensions`.
 
-    A row is a chunk with a null ``error``, or a document without chunks: ``error`` then says why, and all columns but
+    A row is a chunk with a null ``error``, or a document without chunks: then ``error`` says why, and all columns but
     ``document_id`` and ``error`` are null.
 
-    - ``document_id``: string; the document's id. Null if it could not be read.
-    - ``chunk_id``: string; 32 hexadecimal digits, the same in every run, different within a document.
-    - ``index``: int64; the chunk's place among its document's, from 0.
+    - ``document_id``: string; the document's id, null if unreadable.
+    - ``chunk_id``: string; 32 hexadecimal digits, the same in every run, unique within a document.
+    - ``index``: int64; the chunk's position in its document, from 0.
     - ``spans``: list of ``{start, end}``, int64; code points of the document's text, half-open, in reading order.
     - ``text``: string; the source's slices.
-    - ``token_count``: int64; of the text, in the chunker's counter's unit.
-    - ``context``: string; what was written about the chunk (a title path, a model's sentence); mostly "".
+    - ``token_count``: int64; of the text, by the chunker's counter.
+    - ``context``: string; text written about the chunk (a title path, a model's sentence); mostly "".
     - ``metadata``: string; a JSON object of the document's and the strategy's metadata.
-    - ``derived``: bool; a model wrote the text; the spans are the passage it was written from.
+    - ``derived``: bool; a model wrote the text, from the passage at the spans.
     - ``segments``: list of lists of such spans; the parts that multi-vector search embeds; mostly empty.
-    - ``content_hash``: string; of context and text: the same if nothing needs embedding again.
+    - ``content_hash``: string; of context and text: unchanged if nothing needs embedding again.
     - ``vector``: fixed-size list of float32; of the context, if any, and the text.
-    - ``truncated``: bool; the model read less than the whole chunk; null if unknown.
+    - ``truncated``: bool; the model read only the chunk's beginning; null if unknown.
     - ``error``: string.
 
     Raises:
@@ -48,8 +48,6 @@ def chunk_schema(dimensions: int | None = None) -> pa.Schema:
 
     >>> chunk_schema(384).field("vector").type
     FixedSizeListType(fixed_size_list<item: float>[384])
-    >>> chunk_schema().names[-2:]
-    ['content_hash', 'error']
     """
     fields = [
         pa.field("document_id", pa.string()),
@@ -74,10 +72,8 @@ def chunk_schema(dimensions: int | None = None) -> pa.Schema:
 def spark_schema(schema: pa.Schema) -> str:
     """An Arrow schema of chunks in Spark's notation, for `DataFrame.mapInArrow`. Vectors are arrays of floats.
 
-    >>> spark_schema(pa.schema([chunk_schema().field("index"), chunk_schema(8).field("vector")]))
-    '`index` bigint, `vector` array<float>'
-    >>> spark_schema(pa.schema([chunk_schema().field("spans")]))
-    '`spans` array<struct<`start`: bigint, `end`: bigint>>'
+    >>> spark_schema(pa.schema([chunk_schema().field("spans"), chunk_schema(8).field("vector")]))
+    '`spans` array<struct<`start`: bigint, `end`: bigint>>, `vector` array<float>'
     """
     return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
 
@@ -95,7 +91,7 @@ _SPARK_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolea
 
 @dataclass(frozen=True)
 class Embedding:
-    """A row a chunk: float32 vectors, and whether each is of the chunk's beginning only (None: unknown)."""
+    """One row per chunk: float32 vectors, and whether the model truncated the text (None: unknown)."""
 
     vectors: Vectors
     truncated: list[bool | None]
@@ -103,26 +99,24 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Vectorizer:
-    """An embedder with the dimensions of its vectors; `stated` None asks the embedder."""
+    """An embedder with the dimensions of its vectors; with `stated` None the embedder is asked."""
 
     embedder: Embedder
     stated: int | None = None
 
     @cached_property
     def dimensions(self) -> int:
-        """Of every vector. Raises `ModelError` if the embedder does not answer."""
+        """Raises `ModelError` if the embedder does not answer."""
         if self.stated is not None:
             return self.stated
         own = getattr(self.embedder, "dimensions", None)
         return own if type(own) is int else embed(self.embedder, ["a"]).shape[1]
 
     def __call__(self, chunks: list[Chunk]) -> Embedding:
-        """Embed a document's chunks in one call, without any other's.
+        """Embed the chunks of one document in one call.
 
-        Padding changes the last bits of vectors, which must not depend on what else is in a batch.
-
-        Raises:
-            ModelError: the model failed, or gave a wrong answer, twice.
+        Padding changes a vector's last bits, which must not depend on other documents. Raises `ModelError` if the model
+        fails twice.
         """
         texts = [chunk.embedded_text for chunk in chunks]
         vectors = embed(self.embedder, texts)
@@ -153,7 +147,7 @@ _LONG = ("document_id", "text", "context", "metadata")
 
 
 def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
-    """A document's chunks as rows, made one by one; errors come before the first.
+    """A document's chunks as rows, lazily; errors come before the first row.
 
     Raises:
         ModelError: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
@@ -196,7 +190,7 @@ def error_row(document_id: str | None, problem: str) -> Row:
 
 
 def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """All rows in order, in batches of a bounded size."""
+    """All rows in order, in batches of bounded size."""
     waiting: list[Row] = []
     characters = 0
     for rows in answers:
@@ -211,7 +205,7 @@ def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.
 
 
 def _beside(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The document's metadata and the strategy's, of which none overwrites the document's.
+    """Both metadata; a key of the document's stays, and the strategy's gets the prefix ``chunk_``.
 
     >>> _beside({"title": "Tea"}, {"title": "Green", "headings": ["Tea"]})
     {'title': 'Tea', 'chunk_title': 'Green', 'headings': ['Tea']}

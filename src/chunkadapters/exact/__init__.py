@@ -1,8 +1,7 @@
 """`exact`: your configured splitter, with the same chunk texts and right offsets.
 
-base.py        functions as options, `Aligned`, and pieces joined to chunks
-langchain.py, llamaindex.py, haystack.py
-               each framework's splitters on offsets, and which of ours replaces a configured one
+base.py: functions as options, `Aligned`, joining pieces to chunks. langchain.py, llamaindex.py, haystack.py: each
+framework's splitters on offsets.
 """
 
 from __future__ import annotations
@@ -40,25 +39,23 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any: ...
 def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
     """Your splitter with right offsets, as a splitter of the same framework.
 
-    Chunk texts are the original's, options and all; the guide lists the few differences on purpose. Offsets are right
-    by construction for splitters whose rules are known here: LangChain's recursive, character and token splitters,
-    LlamaIndex' sentence and token splitters, Haystack's document and recursive splitters. Any other splitter cuts as it
-    does, and its pieces are found in the document's order. What a splitter says of its pieces, such as LangChain's
-    headings, becomes their metadata.
+    Chunk texts are the original's; the guide lists the few intended differences. Offsets are right by construction for
+    LangChain's recursive, character and token splitters, LlamaIndex' sentence and token splitters, and Haystack's
+    document and recursive splitters. Any other splitter is run, and its pieces are searched in the document in order.
+    Metadata that a splitter adds, such as LangChain's headings, are kept.
 
     Args:
-        splitter: a configured splitter of LangChain (a `TextSplitter`, or one from a text to documents, as those of
-            headings are), LlamaIndex `NodeParser` or Haystack splitter component.
-        unplaced: pieces that are not in the text, as of HTML that a splitter rewrites, are "mark"ed: they have no place
-            (LangChain's ``start_index`` is -1), ``derived`` is true and ``located`` is "unlocated". Or "refuse": a
-            `DataError`.
+        splitter: a LangChain `TextSplitter` (or a splitter from text to documents, such as by headings), a LlamaIndex
+            `NodeParser` or a Haystack splitter component.
+        unplaced: pieces that are not in the text, such as rewritten HTML: "mark" them (no place; LangChain's
+            ``start_index`` is -1; ``derived`` true; ``located`` "unlocated"), or "refuse" with a `DataError`.
 
     Returns:
         A `ChunkcoreTextSplitter`, `ChunkcoreNodeParser` or `ChunkcoreDocumentSplitter`.
 
     Raises:
-        OptionError: (a ValueError) no splitter of a known framework, or one of something else than texts, such as
-            LangChain's of JSON data.
+        OptionError: (a ValueError) no splitter of a known framework, or one that does not split text, such as JSON
+            data.
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> splitter = exact(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0))

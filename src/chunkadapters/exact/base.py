@@ -1,4 +1,4 @@
-"""What `exact` uses in every framework: functions as options, pieces found in order, pieces joined to chunks."""
+"""Shared by `exact` for all frameworks: functions as options, pieces found in order, pieces joined to chunks."""
 
 from __future__ import annotations
 
@@ -43,15 +43,12 @@ _IRRELEVANT = re.compile(r"api_?key|secret|passw|credential|bearer|callback|clie
 
 
 class Named:
-    """A function as an option, with a name by which caches tell it from others. Nothing can be built from the name.
+    """A function as an option, with a name for caches; the function cannot be rebuilt from the name.
 
-    The name changes with the function's code, its closure, its `functools.partial` arguments, and its object's
-    settings.
+    The name changes with the function's code, closure, `functools.partial` arguments and object.
 
     >>> Named(len).name == Named(len).name, Named(lambda: 1).name == Named(lambda: 2).name
     (True, False)
-    >>> Named(len)("four")
-    4
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -69,7 +66,7 @@ class Named:
 
 
 class FunctionCounter(TokenCounter):
-    """Counts by a function of a text, one call a text. Boundaries are unknown, and spread evenly.
+    """Counts by a function of a text. Boundaries are unknown, and spread evenly.
 
     >>> FunctionCounter(lambda text: text.count(" ") + 1).count("one two")
     2
@@ -88,7 +85,7 @@ class FunctionCounter(TokenCounter):
 
 
 def counter_of(length: Callable[[str], int]) -> TokenCounter:
-    """The counter of a length function; a fast one if the function is known.
+    """The counter of a length function; a fast one for known functions.
 
     >>> counter_of(len)
     CharacterCounter('characters')
@@ -105,7 +102,7 @@ def counter_of(length: Callable[[str], int]) -> TokenCounter:
 
 
 def tokenizer_of(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
-    """The counter of a function from a text to its tokens; a fast one for tiktoken's."""
+    """The counter of a function from text to tokens; a fast one for tiktoken's."""
     call = getattr(tokenizer, "func", tokenizer)
     owner: Any = getattr(call, "__self__", None)
     if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in ("encode", "encode_ordinary"):
@@ -118,14 +115,13 @@ def _tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
 
 
 def _closed_over(function: Any) -> dict[str, Any]:
-    """A function's closure, by name."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     cells = getattr(function, "__closure__", None) or ()
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True) if cell != _EMPTY}
 
 
 def _mark(function: Callable[..., Any]) -> str:
-    """A function's name and eight digits of `_seen`."""
+    """A function's name and eight digits of its hash (`_seen`)."""
     seen = _ADDRESS.sub("", repr(_seen(function)))
     name = getattr(function, "__qualname__", type(function).__qualname__)
     digest = blake2b(seen.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
@@ -133,7 +129,7 @@ def _mark(function: Callable[..., Any]) -> str:
 
 
 def _seen(function: Callable[..., Any], depth: int = 2) -> Any:
-    """A function's code, closure, defaults and object, as deep as `depth`: a function may hold itself."""
+    """A function's code, closure, defaults and object, to a depth, because functions can be recursive."""
     if isinstance(function, partial):
         bound = (*function.args, *(value for _, value in sorted(function.keywords.items())))
         return _seen(function.func, depth), [_settings(value, depth) for value in bound], sorted(function.keywords)
@@ -175,14 +171,12 @@ Unplaced = Literal["mark", "refuse"]
 class Aligned(Chunker):
     r"""The pieces that a function cuts a text into, with their places in it.
 
-    Pieces are found by `Aligner.locate_in_order`: verbatim, but for white space, by letters and digits, by resemblance;
-    of repeated text, at the place that its neighbours leave. A piece that was altered keeps the function's text (it is
-    `derived`). Metadata ``located`` says how a piece was found, unless it is in the text verbatim and once.
+    Pieces are found by `Aligner.locate_in_order`: verbatim, up to white space, by letters and digits, by similarity;
+    repeated text by its neighbours. An altered piece keeps the function's text and is `derived`. Metadata ``located``
+    states how a piece was found, unless it occurs verbatim and once. A piece that is not in the text is `derived`,
+    ``located`` is "unlocated", and its span is the text between its neighbours; adapters write no place for it.
 
-    A piece that is not in the text is marked: it is `derived`, ``located`` is "unlocated", and its span is the text
-    between its neighbours. The adapters write no place for it.
-
-    Cost: the function's own, and an index of each document, about 7 bytes a character.
+    Cost: the function's own, and an index of each document, about 7 bytes per character.
 
     Attributes:
         split: from a text to its pieces in order, each a text, or a text and its metadata.
@@ -191,7 +185,7 @@ class Aligned(Chunker):
 
     Raises:
         OptionError: `split` is not callable.
-        DataError: `split` gave something else than texts, or a piece that is not in the text, if that is refused.
+        DataError: `split` returned something other than texts, or a refused piece.
 
     >>> Aligned(split=str.splitlines, counter="words").chunk(Document("d", "one\ntwo\none"))[2].spans
     (Span(start=8, end=11),)
@@ -240,7 +234,7 @@ class Aligned(Chunker):
         return drafts
 
     def _pieces(self, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The pieces that are not empty, with their metadata."""
+        """The non-empty pieces, with their metadata."""
         for given in self.split(text):  # type: ignore[operator]  # `validate` checked it
             piece, metadata = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
             if not isinstance(piece, str) or not isinstance(metadata, Mapping):
@@ -258,28 +252,28 @@ Piece = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Joined(Chunker):
-    """A strategy whose chunks are pieces, joined by its `separator`."""
+    """A strategy that joins pieces by its `separator`."""
 
     separator: ClassVar[str] = ""
 
     def _drafts(self, text: str, pieces: Sequence[Piece], rows: Iterable[Piece], *, strip: bool = False) -> list[Draft]:
-        """The chunks of rows, each the index of its first piece and the one after its last."""
+        """The chunks of rows; a row is the index of its first piece and the one after its last."""
         found = (_joined(text, pieces[first:last], self.separator, strip=strip) for first, last in rows)
         return [draft for draft in found if draft]
 
 
 def check_sizes(size: int, overlap: int, most: int) -> None:
-    """Raise `OptionError` unless the size is at least 1 and the overlap from 0 to `most`, the size or just under it."""
+    """Raise `OptionError` unless size >= 1 and 0 <= overlap <= `most`."""
     if size < 1 or not 0 <= overlap <= most:
         limit = "size" if most == size else "under size"
         raise OptionError(f"size is at least 1 and overlap 0 to {limit}, got {size} and {overlap}")
 
 
 def _joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> Draft | None:
-    """A chunk of pieces that are joined by a string; None if nothing is left of it.
+    """A chunk of pieces joined by a string; None if nothing is left of it.
 
-    Pieces with just the joiner between them are one span; others are a span each, and the text is theirs, joined. Text
-    of the original that cannot be expressed so is the chunk's derived text.
+    Pieces separated by exactly the joiner share a span; others have one each. If the original's text differs from the
+    joined spans, it is the chunk's derived text.
 
     >>> _joined("one, two,, three", [(0, 3), (5, 8)], ", ", strip=True).spans
     (Span(start=0, end=8),)
@@ -307,7 +301,7 @@ def _joined(text: str, pieces: Iterable[Piece], joiner: str, *, strip: bool) -> 
 
 
 def _trimmed(text: str, rows: list[Piece]) -> Iterator[Piece]:
-    """The rows without those of white space, and without white space at the two ends."""
+    """The rows without white space ones, and without white space at both ends."""
     kept = [row for row in rows if not text[row[0] : row[1]].isspace()]
     for place, (start, end) in enumerate(kept):
         inner = trim(text, start, end)

@@ -27,7 +27,7 @@ __all__ = ["HaystackRecursive", "HaystackUnits", "edges_after", "exact", "recurs
 
 
 def edges_after(separator: str, text: str, start: int, end: int) -> list[int]:
-    """The start, the end of every occurrence of the separator in ``text[start:end]``, and the end.
+    """The start, the end of every separator in ``text[start:end]``, and the end.
 
     >>> edges_after(", ", "a, b, c", 0, 7)
     [0, 3, 6, 7]
@@ -37,7 +37,7 @@ def edges_after(separator: str, text: str, start: int, end: int) -> list[int]:
 
 
 def sentence_pieces(splitter: Any, text: str) -> list[Piece]:
-    """The places of the sentences of Haystack's `SentenceSplitter.split_sentences`, in linear time."""
+    """The sentence ranges of Haystack's `SentenceSplitter.split_sentences`, in linear time."""
     found: list[Piece] = []
     quotes = [match.span() for match in QUOTE_SPANS_RE.finditer(text)] if splitter.use_split_rules else []
     begins = [start for start, _ in quotes]
@@ -52,14 +52,14 @@ def sentence_pieces(splitter: Any, text: str) -> list[Piece]:
 def _belong_together(
     splitter: Any, text: str, piece: Piece, following: Piece, quotes: list[Piece], begins: list[int]
 ) -> bool:
-    """Haystack's rule, with the only quotation that can hold the piece's end: the last that begins before it."""
+    """Haystack's rule for joining sentences, checked with the only quotation that can contain the piece's end."""
     end = piece[0] + len(text[slice(*piece)].rstrip())
     place = bisect_left(begins, end)
     return bool(splitter._needs_join(text, piece, following, quotes[max(0, place - 1) : place]))
 
 
 def recursive_pieces(splitter: RecursiveDocumentSplitter, source: TokenizedText) -> list[str]:
-    """The pieces of the splitter's own `_chunk_text`, measured in one pass over the text."""
+    """The pieces of the splitter's `_chunk_text`, measured in one pass over the text."""
     return _Recursion(splitter, source.text, _ruler(splitter, source)).cut(0, len(source.text))
 
 
@@ -69,7 +69,7 @@ class _Characters:
 
 
 def _ruler(splitter: RecursiveDocumentSplitter, source: TokenizedText) -> Any:
-    """An object whose `counts` gives the lengths of many pieces, in the splitter's units."""
+    """An object whose `counts` measures many pieces in the splitter's units."""
     if splitter.split_units == "char":
         return _Characters()
     if splitter.split_units == "word":  # Haystack's words end at spaces only, not at line ends
@@ -84,7 +84,7 @@ class _Recursion:
     ruler: Any
 
     def cut(self, start: int, end: int) -> list[str]:
-        """The pieces of ``text[start:end]``, between the first separator that parts it."""
+        """The pieces of ``text[start:end]``, by the first separator in it."""
         splitter, size = self.splitter, self.splitter.split_length
         if self._lengths([start, end])[0] <= size:
             return [self.text[start:end]]
@@ -141,7 +141,7 @@ _SEPARATORS = {"page": "\f", "passage": "\n\n", "period": ".", "word": " ", "lin
 
 
 def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreDocumentSplitter:
-    """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
+    """See `chunkadapters.exact.exact`."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter
     inputs, outputs = (getattr(splitter, f"__haystack_{side}__", None) for side in ("input", "output"))
@@ -178,7 +178,7 @@ def _equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
 
 
 def _writes_anew(splitter: RecursiveDocumentSplitter) -> bool:
-    """Whether overlapping chunks are joined from words, as before Haystack 3.4, and no slices of the text."""
+    """Whether overlapping chunks are joined words instead of slices, as before Haystack 3.4."""
     overlaps = splitter.split_units == "word" and splitter.split_overlap > 0
     return overlaps and not hasattr(splitter, "_apply_word_overlap")
 
@@ -192,7 +192,6 @@ def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _sentence_options(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of Haystack's sentence splitter, with its defaults."""
     return {"keep_white_spaces": False, **given}
 
 
@@ -211,24 +210,22 @@ def _sentence_splitter(language: Any, rules: bool, abbreviations: bool, white_sp
 @strategies.register("haystack_units")
 @dataclass(frozen=True, kw_only=True)
 class HaystackUnits(Joined):
-    r"""Haystack's DocumentSplitter on offsets: windows of `size` units, each sharing `overlap` with the last.
+    r"""Haystack's DocumentSplitter on offsets: windows of `size` units, each sharing `overlap` with the last. Linear.
 
-    A unit is a word with the space after it, a line, a sentence, a token, and so on. With `whole_sentences`, windows
-    are of whole sentences, of about `size` words. Where Haystack's sentence splitter leaves out white space, the
-    original glues sentences: such a chunk has several spans, and the original's text.
-
-    One pass over the text; linear.
+    A unit is a word with the following space, a line, a sentence, a token, and so on. With `whole_sentences`, a window
+    is whole sentences of about `size` words. If Haystack's sentence splitter drops white space, the original glues
+    sentences: the chunk then has several spans and the original's text.
 
     Attributes:
         unit: "word", "line", "passage" (between blank lines), "page" (between form feeds), "period", "sentence" (by
             Haystack's sentence splitter, which uses nltk), or "token" (of the counter).
-        size: units a chunk; words with `whole_sentences`.
-        overlap: units that neighbours share, under `size`; about as many words with `whole_sentences`.
+        size: units per chunk; words with `whole_sentences`.
+        overlap: units shared by neighbours, under `size`; about as many words with `whole_sentences`.
         threshold: a last window of fewer units joins the one before it.
         whole_sentences: never cut inside a sentence; for words.
-        language: of sentences, in two letters.
-        use_split_rules: Haystack's own rules beside nltk's.
-        extend_abbreviations: Haystack's own abbreviations beside nltk's.
+        language: of sentences, two letters.
+        use_split_rules: add Haystack's rules to nltk's.
+        extend_abbreviations: add Haystack's abbreviations to nltk's.
 
     Raises:
         OptionError: an option is out of range.
@@ -260,7 +257,7 @@ class HaystackUnits(Joined):
         return [Draft((Span(start, end),)) for start, end in spans if start < end]
 
     def _edges(self, source: TokenizedText) -> list[int]:
-        """The starts of units, each of which reaches to the next, and the text's end."""
+        """The starts of consecutive units, and the text's end."""
         if self.unit == "token":
             return [*source.boundaries.tolist(), len(source.text)]
         return edges_after(_SEPARATORS[self.unit], source.text, 0, len(source.text))
@@ -272,7 +269,7 @@ class HaystackUnits(Joined):
         return self._drafts(text, sentences, rows)
 
     def _windows(self, units: int, empty: Callable[[int, int], bool] = lambda first, last: False) -> list[Piece]:
-        """The windows as rows of units; one whose new units are all `empty` is left out."""
+        """The windows as rows of units; a window with only `empty` new units is dropped."""
         found: list[Piece] = []
         reached = 0
         for first in range(0, units, self.size - self.overlap):
@@ -301,7 +298,7 @@ class HaystackUnits(Joined):
                 count = sum(words[first : place + 1])
 
     def _kept(self, words: Sequence[int], first: int, last: int) -> int:
-        """The first sentence of the next window: it repeats as many of the last window's as fit into the overlap."""
+        """The first sentence of the next window: it repeats as much of the last one as fits into the overlap."""
         begin, count = last, 0
         while self.overlap and begin - 1 > first:
             count += words[begin - 1]
@@ -318,18 +315,18 @@ class HaystackUnits(Joined):
 class HaystackRecursive(Chunker):
     """Haystack's RecursiveDocumentSplitter, with the offsets of its chunks.
 
-    Its rules cut, measured in one pass over the text; its pieces follow each other, so that their lengths give their
-    places. A piece that differs from the text (a cut character of several tokens is U+FFFD there) keeps the original's
-    text; its span is the text between its neighbours.
+    Its own rules cut, measured in one pass; consecutive pieces' lengths give their places. A piece that differs from
+    the text (U+FFFD for a character cut between tokens) keeps the original's text; its span is the text between its
+    neighbours.
 
     Attributes:
         unit: of sizes: "word", "char", or "token" (of o200k_base).
         size: the maximum of a chunk.
-        overlap: what neighbours share, under `size`.
+        overlap: shared by neighbours, under `size`.
         separators: tried in this order; "sentence" for Haystack's sentence splitter.
-        language: of sentences, in two letters.
-        use_split_rules: Haystack's own rules beside nltk's.
-        extend_abbreviations: Haystack's own abbreviations beside nltk's.
+        language: of sentences, two letters.
+        use_split_rules: add Haystack's rules to nltk's.
+        extend_abbreviations: add Haystack's abbreviations to nltk's.
         keep_white_spaces: sentences keep the white space between them.
 
     Raises:
@@ -386,7 +383,7 @@ def _recursive_splitter(chunker: HaystackRecursive) -> RecursiveDocumentSplitter
 
 
 def _placed(text: str, pieces: Sequence[str], shared: Sequence[int]) -> Iterator[Draft]:
-    """Pieces that follow each other, each sharing so many characters with the one before it."""
+    """Consecutive pieces, each sharing a number of characters with the one before."""
     end = 0
     for piece, overlap in zip(pieces, shared, strict=True):
         start = max(0, end - overlap)

@@ -31,7 +31,7 @@ _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
 
 
 def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter:
-    """The configured splitter with the same texts and right offsets; see `chunkadapters.exact.exact`."""
+    """See `chunkadapters.exact.exact`."""
     return ChunkcoreTextSplitter(equivalent(splitter, unplaced))
 
 
@@ -60,7 +60,7 @@ def equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
 
 
 def _of_documents(splitter: Any, unplaced: Unplaced) -> Chunker:
-    """Splitters from a text to documents, such as those by headings."""
+    """Splitters from a text to documents, such as by headings."""
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
         raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
     return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
@@ -71,7 +71,7 @@ def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
-    """Whether it is of the class, and no subclass has changed how it cuts."""
+    """Whether it is of this class, with no overridden cutting."""
     ways = ("split_text", "_split_text", "_merge_splits", "_join_docs")
     return isinstance(splitter, cls) and all(
         getattr(type(splitter), way, None) is getattr(cls, way, None) for way in ways
@@ -85,13 +85,11 @@ def _keep(value: Any) -> Keep:
 @strategies.register("langchain_character")
 @dataclass(frozen=True, kw_only=True)
 class LangChainCharacter(Joined):
-    r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size.
+    r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size. Linear.
 
-    A piece over `size` stays whole. Dropped separators join the pieces of a chunk; if several stood between two pieces,
-    the chunk has several spans. Unlike the original, which joins pieces by the text of a regular expression, pieces are
-    joined by nothing if the expression does not match its own text.
-
-    One pass of the tokenizer; linear.
+    A piece over `size` stays whole. Dropped separators join the pieces of a chunk; several between two pieces give the
+    chunk several spans. Unlike the original, which joins by the text of a regular expression, pieces are joined by
+    nothing if the expression does not match its own text.
 
     Attributes:
         size: the target, in the counter's unit.
@@ -99,7 +97,7 @@ class LangChainCharacter(Joined):
         separator_text: between pieces; "" for single characters.
         keep: separators go to the "start" of the next piece, the "end" of the last one, or are "drop"ped.
         regex: `separator_text` is a regular expression.
-        strip: strip white space from chunks, and leave out chunks of white space.
+        strip: strip chunks, and drop chunks of white space.
 
     Raises:
         OptionError: an option is out of range.
@@ -155,13 +153,13 @@ class LangChainCharacter(Joined):
 
 
 def _joiner(separator: str, *, regex: bool) -> str:
-    """What joins pieces between dropped separators: not the text of a regular expression, unless it matches itself."""
+    """The text between pieces after dropping separators; "" for a regular expression that does not match itself."""
     return separator if not regex or re.fullmatch(separator, separator) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Glued(Chunker):
-    """`Recursive` with dropped separators, with the original's texts: it glues pieces that do not touch."""
+    """`Recursive` with dropped separators and the original's texts: pieces that do not touch are glued."""
 
     chunker: Recursive
     original: RecursiveCharacterTextSplitter
@@ -180,5 +178,4 @@ class _Glued(Chunker):
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of `Recursive`."""
         return self.chunker.fingerprint

@@ -35,7 +35,7 @@ Cut = Callable[[str, int, int], list[Piece]]
 
 
 def exact(parser: NodeParser, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser:
-    """The configured parser with the same texts and right offsets; see `chunkadapters.exact.exact`."""
+    """See `chunkadapters.exact.exact`."""
     if isinstance(parser, ChunkcoreNodeParser):
         return parser
     if not isinstance(parser, NodeParser):
@@ -91,7 +91,7 @@ def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence
 
 @dataclass(frozen=True, kw_only=True)
 class _Merged(Joined, ABC):
-    """A text over the size is cut by the first way that gives two pieces or more; pieces are merged to a size."""
+    """Cuts a text over the size by the first way that gives two or more pieces, and merges pieces to a size."""
 
     size: int = 1024
     overlap: int = 20
@@ -103,7 +103,7 @@ class _Merged(Joined, ABC):
     @property
     @abstractmethod
     def _cuts(self) -> tuple[Cut, ...]:
-        """The ways to cut, in the order in which they are tried; the last one cuts anything."""
+        """The ways to cut, in order; the last one cuts anything."""
 
     @abstractmethod
     def _rows(self, sizes: list[int]) -> Iterator[Piece]:
@@ -114,7 +114,7 @@ class _Merged(Joined, ABC):
         return self._drafts(source.text, pieces, self._rows(sizes), strip=self.strip)
 
     def _pieces(self, source: TokenizedText) -> tuple[list[Piece], list[int]]:
-        """The pieces of a text, and the size of each; only a piece that cannot be cut is over the size."""
+        """The pieces of a text and their sizes; only a piece that cannot be cut is over the size."""
         pieces: list[Piece] = []
         sizes: list[int] = []
         waiting = [((0, len(source.text)), source.count(0, len(source.text)), False)]
@@ -145,12 +145,10 @@ class _Merged(Joined, ABC):
 class LlamaIndexSentence(_Merged):
     r"""LlamaIndex' SentenceSplitter on offsets: paragraphs, sentences, phrases, words, characters, merged to a size.
 
-    Text over `size` is cut by the first of these that gives two pieces or more; neighbours are merged, and a chunk
-    begins with as many of the last chunk's pieces as fit into `overlap`. If the original leaves out white space between
-    the pieces of a chunk, the chunk has several spans, and the original's text. Unlike there, text that looks like a
-    special token is text.
-
-    One call of the sentence splitter a paragraph over `size`, and one pass of the tokenizer; linear.
+    Linear. Text over `size` is cut by the first of these that gives two or more pieces. A chunk begins with as many of
+    the last chunk's pieces as fit into `overlap`. If the original drops white space between pieces, the chunk has
+    several spans, and the original's text. Unlike there, text that looks like a special token is text. The sentence
+    splitter is called once per paragraph over `size`.
 
     Attributes:
         size: the maximum of a chunk's pieces, in the counter's unit.
@@ -221,19 +219,16 @@ class LlamaIndexSentence(_Merged):
 @strategies.register("llamaindex_token")
 @dataclass(frozen=True, kw_only=True)
 class LlamaIndexToken(_Merged):
-    r"""LlamaIndex' TokenTextSplitter on offsets: words, then smaller pieces, merged to a size.
+    r"""LlamaIndex' TokenTextSplitter on offsets: words, then smaller pieces, merged to a size. Linear.
 
-    Text over `size` is cut at the first of `separators` that gives two pieces or more, else into characters; neighbours
-    are merged, and a chunk begins with the last chunk's last pieces, as many as fit into `overlap` and leave room for
-    the next. A single character over the size is kept. Unlike in the original, text that looks like a special token is
-    text.
-
-    One pass of the tokenizer; linear.
+    Text over `size` is cut at the first of `separators` that gives two or more pieces, else into characters. A chunk
+    begins with as many of the last chunk's pieces as fit into `overlap` and leave room for the next. A single character
+    over the size is kept. Unlike in the original, text that looks like a special token is text.
 
     Attributes:
         size: the target, in the counter's unit.
         overlap: the maximum of the pieces that neighbours share.
-        separators: tried in this order, but for ""; each goes to the start of the next piece.
+        separators: tried in this order, without ""; each goes to the start of the next piece.
         strip: strip white space from chunks.
 
     Raises:
@@ -273,7 +268,7 @@ def _punkt() -> Callable[[str], Sequence[str]]:
 
 
 def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece]:
-    """Each piece but the first begins with the separator. An empty separator parts nothing."""
+    """Each piece but the first begins with the separator; an empty separator cuts nothing."""
     if not separator:
         return [(start, end)]
     edges = [start, *(match.start() for match in re.compile(re.escape(separator)).finditer(text, start, end)), end]
@@ -293,7 +288,7 @@ def _by_character(text: str, start: int, end: int) -> list[Piece]:
 
 
 def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[Piece]:
-    """The pieces that a function gives, found one after another."""
+    """The function's pieces, found one after another."""
     whole = text[start:end]
     parts = [part for part in split(whole) if part]  # an empty one would count as a cut, without an end
     tail = len(whole) - sum(map(len, parts))

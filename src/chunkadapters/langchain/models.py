@@ -21,14 +21,14 @@ __all__ = ["ChunkcoreEmbeddings", "as_embedder", "as_llm", "as_model"]
 class ChunkcoreEmbeddings(Embeddings):
     """A chunkcore embedder as LangChain's embeddings.
 
-    For chunkcore's own models, and to put its cache before any other: ``ChunkcoreEmbeddings(CachedEmbedder(
-    as_embedder(OpenAIEmbeddings()), EmbeddingCache("vectors.sqlite")))`` asks for each text once.
+    For chunkcore's own models, and for its cache before any other: ``ChunkcoreEmbeddings(CachedEmbedder(
+    as_embedder(OpenAIEmbeddings()), EmbeddingCache("vectors.sqlite")))`` embeds each text once.
 
     Args:
         embedder: an embedder or its name.
 
     Raises:
-        OptionError: no such model.
+        OptionError: unknown model.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> from chunkadapters.langchain import as_embedder
@@ -65,15 +65,15 @@ def as_embedder(
 ) -> BridgedEmbedder:
     """Any LangChain embeddings as an `Embedder`, for strategies, indexes, caches and comparisons.
 
-    The options of `ChunkcoreTextSplitter` take such a model as it is; elsewhere, wrap it:
+    `ChunkcoreTextSplitter` takes LangChain's embeddings as they are; wrap them elsewhere:
     ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``.
 
     Args:
-        embeddings: LangChain's. Documents go to ``embed_documents`` in one call, questions to ``embed_query``.
-        name: its name in configurations and tables; by default the class and the model.
-        fingerprint: what its vectors depend on; by default its class and settings, without keys. Required if these do
-            not name the model.
-        max_tokens: its token limit for a text; None if it has none or it is not known.
+        embeddings: documents go to ``embed_documents`` in one call, questions to ``embed_query``.
+        name: in configurations and tables; by default the class and the model.
+        fingerprint: what the vectors depend on; by default class and settings, without keys. Required if these do not
+            name the model.
+        max_tokens: token limit of a text; None if unknown or unlimited.
 
     Raises:
         OptionError: no LangChain embeddings, or a fingerprint is required.
@@ -93,16 +93,15 @@ def as_llm(
 ) -> BridgedLLM:
     """Any LangChain chat model as an `LLM`.
 
-    A JSON schema is passed by ``with_structured_output`` if the model has it. Token counts are the answer's
-    ``usage_metadata``.
+    JSON schemas go through ``with_structured_output`` if the model has it; token counts are its ``usage_metadata``.
 
     Args:
-        model: a chat model, bare or with settings (``model.bind(temperature=0)``, ``model.with_retry()``); any other
-            runnable from messages to a message or a text is asked without a schema.
-        name: its name in configurations and tables; by default the class and the model.
-        fingerprint: what its answers depend on; by default its class and settings, without keys. Required if these do
-            not name the model.
-        concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
+        model: a chat model, also with settings (``model.bind(temperature=0)``, ``model.with_retry()``), or another
+            runnable from messages to a message or a text, which gets no schema.
+        name: in configurations and tables; by default the class and the model.
+        fingerprint: what the answers depend on; by default class and settings, without keys. Required if these do not
+            name the model.
+        concurrency: simultaneous requests of all threads: more than 1 for a service, not for a local model.
 
     Raises:
         OptionError: no language model, a fingerprint is required, or concurrency is under 1.
@@ -117,7 +116,7 @@ def as_llm(
 
 
 def as_model(value: Any) -> Any:
-    """An option's value: LangChain's models as chunkcore's, anything else as it is."""
+    """An option's value: LangChain's models as chunkcore's, others unchanged."""
     if isinstance(value, Embeddings):
         return as_embedder(value)
     return as_llm(value) if isinstance(value, Runnable) else value

@@ -1,4 +1,4 @@
-"""Scores for any LangChain retriever, and what its hits can become: merged, embedded late, cut into segments."""
+"""Scores for LangChain retrievers; merged hits, late embeddings, and segments as small documents."""
 
 from __future__ import annotations
 
@@ -125,16 +125,15 @@ def langsmith_evaluator(
 ) -> Evaluator:
     """A function that scores an application's retrieval, for ``client.evaluate(app, evaluators=[...])``.
 
+    It maps inputs and outputs to ``{"results": [{"key": "Recall@5", "score": 0.8}, ...]}``, and raises `DataError`,
+    which LangSmith shows, for a question that the benchmark lacks and for outputs without documents.
+
     Args:
         benchmark: with the examples' questions; or the name of a collection that ships with chunkcore.
         measures: one result each.
-        question_key: the key of an example's inputs that holds the question, as text or id.
-        documents_key: the key of the application's outputs that holds the retrieved documents.
-        counter: whose tokens are counted.
-
-    Returns:
-        From inputs and outputs to ``{"results": [{"key": "Recall@5", "score": 0.8}, ...]}``. It raises `DataError`
-        for a question that the benchmark does not have, and for outputs without documents; LangSmith shows that.
+        question_key: of an example's inputs: the question, as text or id.
+        documents_key: of the application's outputs: the retrieved documents.
+        counter: counts the tokens.
 
     Raises:
         OptionError: an unknown collection, measure or counter.
@@ -172,14 +171,14 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
     A document compressor, for ``ContextualCompressionRetriever(base_compressor=MergeOverlaps(), ...)``, and a document
     transformer, for ``DocumentCompressorPipeline`` and ``retriever | MergeOverlaps().transform_documents``.
 
-    The results are in the order of each one's best hit. A merged document has the source's text at ``start_index``,
-    ``end_index`` and (of several places) ``spans``; the score of its best hit; the other metadata of the hit that
-    begins first; and ``merged_ids``, the hits' ids, best first. A hit stays as it is if it does not state its place
-    (``source_id`` or ``source``, and ``start_index``), or has another text than the source there.
+    Results are in the order of their best hits. A merged document has the source's text at ``start_index``,
+    ``end_index`` and (for several places) ``spans``; the score of its best hit; the other metadata of the first hit by
+    place; and ``merged_ids``, the hits' ids, best first. A hit is unchanged if it does not state its place
+    (``source_id`` or ``source``, and ``start_index``), or if its text differs from the source there.
 
     Args:
-        max_gap: hits with at most this many characters between them are merged, too; by default what a paragraph break
-            may have. The text of the gap is not known: the result has several spans.
+        max_gap: also merge hits with at most this many characters between them; by default those of a paragraph break.
+            The text of the gap is unknown: the result has several spans.
         separator: joins texts across a gap.
 
     Raises:
@@ -209,19 +208,13 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """`compress_documents`."""
         return self.transform_documents(documents)
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        """The merged hits.
-
-        Raises:
-            DataError: something else than a document is among them.
-        """
+        """The merged hits. Raises `DataError` for anything but documents."""
         return [_merged(each, documents) for each in self._merging.merge(list(map(_hit, documents)))]
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        """`transform_documents`."""
         return self.transform_documents(documents)
 
 
@@ -252,8 +245,8 @@ def embed_late(
     Give the store ``ChunkcoreEmbeddings(model)`` for the questions.
 
     Args:
-        chunks: as `ChunkcoreTextSplitter.split_documents` makes them.
-        documents: the documents they were cut from.
+        chunks: from `ChunkcoreTextSplitter.split_documents`.
+        documents: the chunks' documents.
         model: a model with token vectors.
 
     Raises:
@@ -272,18 +265,9 @@ def embed_late(
 
 
 def add_embedded(store: VectorStore, embedded: Sequence[tuple[Document, list[float]]], **more: Any) -> list[str]:
-    """Add chunks and their vectors to a store with ``add_embeddings``: FAISS, PGVector, OpenSearch and others.
+    """Add chunks and vectors from `embed_late` to a store with ``add_embeddings`` (FAISS, PGVector, OpenSearch, ...).
 
-    Args:
-        store: the store.
-        embedded: the result of `embed_late`.
-        more: other arguments of ``add_embeddings``.
-
-    Returns:
-        The ids.
-
-    Raises:
-        DataError: the store has no ``add_embeddings``.
+    Returns the ids. `more` goes to ``add_embeddings``. Raises `DataError` if the store lacks it.
     """
     add = getattr(store, "add_embeddings", None)
     if add is None:
@@ -306,11 +290,11 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
 
     For LangChain's ``MultiVectorRetriever``: these go to its vector store, the chunks to its docstore by their ids
     (``docstore.mset([(each.id, each) for each in chunks])``). A small document has the chunk's metadata, its own place,
-    and the chunk's id under `id_key`. To cut chunks again by size, use LangChain's ``ParentDocumentRetriever`` with
+    and the chunk's id under `id_key`. To cut chunks again by size, use ``ParentDocumentRetriever`` with
     `ChunkcoreTextSplitter` as ``parent_splitter`` and ``child_splitter``.
 
     Args:
-        chunks: as `ChunkcoreTextSplitter` makes them.
+        chunks: from `ChunkcoreTextSplitter`.
         id_key: the retriever's.
 
     Raises:

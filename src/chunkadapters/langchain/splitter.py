@@ -57,39 +57,39 @@ _IMMUTABLE = (str, int, float, bool, type(None))
 
 
 class SourceWarning(UserWarning):
-    """Documents of one source cannot be told apart: offsets are in each of them, not in the source."""
+    """Documents share a source without ids or pages: offsets are in each of them, not in the source."""
 
 
 class ChunkcoreTextSplitter(TextSplitter):
     """A LangChain text splitter around any chunkcore chunker.
 
-    Every chunk is a `Document` with a deep copy of its document's metadata, an ``id`` of 32 hexadecimal digits that is
-    the same in every run, and this metadata:
+    Every chunk is a `Document` with a deep copy of its document's metadata, an ``id`` of 32 hexadecimal digits (the
+    same in every run), and this metadata:
 
-    - ``start_index``, ``end_index``: its place in the source in code points, half-open, whatever `add_start_index`
-      says; of several spans, the first start and the last end.
+    - ``start_index``, ``end_index``: its place in the source in code points, half-open, for any `add_start_index`; of
+      several spans, the first start and the last end.
     - ``spans``: ``"0-12,40-55"``, only on a chunk of several spans.
     - ``source_id``: the document's ``id``, else its metadata's ``source``, else a hash of its text.
-    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, which was
+    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
-      has such a key, it stays, and the chunk's key begins with ``chunk_``.
+      has the key, the chunk's gets the prefix ``chunk_``.
     - ``derived``: true if a model wrote the text; the place is then the passage it was written from.
 
-    A document whose metadata has a whole-number ``start_index`` is a piece that another splitter cut: offsets are
-    added up and refer to the original, and ``source_id`` is handed down. If the piece's own place is unknown
-    (LangChain's -1, or an altered text), both indices are -1. Pieces without a ``start_index`` cannot be told from
-    documents. If several documents of one call share a ``source`` and have no id or page of their own, places are in
-    each of them: a `SourceWarning` says so, and ``source_part`` numbers them, from 0.
+    A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
+    and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
+    altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents of
+    one call share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
+    ``source_part`` numbers them from 0.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: a strategy's name, instead of `chunker`.
         add_start_index: accepted for LangChain's sake; offsets are always written.
-        fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). A size
-            that is left out becomes 60 % of its token limit, in its own tokens; a `TruncationWarning` says how many
-            chunks and tokens it would cut off.
+        fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). It sets
+            a missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut
+            off.
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` work too. LangChain's embeddings and chat
-            models are accepted where a strategy takes a model: ``embedder=OpenAIEmbeddings()``.
+            models work as options: ``embedder=OpenAIEmbeddings()``.
 
     Raises:
         ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.
@@ -120,7 +120,6 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     @property
     def chunker(self) -> Chunker:
-        """The chunker that cuts."""
         return self._chunker
 
     def __repr__(self) -> str:
@@ -137,11 +136,9 @@ class ChunkcoreTextSplitter(TextSplitter):
     ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a tiktoken encoding.
 
-        Unlike LangChain's, the default is ``cl100k_base``, not ``gpt2``, and text that looks like a special token is
-        text, so `disallowed_special` has no effect.
-
-        Raises:
-            ValueError: an unknown encoding or model, or `allowed_special` names a token.
+        Unlike LangChain's: the default is ``cl100k_base``, not ``gpt2``; special tokens in the text are text, so
+        `disallowed_special` has no effect. Raises `ValueError` for an unknown encoding or model, or if
+        `allowed_special` names a token.
         """
         if allowed_special:
             raise OptionError(
@@ -152,11 +149,7 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     @classmethod
     def from_huggingface_tokenizer(cls, tokenizer: Any, **options: Any) -> ChunkcoreTextSplitter:
-        """A splitter with sizes in the tokens of a fast Hugging Face tokenizer.
-
-        Raises:
-            ValueError: it is no tokenizer, or a slow one.
-        """
+        """A splitter with sizes in the tokens of a fast Hugging Face tokenizer. Raises `ValueError` for any other."""
         return cls(counter=_TokenizerCounter(tokenizer), **options)
 
     def split_text(self, text: str) -> list[str]:
@@ -216,14 +209,14 @@ def _listed(values: Any, what: str) -> list[Any]:
 
 
 def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
-    """The name of a source's part, such as a page: places refer to that."""
+    """The name of a source's part, such as a page: places refer to it."""
     return "#".join([source, *(f"{key}={metadata[key]}" for key in _PARTS if key in metadata)])
 
 
 def _unnamed_parts(rows: Sequence[tuple[tuple[str, Origin], str | None, str, dict[Any, Any]]]) -> dict[Any, int]:
-    """The number, by (source, text), of each document that only its text tells from others of the same source.
+    """Numbers, by (source, text), the documents that differ from others of their source only by text.
 
-    They may be parts of a file, or pieces that a splitter cut without saying where: offsets are in each of them.
+    They may be parts of a file, or pieces without stated places: offsets are in each of them.
     """
     texts: dict[str, dict[str, int]] = {}
     for (source_id, _), own_id, text, metadata in rows:
@@ -244,12 +237,12 @@ def _unnamed_parts(rows: Sequence[tuple[tuple[str, Origin], str | None, str, dic
 
 
 def _is_chunk(metadata: dict[Any, Any]) -> bool:
-    """Whether the document is a piece that a splitter cut."""
+    """Whether the document is a piece of another splitter."""
     return type(metadata.get("start_index")) is int
 
 
 def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
-    """The id of the document that offsets refer to, and where `text` stands in it."""
+    """The id of the document that offsets refer to, and the place of `text` in it."""
     chained = _is_chunk(metadata)
     named = metadata.get("source_id") if chained else None
     source = metadata.get("source")
@@ -258,7 +251,7 @@ def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[
 
 
 def _whole(chunker: Chunker, *names: str) -> int:
-    """The first of the options that is a whole number; 0 if none is."""
+    """The first option that is a whole number, else 0."""
     values = (getattr(chunker, name, None) for name in names)
     return next((value for value in values if isinstance(value, int)), 0)
 
@@ -330,12 +323,10 @@ def content_key(document: Document) -> str:
     """A key of a chunk's source, text and metadata, without its place.
 
     For ``index(..., cleanup="incremental", source_id_key="source_id", key_encoder=content_key)``: after an edit only
-    chunks with new text are embedded and written, and the old ones deleted. Chunks that only moved stay as they are,
-    with their old place in the store; `evaluate_retriever` finds them by their text. Of passages that a source repeats
-    word for word, the first is indexed.
-
-    LangChain's own encoders (``key_encoder="sha256"``) include the place: what moved is written again.
-    `ChunkcoreEmbeddings` over a cache then embeds only new texts.
+    chunks with new text are embedded and written, and old ones deleted. Moved chunks keep their old place in the store;
+    `evaluate_retriever` finds them by text. Of repeated passages of a source, the first is indexed. LangChain's own
+    encoders (``key_encoder="sha256"``) include the place, so moved chunks are written again; with `ChunkcoreEmbeddings`
+    over a cache only new texts are embedded.
 
     >>> moved = [Document(page_content="tea", metadata={"source_id": "a", "start_index": i}) for i in (0, 9)]
     >>> content_key(moved[0]) == content_key(moved[1])

@@ -24,15 +24,15 @@ __all__ = ["ChunkcoreEmbedding", "as_embedder", "as_llm", "as_model"]
 class ChunkcoreEmbedding(BaseEmbedding):
     """A chunkcore embedder as LlamaIndex' embedding model.
 
-    For chunkcore's own models, and to put its cache before any other: ``ChunkcoreEmbedding(CachedEmbedder(
-    as_embedder(OpenAIEmbedding()), EmbeddingCache("vectors.sqlite")))`` asks for each text once.
+    For chunkcore's own models, and for its cache before any other: ``ChunkcoreEmbedding(CachedEmbedder(
+    as_embedder(OpenAIEmbedding()), EmbeddingCache("vectors.sqlite")))`` embeds each text once.
 
     Args:
         embedder: an embedder or its name. A configuration holds its name.
         options: LlamaIndex' own: ``embed_batch_size``, ``callback_manager``.
 
     Raises:
-        OptionError: (a ValueError) no such model.
+        OptionError: (a ValueError) unknown model.
 
     >>> from llama_index.core import MockEmbedding
     >>> from chunkadapters.llamaindex import as_embedder
@@ -86,16 +86,16 @@ def as_embedder(
 ) -> BridgedEmbedder:
     """Any LlamaIndex embedding model as an `Embedder`, for strategies, indexes, caches and comparisons.
 
-    The options of `ChunkcoreNodeParser` take such a model as it is; elsewhere, wrap it:
+    `ChunkcoreNodeParser` takes LlamaIndex' models as they are; wrap them elsewhere:
     ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``.
 
     Args:
-        embed_model: LlamaIndex'. Documents go to ``get_text_embedding_batch`` in batches of ``embed_batch_size``,
-            questions to ``get_query_embedding``.
-        name: its name in configurations and tables; by default the class and the model.
-        fingerprint: what its vectors depend on; by default its class and settings, without keys. Required if these do
-            not name the model.
-        max_tokens: its token limit for a text; None if it has none or it is not known.
+        embed_model: documents go to ``get_text_embedding_batch`` in batches of ``embed_batch_size``, questions to
+            ``get_query_embedding``.
+        name: in configurations and tables; by default the class and the model.
+        fingerprint: what the vectors depend on; by default class and settings, without keys. Required if these do not
+            name the model.
+        max_tokens: token limit of a text; None if unknown or unlimited.
 
     Raises:
         OptionError: no LlamaIndex embedding model, or a fingerprint is required.
@@ -113,15 +113,15 @@ def as_embedder(
 def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1) -> BridgedLLM:
     """Any LlamaIndex `LLM` as chunkcore's.
 
-    A model that calls functions gets a JSON schema as the parameters of the one function it must call; another model is
+    A function-calling model gets a JSON schema as the parameters of a function that it must call; other models are
     asked in words. Token counts are the service's, if the integration passes them on.
 
     Args:
-        llm: LlamaIndex', of chat or of completion.
-        name: its name in configurations and tables; by default the class and the model.
-        fingerprint: what its answers depend on; by default its class and settings, without keys. Required if these do
-            not name the model.
-        concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
+        llm: of chat or of completion.
+        name: in configurations and tables; by default the class and the model.
+        fingerprint: what the answers depend on; by default class and settings, without keys. Required if these do not
+            name the model.
+        concurrency: simultaneous requests of all threads: more than 1 for a service, not for a local model.
 
     Raises:
         OptionError: no LlamaIndex LLM, a fingerprint is required, or concurrency is under 1.
@@ -136,7 +136,7 @@ def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None,
 
 
 def as_model(value: Any) -> Any:
-    """An option's value: LlamaIndex' models as chunkcore's, anything else as it is."""
+    """An option's value: LlamaIndex' models as chunkcore's, others unchanged."""
     if isinstance(value, BaseEmbedding):
         return as_embedder(value)
     return as_llm(value) if isinstance(value, LLM) else value
@@ -174,7 +174,7 @@ class _LLM(BridgedLLM):
         raise NotImplementedError
 
     def _called(self, model: FunctionCallingLLM, response: ChatResponse) -> Reply:
-        """The reply, with the function's arguments as text if it was called."""
+        """The reply; its text is the function's arguments if the function was called."""
         reply = _read(response)
         calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
         text = json_text(calls[0].tool_kwargs) if calls else reply.text

@@ -55,7 +55,7 @@ KEYS = PlaceKeys("start_char_idx", "end_char_idx")
 
 
 def node_place(spans: tuple[Span, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A place as a node's attributes and metadata. Of an unknown place, both attributes are None."""
+    """A place as a node's attributes and metadata; None for both attributes if unknown."""
     metadata = KEYS.write(spans)
     return {key: metadata.pop(key, None) for key in (KEYS.start, KEYS.end)}, metadata
 
@@ -66,7 +66,7 @@ def stated_place(node: BaseNode) -> dict[str, Any]:
 
 
 def _origin(node: BaseNode, text: str) -> Origin:
-    """Where the node's text stands in its source document."""
+    """The place of the node's text in its source document."""
     return KEYS.origin(stated_place(node), len(text)) if _is_chunk(node) else Origin.at(0)
 
 
@@ -92,12 +92,10 @@ def _size_option(chunker: Chunker) -> str:
 def _chunk_beside_metadata(
     chunker: Chunker, documents: Iterable[CoreDocument], nodes: Sequence[BaseNode]
 ) -> Iterator[list[Chunk]]:
-    """Each node's chunks, with sizes reduced by what a model reads of the node's metadata.
+    """Each node's chunks, with sizes reduced by the metadata that a model reads with the text.
 
-    The embedding model and the language model may read different metadata: the longer text counts.
-
-    Raises:
-        OptionError: a node's metadata leave no room.
+    Embedding and language models may read different metadata: the longer counts. Raises `OptionError` without room
+    left.
     """
     smaller: dict[int, Chunker] = {}
     for document, node in zip(documents, nodes, strict=True):
@@ -131,9 +129,9 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
 
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
-    """The default of `ChunkcoreNodeParser.id_func`: ids made from the document's id, the options and the spans.
+    """The default of `ChunkcoreNodeParser.id_func`: ids of the document's id, the options and the spans.
 
-    The parser makes these ids itself, because it knows the spans; the function called alone numbers the chunks.
+    The parser makes these ids itself, because it knows the spans; called alone, the function numbers the chunks.
     """
     return f"{doc.node_id}-{i}"
 
@@ -145,32 +143,31 @@ class ChunkcoreNodeParser(NodeParser):
     """A LlamaIndex node parser around any chunkcore chunker.
 
     Every node's ``start_char_idx`` and ``end_char_idx`` are its place in the source document in code points, and
-    ``source[start:end] == node.text``, also for repeated text and through chained parsers: the incoming node's
-    ``start_char_idx`` is added. If the incoming node's own place is unknown, both are None. A chunk of several spans
-    has the first start and the last end, and all spans as metadata ``spans`` (``"0-12,40-55"``).
+    ``source[start:end] == node.text``, also for repeated text and chained parsers: the incoming node's
+    ``start_char_idx`` is added. If the incoming node's place is unknown, both are None. A chunk of several spans has
+    the first start and the last end, and all spans as metadata ``spans`` (``"0-12,40-55"``).
 
-    Other metadata: ``context``, which was written about the chunk, and which models read with the text; ``headings``
+    Other metadata: ``context``, text written about the chunk, which models read with the text; ``headings``
     (``"Tea > Green tea"``), ``language`` and the like, which only the language model reads; ``segments``
-    (``"0-12;12-30"``), ``fallback`` with its reason, and ``derived`` (a model wrote the text; its place is the passage
-    it was written from), which no model reads. If the document has such a key, it stays, and the chunk's key begins
-    with ``chunk_``.
+    (``"0-12;12-30"``), ``fallback`` with its reason, and ``derived`` (a model wrote the text, from the passage at its
+    place), which no model reads. If the document has the key, the chunk's gets the prefix ``chunk_``.
 
-    Unlike LlamaIndex' own parsers, node ids are the same in every run (if documents have ids of their own), and nodes
-    of a chained parser are linked in both directions.
+    Unlike with LlamaIndex' own parsers, node ids are the same in every run (if documents have ids of their own), and
+    nodes of a chained parser are linked in both directions.
 
     Args:
         chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: a strategy's name, instead of `chunker`.
         options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. LlamaIndex'
-            models are accepted where a strategy takes one: ``embedder=OpenAIEmbedding()``. A configuration holds only
-            the model's name; hand the model back by ``from_dict(data, embedder=...)``.
-        fit_to: the model that will embed the nodes (LlamaIndex', a chunkcore embedder or its name). A size that is left
-            out becomes 60 % of its token limit, in its own tokens; a `TruncationWarning` says how many nodes and tokens
-            it would cut off. Metadata beside the text are not counted.
-        metadata_aware: reduce the strategy's size for each document by the tokens of the metadata that models read
-            with the text, as LlamaIndex' own splitters do. The strategy must have a size.
-        include_metadata: nodes inherit the metadata of their document.
-        include_prev_next_rel: nodes of one source are linked to their neighbours.
+            models work as options: ``embedder=OpenAIEmbedding()``. A configuration holds only the model's name; pass
+            the model to ``from_dict(data, embedder=...)``.
+        fit_to: the model that will embed the nodes (LlamaIndex', a chunkcore embedder or its name). It sets a missing
+            size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off. Metadata
+            are not counted.
+        metadata_aware: reduce the size for each document by the tokens of the metadata that models read with the text,
+            as LlamaIndex' own splitters do. The strategy must have a size.
+        include_metadata: nodes inherit their document's metadata.
+        include_prev_next_rel: link nodes of one source to their neighbours.
         id_func: called as ``id_func(i, document)`` for each node's id.
 
     Raises:
@@ -248,7 +245,7 @@ class ChunkcoreNodeParser(NodeParser):
     @field_validator("id_func", mode="before")
     @classmethod
     def _callable_id_func(cls, value: Any) -> Any:
-        """Replace the name in a configuration by its function; a name of any other function by the default."""
+        """Replace a function's name in a configuration: the default's by the function, any other by the default."""
         if isinstance(value, Mapping):
             name = value.get("id_func_name")
             if name not in _ID_FUNCS:
@@ -273,16 +270,14 @@ class ChunkcoreNodeParser(NodeParser):
 
     @property
     def chunker(self) -> Chunker:
-        """The chunker that cuts."""
         return self._chunker
 
     @classmethod
     def from_defaults(cls, **arguments: Any) -> Self:
-        """The constructor, by the name that LlamaIndex' own parsers have for it."""
+        """The constructor, under the name of LlamaIndex' own parsers."""
         return cls(**arguments)
 
     def split_text(self, text: str) -> list[str]:
-        """The texts of the chunks."""
         return self._chunker.split_text(text)
 
     @property
@@ -357,7 +352,7 @@ class ChunkcoreNodeParser(NodeParser):
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
 
     def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin, taken: set[str]) -> list[TextNode]:
-        """The nodes of one document: copies of one pattern, because validating each node takes longer than cutting."""
+        """The nodes of one document, as copies of a pattern: validating each node takes longer than chunking."""
         pattern = _pattern(incoming)
         pattern.model_fields_set.update(("metadata", KEYS.start, KEYS.end))  # and so of its copies
         given = inherited(incoming.metadata, of_a_chunk=_is_chunk(incoming)) if self.include_metadata else {}
@@ -381,10 +376,9 @@ class ChunkcoreNodeParser(NodeParser):
         return nodes
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
-        """Link nodes to sources and neighbours.
+        """Link nodes to sources and neighbours, without the base class.
 
-        The base class is not called: it would search each text again and overwrite the offsets, and would link chained
-        nodes backwards only.
+        It would search each text again, overwrite the offsets, and link chained nodes backwards only.
         """
         sources = []
         for node in nodes:
@@ -399,7 +393,7 @@ class ChunkcoreNodeParser(NodeParser):
 
 
 def _fields(chunker: Chunker) -> dict[str, Any]:
-    """A parser's fields that say which chunker it has."""
+    """The parser's fields that describe its chunker."""
     if strategies.find(chunker.name) is not type(chunker):
         raise OptionError(
             f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
@@ -410,7 +404,7 @@ def _fields(chunker: Chunker) -> dict[str, Any]:
 
 
 def _pattern(incoming: BaseNode) -> TextNode:
-    """A node without text, linked to its source: what all nodes of one document share."""
+    """A node without text, linked to its source: what all nodes of a document share."""
     try:
         return build_nodes_from_splits([""], incoming, id_func=lambda i, doc: "")[0]
     except UnicodeEncodeError:

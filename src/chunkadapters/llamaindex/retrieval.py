@@ -1,4 +1,4 @@
-"""Scores for any LlamaIndex retriever, and what its hits can become: merged, embedded late, cut into segments."""
+"""Scores for LlamaIndex retrievers; merged hits, late embeddings, and segments as small nodes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> System:
 
 
 def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
-    """Ask a query engine for what it retrieves, after its post-processors; no answer is written."""
+    """Functions that ask a query engine for its hits after post-processing; no answer is written."""
     if type(engine).retrieve is BaseQueryEngine.retrieve:
         raise DataError(f"{type(engine).__name__} does not tell what it retrieves: pass its retriever")
     asynchronous = getattr(engine, "aretrieve", None)
@@ -165,8 +165,7 @@ class _SpanMetric(BaseRetrievalMetric):
     ) -> RetrievalMetricResult:
         """The question's score by the hits' spans.
 
-        Raises:
-            DataError: (a ValueError) another evaluator than `SpanRetrieverEvaluator` asks; or no such question.
+        Raises `DataError` (a ValueError) for an unknown question, or if not called by `SpanRetrieverEvaluator`.
         """
         if query is None or scorer is None or hits is None:
             raise DataError(f"{type(self).__name__} needs spans, which only SpanRetrieverEvaluator sees: use that")
@@ -212,11 +211,9 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
 
     Args:
         benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
-        retriever: the retriever to evaluate.
-        metrics: instances or names, or one; by default all span metrics. LlamaIndex' own work too, with
-            ``expected_ids``.
+        metrics: instances or names, or one; by default all span metrics. LlamaIndex' own need ``expected_ids``.
         node_postprocessors: applied to the hits.
-        counter: whose tokens are counted.
+        counter: counts the tokens.
 
     Raises:
         ValueError: an unknown metric.
@@ -257,11 +254,7 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
         mode: RetrievalEvalMode = RetrievalEvalMode.TEXT,
         **kwargs: Any,
     ) -> RetrievalEvalResult:
-        """`evaluate`, asynchronously.
-
-        Raises:
-            DataError: (a ValueError) the benchmark has no such question.
-        """
+        """`evaluate`, asynchronously. Raises `DataError` (a ValueError) if the benchmark lacks the question."""
         nodes = await self.retriever.aretrieve(query)
         for postprocessor in self.node_postprocessors or ():
             nodes = postprocessor.postprocess_nodes(nodes, query_str=query)
@@ -297,14 +290,14 @@ class MergeOverlaps(BaseNodePostprocessor):
 
     For ``node_postprocessors=[..., MergeOverlaps()]`` of a query engine, best as the last of them.
 
-    The results are in the order of each one's best hit, with its score. A merged node has the document's text at
-    ``start_char_idx`` and ``end_char_idx`` (of several places, also metadata ``spans``); the other metadata of the hit
-    that begins first; the relationships of the hits at its ends; and ``merged_ids``, the hits' ids, best first. A hit
-    stays as it is if it does not state its place, or has another text than the document there.
+    Results are in the order of their best hits, with its score. A merged node has the document's text at
+    ``start_char_idx`` and ``end_char_idx`` (for several places, also metadata ``spans``); the other metadata of the
+    first hit by place; the relationships of the hits at its ends; and ``merged_ids``, the hits' ids, best first. A hit
+    is unchanged if it does not state its place, or if its text differs from the document there.
 
     Args:
-        max_gap: hits with at most this many characters between them are merged, too; by default what a paragraph break
-            may have. The text of the gap is not known: the result has several spans.
+        max_gap: also merge hits with at most this many characters between them; by default those of a paragraph break.
+            The text of the gap is unknown: the result has several spans.
         separator: joins texts across a gap.
 
     Raises:
@@ -383,11 +376,11 @@ def embed_late(
     """Copies of the nodes, each with its vector in the context of its whole document (late chunking).
 
     An index does not embed nodes that have a vector: ``VectorStoreIndex(embed_late(nodes, documents, model),
-    embed_model=ChunkcoreEmbedding(model))``. Metadata are not read. See `LateEmbedder`.
+    embed_model=ChunkcoreEmbedding(model))``. Metadata are not embedded. See `LateEmbedder`.
 
     Args:
-        nodes: as `ChunkcoreNodeParser` makes them.
-        documents: the documents they were cut from.
+        nodes: from `ChunkcoreNodeParser`.
+        documents: the nodes' documents.
         model: a model with token vectors.
 
     Raises:
@@ -403,12 +396,8 @@ def embed_late(
 def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
     """Small index nodes to search with: the segments of nodes that have some (``hierarchical``), else the nodes.
 
-    An index over them answers with the node that each stands for: its retriever follows ``IndexNode.obj``. To cut nodes
-    again by size, use LlamaIndex' ``HierarchicalNodeParser`` with `ChunkcoreNodeParser` in its ``node_parser_map``, and
-    ``AutoMergingRetriever``.
-
-    Args:
-        nodes: as `ChunkcoreNodeParser` makes them.
+    A retriever over them returns the whole nodes, by ``IndexNode.obj``. To cut nodes again by size, use LlamaIndex'
+    ``HierarchicalNodeParser`` with `ChunkcoreNodeParser` in its ``node_parser_map``, and ``AutoMergingRetriever``.
     """
     found = []
     taken: set[str] = set()

@@ -1,4 +1,4 @@
-"""`update_index`: embeds and writes only the nodes that changed with their documents."""
+"""`update_index`: embed and write only the nodes that changed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _NEIGHBOURS = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 
 @dataclass(frozen=True)
 class IndexUpdate:
-    """What `update_index` did, in numbers of nodes.
+    """Numbers of nodes that `update_index` kept or changed.
 
     Attributes:
         kept: unchanged nodes.
-        moved: nodes whose text was there at another place, or with other neighbours or metadata: written again with
-            the text's vector.
+        moved: nodes with known text but another place, neighbours or metadata: written again with the old vector.
         new: nodes with new text: embedded and written.
-        deleted: nodes that are no longer there.
+        deleted: nodes that no longer exist.
     """
 
     kept: int = 0
@@ -37,20 +36,20 @@ class IndexUpdate:
 
 
 def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser: NodeParser) -> IndexUpdate:
-    """Make an index hold the documents' nodes as they are now, and no other nodes of these documents.
+    """Make an index hold exactly the current nodes of these documents; other documents stay.
 
     Nodes are compared by id (`ChunkcoreNodeParser` makes it of document, options and place), embedded text and
-    neighbours. All nodes of a document without text are deleted; documents that are not given stay. The model is asked
-    before anything is written: if it fails, the index is as it was.
+    neighbours. A document without text loses all its nodes. Embedding comes before writing: if the model fails, the
+    index is unchanged.
 
-    Vectors of moved nodes come from LlamaIndex' own vector store; with any other store the model is asked again, so put
-    a cache before it (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's own ``embeddings_cache``).
+    Vectors of moved nodes come from LlamaIndex' own vector store. With any other store they are embedded again, so use
+    a cache (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's ``embeddings_cache``).
 
     Args:
-        index: an index that keeps its nodes in a docstore: over another vector store than LlamaIndex' own, by
+        index: keeps its nodes in a docstore; with another vector store than LlamaIndex' own, use
             ``VectorStoreIndex(..., store_nodes_override=True)``.
         documents: with ids of their own (``Document(id_=...)``).
-        parser: a parser with ids that are the same each time.
+        parser: a parser with reproducible node ids.
 
     Raises:
         DataError: the index keeps no nodes in a docstore.
@@ -87,7 +86,6 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
 
 
 def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, BaseNode]:
-    """The index' nodes of the documents."""
     found: dict[str, BaseNode] = {}
     for document_id in document_ids:
         known = index.docstore.get_ref_doc_info(document_id)

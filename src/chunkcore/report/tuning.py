@@ -180,8 +180,7 @@ def option_plot(tuning: Tuning, name: str | None = None, *, width: int) -> str:
 
     Args:
         name: Recall, Precision, F1 or the goal's measure, with one line per k. None draws Recall, Precision and F1,
-            each
-            averaged over k, as in Qu et al. (2024), figures 2 to 5.
+            each averaged over k, as in Qu et al. (2024), figures 2 to 5.
         width: in pixels.
     """
     groups = []

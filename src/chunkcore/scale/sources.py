@@ -54,8 +54,7 @@ def cut_place(data: bytes) -> int:
     r"""The length in bytes of the first part of UTF-8 text that continues after `data`; at least one character.
 
     The cut is the last place in the second half of the best kind found there: before a Markdown heading of level 1, 2
-    or
-    3; after a blank line; a line; a sentence (a full stop and a space, or 。); a space; a grapheme.
+    or 3; after a blank line; a line; a sentence (a full stop and a space, or 。); a space; a grapheme.
 
     >>> cut_place(b"# A\n\nOne two three.\n\n## B\n\nTwo.\n\nThree."), cut_place(b"no line end in here")
     (21, 15)
@@ -141,8 +140,7 @@ class Sources:
     r"""The pieces of files, folders, JSON-lines files and standard input (``-``). Can be iterated repeatedly.
 
     Order: arguments, paths in a folder, lines in a file. Memory holds the names of one directory, one part of a file,
-    one
-    line of JSON.
+    one line of JSON.
 
     Args:
         part_size: bytes; larger files are cut in parts.

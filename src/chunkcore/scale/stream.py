@@ -123,8 +123,7 @@ class Stream:
 
     A document over ``options.part_size`` bytes is cut in parts that end at paragraphs (`cut_place`), and each part is
     chunked like a document; spans, indices and ids are those of the whole document. The output is the same for any
-    number
-    of processes and threads.
+    number of processes and threads.
 
     Args:
         paths: files, folders, and ``-`` for standard input.

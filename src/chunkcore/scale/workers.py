@@ -243,8 +243,7 @@ def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Ite
     """The results of each batch, in order.
 
     With one process, strategies that wait for models run in threads, a batch each. With several, each process builds
-    the
-    strategy from its name and options, and at most two batches per process are under way.
+    the strategy from its name and options, and at most two batches per process are under way.
 
     Raises:
         OptionError: the strategy holds an object that another process cannot build.
@@ -263,8 +262,7 @@ def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> I
     """One pipe per process, so that a process's death is always seen.
 
     An executor's processes share a pipe with a lock: a process killed while sending blocks all others. A batch's error
-    is
-    raised in its place, as in one process.
+    is raised in its place, as in one process.
     """
     settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
     workers: list[_Worker] = []

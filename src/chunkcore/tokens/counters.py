@@ -279,8 +279,8 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     """The counter that a string names; a `TokenCounter` is returned as is.
 
     Names: ``characters``, ``words``, a tiktoken encoding, ``hf:TOKENIZER``, ``embedder:MODEL`` (a model of
-    `get_embedder`;
-    ``embedder`` alone: the default model), or any other name in `counters`. Raises `OptionError` for unknown names.
+    `get_embedder`; ``embedder`` alone: the default model), or any other name in `counters`. Raises `OptionError` for
+    unknown names.
 
     >>> get_counter("characters").count("four")
     4

@@ -72,8 +72,7 @@ def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -
     """The index of the best configuration, by means of shape (configurations,).
 
     Candidates are within `margin` of the highest quality. Of these: fewest retrieved tokens (rounded), then lowest
-    cost,
-    then highest quality, then lowest index. Without a margin: the highest quality.
+    cost, then highest quality, then lowest index. Without a margin: the highest quality.
 
     >>> means = np.array([0.70, 0.71, 0.69]), np.array([900.0, 1000.0, 400.0]), np.array([1.0, 1.0, 1.0])
     >>> choose(*means), choose(*means, margin=0.02)
@@ -110,8 +109,7 @@ def hold_out(outcomes: Outcomes, fold_of: NDArray[np.int64], allowed: Flags, mar
     """Score every question by the configuration chosen without its fold.
 
     The mean of these scores estimates the choice on new questions, slightly low, as each choice uses fewer questions.
-    The
-    mean that a configuration was chosen by is too high: it is the highest of many.
+    The mean that a configuration was chosen by is too high: it is the highest of many.
 
     Args:
         fold_of: each question's fold, shape (queries,).
@@ -177,10 +175,8 @@ def rechosen(
     """Bootstrap of the held-out mean in which every resample makes its own choices.
 
     Held-out scores are not independent, because the choices of different folds share questions. If many configurations
-    are
-    equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
-    better
-    than an equal baseline (simulation: docs/tuning.md).
+    are equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
+    better than an equal baseline (simulation: docs/tuning.md).
 
     Args:
         baseline: its scores, shape (queries,).
@@ -235,8 +231,7 @@ def optimism(scores: Scores, labels: Sequence[str], *, splits: int = _SPLITS, se
     """How much higher a configuration scores on the questions that chose it than on others, on average.
 
     Questions are split in halves `splits` times. Each half chooses once and is scored once, so easier halves cancel
-    out.
-    Also returns, per configuration, the share of halves that chose it.
+    out. Also returns, per configuration, the share of halves that chose it.
 
     Args:
         scores: float64, shape (questions, configurations); NaN is left out.
@@ -368,8 +363,7 @@ class StrategyChoices:
             resamples: of the bootstrap.
 
         Source: Qu et al. (2024), section 4.1 (the best configuration by the average F1 over k), appendix B (the grids).
-        The
-        paper does not say whether the queries that choose and report differ; here they do.
+        The paper does not say whether the queries that choose and report differ; here they do.
         """
         labels = labels or ids
         first = halves(labels, np.random.default_rng(seed)) if first is None else first

@@ -414,8 +414,7 @@ def parse_space(specs: Sequence[str]) -> Space:
     """The space of some strings.
 
     If one string has values in braces, all are grids (`grid_space`), and a strategy without braces is one
-    configuration.
-    Otherwise each strategy is searched over the options that its string leaves open (`known_space`).
+    configuration. Otherwise each strategy is searched over the options that its string leaves open (`known_space`).
 
     Raises:
         OptionError: a strategy or an option is wrong, or no space is known for it.

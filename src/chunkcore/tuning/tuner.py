@@ -59,17 +59,13 @@ def tune(
     """Search strategies and their options for the configuration that retrieves best.
 
     Grids (``"recursive:size={50,100,200}"``) run every combination, each once on all questions. Any other space starts
-    with
-    each strategy's defaults, then alternates random configurations and proposals of Optuna. A proposal belongs to a
-    fold
-    and uses the scores of the *other* folds' questions only. Each fold is scored by the configuration that the other
-    folds
-    choose. The mean of these held-out scores estimates the final choice on new questions, slightly low, as each fold's
-    choice uses fewer questions and candidates.
+    with each strategy's defaults, then alternates random configurations and proposals of Optuna. A proposal belongs to
+    a fold and uses the scores of the *other* folds' questions only. Each fold is scored by the configuration that the
+    other folds choose. The mean of these held-out scores estimates the final choice on new questions, slightly low, as
+    each fold's choice uses fewer questions and candidates.
 
     Proposals depend only on earlier scores, the seed and Optuna's version. A stopped search resumes from its `study`
-    and
-    gives the same result, up to the last digits of vectors, which depend on the batch.
+    and gives the same result, up to the last digits of vectors, which depend on the batch.
 
     Args:
         benchmark: documents and questions. For evidence sentences pass ``whole_sentences(benchmark)``.

@@ -20,11 +20,11 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
     Args:
         model: an embedder, or its name; YAML holds the name.
-        meta_fields_to_embed: metadata to embed before the text, one a line: ``["context"]`` for what a strategy wrote
-            about a chunk.
+        meta_fields_to_embed: metadata to embed before the text, one per line: ``["context"]`` for text that a strategy
+            wrote about a chunk.
 
     Raises:
-        OptionError: a `ValueError`: no such model.
+        OptionError: a `ValueError`: unknown model.
     """
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL, meta_fields_to_embed: list[str] | None = None) -> None:
@@ -36,10 +36,7 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Embed documents.
-
-        Returns:
-            ``{"documents": copies with embeddings}``.
+        """Embed documents. Returns ``{"documents": copies with embeddings}``.
 
         Raises:
             TypeError: not a list of `Document`.
@@ -51,7 +48,6 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """`run` in a thread."""
         return await asyncio.to_thread(self.run, documents)
 
     def _text(self, document: Document) -> str:
@@ -67,7 +63,7 @@ class ChunkcoreTextEmbedder(Serialized):
         model: an embedder, or its name; YAML holds the name.
 
     Raises:
-        OptionError: a `ValueError`: no such model.
+        OptionError: a `ValueError`: unknown model.
     """
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL) -> None:
@@ -90,5 +86,4 @@ class ChunkcoreTextEmbedder(Serialized):
 
     @component.output_types(embedding=list[float])
     async def run_async(self, text: str) -> dict[str, list[float]]:
-        """`run` in a thread."""
         return await asyncio.to_thread(self.run, text)

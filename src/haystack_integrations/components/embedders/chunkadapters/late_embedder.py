@@ -19,13 +19,13 @@ __all__ = ["ChunkcoreLateEmbedder"]
 class ChunkcoreLateEmbedder(Serialized):
     """Embeds chunks in the context of their whole documents (late chunking; see `LateEmbedder`).
 
-    Embed questions by `ChunkcoreTextEmbedder` with the same model. Metadata are not read.
+    Embed questions by `ChunkcoreTextEmbedder` with the same model. Metadata are not embedded.
 
     Args:
         model: a model with token vectors, or its name; YAML holds the name.
 
     Raises:
-        OptionError: a `ValueError`: no such model, or it gives no token vectors.
+        OptionError: a `ValueError`: unknown model, or one without token vectors.
     """
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL) -> None:
@@ -37,14 +37,11 @@ class ChunkcoreLateEmbedder(Serialized):
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document], sources: list[Document]) -> dict[str, list[Document]]:
-        """Embed chunks.
+        """Embed chunks. Returns ``{"documents": copies with embeddings}``.
 
         Args:
-            documents: chunks, as `ChunkcoreDocumentSplitter` makes them.
-            sources: the documents they were cut from.
-
-        Returns:
-            ``{"documents": copies with embeddings}``.
+            documents: chunks from `ChunkcoreDocumentSplitter`.
+            sources: the chunks' documents.
 
         Raises:
             TypeError: not lists of `Document`.
@@ -59,5 +56,4 @@ class ChunkcoreLateEmbedder(Serialized):
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document], sources: list[Document]) -> dict[str, list[Document]]:
-        """`run` in a thread."""
         return await asyncio.to_thread(self.run, documents, sources)

@@ -18,16 +18,15 @@ __all__ = ["ChunkcoreSpanEvaluator"]
 
 @component
 class ChunkcoreSpanEvaluator(Serialized):
-    """Scores retrieved documents by the spans that answer the questions. One component a measure, like Haystack's.
+    """Scores retrieved documents by the spans that answer the questions. One component per measure, like Haystack's.
 
     Args:
-        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore, which is
-            what YAML can hold.
+        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore, for YAML.
         measure: such as ``"Recall@5"`` or ``"IoU@5"``.
-        counter: whose tokens are counted.
+        counter: counts the tokens.
 
     Raises:
-        OptionError: a `ValueError`: no such collection or measure.
+        OptionError: a `ValueError`: unknown collection or measure.
 
     >>> from chunkcore import load_dataset
     >>> question = load_dataset("lochmere").queries[0].text
@@ -49,17 +48,14 @@ class ChunkcoreSpanEvaluator(Serialized):
 
     @component.output_types(score=float, individual_scores=list[float])
     def run(self, questions: list[str], retrieved_documents: list[list[Document]]) -> dict[str, Any]:
-        """Score hits.
+        """Score hits. Returns ``score``, the mean over questions with a defined measure, and ``individual_scores``.
 
         Args:
-            questions: questions of the benchmark, each as text or id.
-            retrieved_documents: the hits for each question, best first.
-
-        Returns:
-            ``score``, the mean over the questions for which the measure is defined, and ``individual_scores``.
+            questions: of the benchmark, as texts or ids.
+            retrieved_documents: the hits of each question, best first.
 
         Raises:
-            ValueError: the lists have different lengths, or the benchmark does not have a question.
+            ValueError: the lists have different lengths, or the benchmark lacks a question.
         """
         if len(questions) != len(retrieved_documents):
             raise ValueError(

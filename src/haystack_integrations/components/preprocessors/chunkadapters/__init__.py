@@ -1,4 +1,4 @@
-"""chunkcore's chunkers as a Haystack component, and what of an index they change."""
+"""chunkcore's chunkers and index updates as Haystack components."""
 
 from haystack_integrations.components.preprocessors.chunkadapters.children import ChunkcoreChildSplitter
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter

@@ -21,11 +21,11 @@ _OWN_PLACE = (SEGMENTS, "spans", "_split_overlap", "root_spans", "__children_ids
 
 @component
 class ChunkcoreChildSplitter(Serialized):
-    """Cuts chunks into children that are embedded and searched, while the chunks stay for the answer.
+    """Cuts chunks into children to embed and search; the chunks stay for the answer.
 
     Both have the metadata of Haystack's `AutoMergingRetriever`: ``__parent_id``, ``__children_ids``, ``__level`` and
-    ``__block_size`` (the strategy's ``size``; 0 if it has none). The children of a chunk with segments (strategy
-    ``hierarchical``) are these; any other chunk is cut by `strategy`.
+    ``__block_size`` (the strategy's ``size``; 0 if it has none). The children of a chunk are its segments (strategy
+    ``hierarchical``), else its chunks by `strategy`.
 
     Args:
         strategy: a spec string, for chunks without segments; None makes such a chunk its own only child.
@@ -50,22 +50,15 @@ class ChunkcoreChildSplitter(Serialized):
         return {"strategy": self.strategy}
 
     def warm_up(self) -> None:
-        """Load what the strategy loads."""
+        """Load the strategy's tokenizer and models."""
         if self._splitter is not None:
             self._splitter.warm_up()
 
     @component.output_types(parents=list[Document], children=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Cut chunks into children.
+        """Cut chunks from `ChunkcoreDocumentSplitter`. Returns ``children``, and ``parents`` with their children's ids.
 
-        Args:
-            documents: chunks, as `ChunkcoreDocumentSplitter` makes them.
-
-        Returns:
-            ``parents``, the chunks with their children's ids, and ``children``.
-
-        Raises:
-            TypeError: not a list of `Document`.
+        Raises `TypeError` unless given a list of `Document`.
         """
         check_documents(self, documents)
         size = getattr(getattr(self._splitter, "chunker", None), "size", 0)

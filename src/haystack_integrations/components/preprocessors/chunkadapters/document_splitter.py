@@ -1,7 +1,7 @@
-"""The Haystack component that cuts documents with any chunkcore strategy.
+"""The Haystack component that splits documents with any chunkcore strategy.
 
-It is defined in this namespace because `Pipeline.loads` imports components from ``haystack_integrations``
-without being told to trust them, and writes down the module in which a class is defined.
+It lives in this namespace because `Pipeline.loads` trusts ``haystack_integrations`` by default, and YAML holds the
+module that defines a class.
 """
 
 from __future__ import annotations
@@ -42,23 +42,22 @@ class ChunkcoreDocumentSplitter(Serialized):
     A chunk's metadata are a deep copy of its parent's, and:
 
     - ``source_id``: the id of the incoming document, as in Haystack's own splitters.
-    - ``split_id``: the chunk's place among that document's chunks, from 0.
+    - ``split_id``: the chunk's position among that document's chunks, from 0.
     - ``split_idx_start``, ``split_idx_end``: ``source.content[start:end] == chunk.content``, in code points.
     - ``spans``: ``"0-12,40-55"``, only on a chunk of several places; the content is their texts, joined, and
       ``split_idx_start`` and ``split_idx_end`` are the first and the last offset.
     - ``page_number``: the page of the chunk's first character that is no form feed, counted from 1 or from the
       parent's whole ``page_number``.
     - ``_split_overlap``: as in `DocumentSplitter`, ``[{"doc_id": neighbour, "range": (start, end)}]`` with the range in
-      the characters of that neighbour. On every chunk if the strategy overlaps.
-    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, which was
+      that neighbour's characters. On every chunk if the strategy overlaps.
+    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``; ``segments`` (``"0-12;12-30"``),
-      parts that are searched on their own. If the document has such a key, it stays, and the chunk's key begins with
-      ``chunk_``.
+      parts that are searched on their own. If the document has the key, the chunk's gets the prefix ``chunk_``.
     - ``derived``: true if a model wrote the text; the offsets are then those of the passage it was written from, and
       no overlap is stated.
-    - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): the place in the document at the
-      root of a chain of splitters, if the parent is a chunk that states its own place (``source_id`` and
-      ``split_idx_start``); also on chunks of several places.
+    - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): the place in the first document of
+      a chain of splitters, if the parent is a chunk that states its own place (``source_id`` and ``split_idx_start``);
+      also on chunks of several places.
 
     Ids are the same in every run: of source id, strategy with its options, spans and content, not of metadata.
 
@@ -66,17 +65,14 @@ class ChunkcoreDocumentSplitter(Serialized):
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: a strategy's name, instead of `chunker`; by default ``recursive``.
         options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's embedders and chat
-            generators are accepted where a strategy takes a model; YAML holds them as Haystack writes them, their keys
-            as names of environment variables.
-        fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). A size that is
-            left out becomes 60 % of its token limit, in its own tokens; a `TruncationWarning` says how many chunks and
-            tokens it would cut off.
-        keep_white_space: a chunk keeps the white space between it and the next one, which strategies strip, for
-            Haystack's `SentenceWindowRetriever`: it joins neighbours' texts by nothing. A chunk may then exceed a
-            maximum by that white space.
+            generators work as options; YAML holds them as Haystack writes them, keys as environment variables.
+        fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). It sets a
+            missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off.
+        keep_white_space: a chunk keeps the white space before the next one, for Haystack's `SentenceWindowRetriever`,
+            which joins neighbours' texts by nothing. A chunk may then exceed a maximum by that white space.
 
     Raises:
-        OptionError: a `ValueError`: no such strategy or option, a value out of range, or options given twice.
+        OptionError: a `ValueError`: unknown strategy or option, a value out of range, or options given twice.
 
     >>> from haystack import Document
     >>> splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3, "counter": "words"})
@@ -104,27 +100,25 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     @property
     def chunker(self) -> Chunker:
-        """The chunker that cuts."""
         return self._chunker
 
     @property
     def strategy(self) -> str:
-        """The strategy's name."""
         return self.chunker.name
 
     @property
     def options(self) -> dict[str, Any]:
-        """The strategy's options as plain values, Haystack's components as they describe themselves.
+        """The strategy's options as plain values, Haystack's components serialised.
 
         Raises:
-            OptionError: an option holds an object that has no name to be built from again.
+            OptionError: an option holds an object that cannot be serialised.
         """
         options = self.chunker.to_dict()
         del options["strategy"]
         return {name: written(getattr(self.chunker, name), value) for name, value in options.items()}
 
     def _arguments(self) -> dict[str, Any]:
-        """Every option is written, so that other defaults change nothing."""
+        """All options, so that changed defaults do not change a stored pipeline."""
         if not self.strategy:
             raise OptionError(
                 f"{type(self.chunker).__qualname__} has no name to be built from again; "
@@ -150,13 +144,10 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Split documents.
+        """Split documents. Returns ``{"documents": chunks}``, in the documents' order.
 
         Args:
-            documents: with text as content. A document with empty content is left out, with a warning.
-
-        Returns:
-            ``{"documents": chunks}``, in the documents' order.
+            documents: with text as content. Documents with empty content are skipped with a warning.
 
         Raises:
             TypeError: not a list of `Document`.
@@ -179,11 +170,9 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """`run` in a thread."""
         return await asyncio.to_thread(self.run, documents)
 
     def _documents(self, document: Document, chunks: list[Chunk], taken: set[str]) -> list[Document]:
-        """The chunks of a document as Haystack's documents."""
         if self.keep_white_space:
             chunks = list(_with_white_space(document.content or "", chunks))
         ids = [_id(chunk, taken) for chunk in chunks]
@@ -212,10 +201,10 @@ class ChunkcoreDocumentSplitter(Serialized):
 
 
 def _root(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None:
-    """The root document of the chain that a parent belongs to, and where the parent stands in it.
+    """The first document of the parent's chain, and the parent's place in it; None if the parent is no chunk.
 
-    None if the parent is no chunk. An unknown origin if the metadata do not fit a text of `length` code points: they
-    are of another splitter in between, or the text was altered.
+    The place is unknown if the metadata do not fit a text of `length` code points: another splitter wrote them, or the
+    text was altered.
     """
     if "root_source_id" in meta:
         return meta["root_source_id"], ROOT.origin(meta, length)
@@ -233,7 +222,7 @@ def _has_text(document: Document) -> bool:
 
 
 def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
-    """The chunks with the white space up to the next one; the first one also with that before it."""
+    """The chunks with the white space up to the next one; the first one also with leading white space."""
     for place, chunk in enumerate(chunks):
         if len(chunk.spans) > 1 or chunk.derived:
             yield chunk
@@ -248,16 +237,15 @@ def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
 def _id(chunk: Chunk, taken: set[str]) -> str:
     """64 hexadecimal digits, like Haystack's ids, of the chunk's id, context and text.
 
-    Haystack's own ids hash content and metadata: that fails on unpaired surrogates, and differs from run to run if
-    metadata hold a set or an object. The text counts because a store that skips duplicates would keep the old text of
-    an edited document.
+    Haystack's ids fail on unpaired surrogates, and differ between runs if metadata hold a set or an object. The text
+    counts because a store that skips duplicates would keep the old text of an edited document.
     """
     named = f"{unused_id(chunk.id, taken)}{len(chunk.context)}:{chunk.context}{chunk.text}"
     return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
 def _copier(meta: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    """Makes deep copies of a parent's metadata; shallow ones if nothing inside can change."""
+    """A function that copies a parent's metadata: deeply, or shallowly if nothing inside is mutable."""
     if all(value is None or isinstance(value, str | int | float) for value in meta.values()):
         return meta.copy
     return lambda: deepcopy(meta)
@@ -266,7 +254,7 @@ def _copier(meta: dict[str, Any]) -> Callable[[], dict[str, Any]]:
 def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     """The page of each chunk's first character that is no form feed, as Haystack counts.
 
-    A parent's own page number is that of its first such character, and so includes its leading form feeds.
+    A parent's page number is that of its first such character, and so includes its leading form feeds.
     """
     text = document.content or ""
     first = document.meta.get("page_number")
@@ -284,13 +272,13 @@ def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
 
 
 def _leading_breaks(text: str) -> int:
-    """How many form feeds precede the first other character; 0 if there is no other."""
+    """Form feeds before the first other character; 0 if there is no other."""
     leading = len(text) - len(text.lstrip("\f"))
     return leading if leading < len(text) else 0
 
 
 def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> Sequence[list[dict[str, Any]] | None]:
-    """Each chunk's ``_split_overlap``; None throughout if the strategy does not overlap."""
+    """Each chunk's ``_split_overlap``; all None if the strategy does not overlap."""
     found: list[list[dict[str, Any]]] = [[] for _ in chunks]
     for i in range(1, len(chunks)):
         if chunks[i - 1].derived or chunks[i].derived:
@@ -306,7 +294,7 @@ Range = tuple[int, int]
 
 
 def shared(left: Sequence[Span], right: Sequence[Span], gap: int) -> list[tuple[Range, Range]]:
-    """What two chunks share: pairs of a range in the left one's text and one in the right one's.
+    """Text shared by two chunks: pairs of a range in the left one's text and one in the right one's.
 
     The text of a chunk of several spans is their slices, joined by `gap` characters.
 

@@ -1,4 +1,4 @@
-"""What to embed, move and delete when documents are indexed again, as a Haystack component."""
+"""Chunks to embed, move and delete when documents are indexed again, as a Haystack component."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ _PLACES = frozenset(
 
 @component
 class ChunkcoreIndexUpdater(Serialized):
-    """Between a splitter and an embedder: lets through only what must be embedded, and lists what is stale.
+    """Between a splitter and an embedder: passes on only the chunks to embed, and lists the stale ones.
 
     Chunks are compared with the store's chunks of the same sources (``source_id``):
 
-    - a chunk that the store has goes nowhere;
-    - a chunk that moved (the store has its text and metadata at another place) comes out of ``moved``, with the
-      store's vector;
-    - any other comes out of ``documents``; connect that to the embedder;
-    - ids that the store has and that are no longer a chunk's come out of ``stale``.
+    - ``documents``: new chunks; connect this output to the embedder.
+    - ``moved``: chunks whose text and metadata the store has at another place, with the store's vectors.
+    - ``stale``: the store's ids without a chunk.
+    - unchanged chunks are only counted.
 
-    The store is only read. `ChunkcoreIndexWriter` writes the embedder's output and ``moved``, and then deletes
-    ``stale``: if the embedder fails, nothing is lost.
+    The store is only read. `ChunkcoreIndexWriter` writes the embedder's output and ``moved``, then deletes ``stale``:
+    if the embedder fails, nothing is lost.
 
     Args:
-        document_store: the store to compare with. Its ``filter_documents`` should return embeddings (most stores have
-            an option for that); chunks without one are embedded again.
+        document_store: its ``filter_documents`` should return embeddings (an option of most stores); chunks without one
+            are embedded again.
 
     >>> from haystack.document_stores.in_memory import InMemoryDocumentStore
     >>> store = InMemoryDocumentStore()
@@ -61,8 +60,8 @@ class ChunkcoreIndexUpdater(Serialized):
         """Compare chunks with the store.
 
         Args:
-            documents: all chunks of their sources, as `ChunkcoreDocumentSplitter` makes them.
-            source_ids: further sources, perhaps without chunks now: what the store has of these is stale, too.
+            documents: all chunks of their sources, from `ChunkcoreDocumentSplitter`.
+            source_ids: further sources, which may have no chunks now: the store's other chunks of these are stale.
 
         Returns:
             ``documents`` to embed, ``moved`` ones with vectors, ids of ``stale`` ones, and the number ``unchanged``.
@@ -109,13 +108,13 @@ def _same(stored: Document, chunk: Document) -> bool:
 
 
 def _lists(value: Any) -> Any:
-    """The value with lists for tuples, like after a round trip through JSON."""
+    """Lists for tuples, as after a round trip through JSON."""
     if isinstance(value, list | tuple):
         return [_lists(each) for each in value]
     return {key: _lists(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _content(chunk: Document) -> str:
-    """What its vector may depend on: text and metadata, without the place."""
+    """What the vector may depend on: text and metadata, without the place."""
     kept = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
     return repr([chunk.content, sorted(kept.items(), key=lambda item: item[0])])

@@ -1,4 +1,4 @@
-"""`ChunkcoreDocumentSplitter` as classes of one strategy each, which YAML names by this module."""
+"""`ChunkcoreDocumentSplitter` as one class per strategy; YAML names them by this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hits that overlap as one, as a Haystack component."""
+"""Merging overlapping hits, as a Haystack component."""
 
 from haystack_integrations.components.rankers.chunkadapters.merge_overlaps import ChunkcoreMergeOverlaps
 

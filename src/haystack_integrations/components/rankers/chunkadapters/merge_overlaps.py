@@ -20,16 +20,16 @@ _OF_ONE_HIT = ("_split_overlap", "root_spans", "split_idx_end", "root_idx_end")
 class ChunkcoreMergeOverlaps(Serialized):
     """Merges hits of one document that overlap or touch, so that no token goes to the model twice.
 
-    Best after a ranker and before a prompt builder. The results are in the order of each one's best hit, with its
-    score. A merged document has the source's text at ``split_idx_start``, ``split_idx_end`` and (of several places)
-    ``spans``; the other metadata of the hit that begins first, with its page and ``split_id``; and ``merged_ids``, the
-    hits' ids, best first. Hits of a chain of splitters are merged by their places in its root (``root_source_id``,
-    ``root_idx_start``) and state only these. A hit stays as it is if it does not state its place, or has another text
-    than the source there.
+    Best after a ranker and before a prompt builder. Results are in the order of their best hits, with its score. A
+    merged document has the source's text at ``split_idx_start``, ``split_idx_end`` and (for several places) ``spans``;
+    the other metadata of the first hit by place, with its page and ``split_id``; and ``merged_ids``, the hits' ids,
+    best first. Hits of a chain of splitters are merged by their places in its first document (``root_source_id``,
+    ``root_idx_start``) and state only these. A hit is unchanged if it does not state its place, or if its text differs
+    from the source there.
 
     Args:
-        max_gap: hits with at most this many characters between them are merged, too; by default what a paragraph break
-            may have. The text of the gap is not known: the result has several spans.
+        max_gap: also merge hits with at most this many characters between them; by default those of a paragraph break.
+            The text of the gap is unknown: the result has several spans.
         separator: joins texts across a gap.
 
     Raises:
@@ -51,16 +51,9 @@ class ChunkcoreMergeOverlaps(Serialized):
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Merge hits.
+        """Merge hits, given best first. Returns ``{"documents": merged}``, in the order of their best hits.
 
-        Args:
-            documents: the hits, best first.
-
-        Returns:
-            ``{"documents": merged}``, in the order of each one's best hit.
-
-        Raises:
-            TypeError: not a list of `Document`.
+        Raises `TypeError` unless given a list of `Document`.
         """
         check_documents(self, documents)
         merged = self._merging.merge(list(map(hit_of, documents)))

@@ -1,4 +1,4 @@
-"""What writes an index that is made again."""
+"""Writing updates of an index, as a Haystack component."""
 
 from haystack_integrations.components.writers.chunkadapters.index_writer import ChunkcoreIndexWriter
 

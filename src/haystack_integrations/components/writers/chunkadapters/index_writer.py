@@ -1,4 +1,4 @@
-"""The last step of indexing again, as a Haystack component: write, then delete."""
+"""The last step of updating an index, as a Haystack component: write, then delete."""
 
 from __future__ import annotations
 
@@ -14,23 +14,20 @@ __all__ = ["ChunkcoreIndexWriter"]
 
 @component
 class ChunkcoreIndexWriter(Serialized):
-    """Writes the new chunks of `ChunkcoreIndexUpdater`, once embedded, and then deletes the stale ones.
+    """Writes the embedded chunks of `ChunkcoreIndexUpdater`, then deletes the stale ones.
 
-    In this order, so that nothing is lost if an embedder or the store fails: the index keeps what it had, and the next
-    run continues. Documents with the same ids are overwritten.
+    In this order nothing is lost if an embedder or the store fails, and the next run continues. Documents with the same
+    ids are overwritten.
 
     Args:
         document_store: the store that the updater compares with.
 
     >>> from haystack.document_stores.in_memory import InMemoryDocumentStore
-    >>> store = InMemoryDocumentStore()
-    >>> writer = ChunkcoreIndexWriter(store)
+    >>> writer = ChunkcoreIndexWriter(InMemoryDocumentStore())
     >>> writer.run(documents=[Document(id="1", content="tea")], moved=[], stale=[])
     {'documents_written': 1, 'documents_deleted': 0}
     >>> writer.run(documents=[Document(id="2", content="sea")], moved=[], stale=["1"])
     {'documents_written': 1, 'documents_deleted': 1}
-    >>> [each.content for each in store.filter_documents()]
-    ['sea']
     """
 
     def __init__(self, document_store: DocumentStore) -> None:
@@ -41,15 +38,12 @@ class ChunkcoreIndexWriter(Serialized):
 
     @component.output_types(documents_written=int, documents_deleted=int)
     def run(self, documents: list[Document], moved: list[Document], stale: list[str]) -> dict[str, int]:
-        """Write, then delete.
+        """Write, then delete. Returns ``documents_written``, as the store counts them, and ``documents_deleted``.
 
         Args:
             documents: the updater's ``documents``, embedded.
             moved: the updater's.
-            stale: the updater's: the ids to delete.
-
-        Returns:
-            ``documents_written``, as the store counts them, and ``documents_deleted``.
+            stale: the updater's ids to delete.
         """
         written = 0
         if chunks := [*documents, *moved]:
