@@ -53,11 +53,7 @@ class Mapped(Sequence[R], Generic[T, R]):
 
 
 def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
-    """Consecutive blocks of `size` items; one empty block for no items.
-
-    >>> [list(some) for some in blocks(range(5), 2)]
-    [[0, 1], [2, 3], [4]]
-    """
+    """Consecutive blocks of `size` items; one empty block for no items."""
     for start in range(0, max(len(items), 1), size):
         yield items[start : start + size]
 
@@ -69,8 +65,7 @@ def concatenate(
 
     `expected` is the number of rows, if known: a large array then starts in its file.
 
-    Raises:
-        OSError: the disk is full; the error names the temporary folder.
+    Raises `OSError`: the disk is full; the error names the temporary folder.
 
     >>> concatenate([np.array([3, 5]), np.array([9])], "u4", memory_bytes=4).tolist()
     [3, 5, 9]
@@ -113,12 +108,7 @@ def text_key(text: str, role: str = "") -> bytes:
 
 
 def text_keys(texts: Iterable[str]) -> Keys:
-    """`text_key` of each text, shape (texts,).
-
-    >>> keys = text_keys(["sky", "sea", "sky"])
-    >>> keys.shape, bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
-    ((3,), True, False)
-    """
+    """`text_key` of each text, shape (texts,)."""
     return np.fromiter(map(text_key, texts), dtype="S20")
 
 

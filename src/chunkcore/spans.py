@@ -31,11 +31,7 @@ Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends
 
 
 def as_ranges(spans: Iterable[Span]) -> Ranges:
-    """Spans as an ``(n, 2)`` int64 array.
-
-    >>> as_ranges([Span(1, 3)]).tolist()
-    [[1, 3]]
-    """
+    """Spans as an ``(n, 2)`` int64 array."""
     pairs = [(span.start, span.end) for span in spans]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 

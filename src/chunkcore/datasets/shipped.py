@@ -61,8 +61,7 @@ def list_datasets() -> list[DatasetInfo]:
 def dataset_path(name: str = "lochmere") -> Path:
     """The folder of a shipped dataset: ``documents/`` and ``questions.jsonl``.
 
-    Raises:
-        OptionError: no dataset has this name.
+    Raises `OptionError`: no dataset has this name.
 
     >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
     True

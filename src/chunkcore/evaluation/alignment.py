@@ -119,10 +119,7 @@ class Aligner:
 
         A repeated text gets the place that fits its neighbours: each piece begins after the one before, with the usual
         gap (or overlap). With one best place `how` is "order"; else "ambiguous", and the equally good places share the
-        certainty.
-
-        Raises:
-            DataError: no such document.
+        certainty. Raises `DataError`: no such document.
 
         >>> aligner = Aligner([Document("log", "ok. One fell. ok. Two fell. ok.")])
         >>> found = aligner.locate_in_order(["One fell.", "ok.", "Two fell."], document_id="log")

@@ -67,8 +67,7 @@ class Cost:
     def priced(self, *, embedding: float | None = None, llm: Prices | None = None) -> Cost:
         """The cost with `money`, if all used models have prices; `embedding` is the price of a million read tokens.
 
-        Raises:
-            OptionError: a price is negative.
+        Raises `OptionError`: a price is negative.
         """
         if embedding is not None and not 0 <= embedding < math.inf:
             raise OptionError(f"embed_price is at least 0, got {embedding}")

@@ -59,8 +59,7 @@ def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: 
     Returns:
         0 (full agreement) to 1; 0 for fewer units than a window. O(count) time and memory.
 
-    Raises:
-        DataError: a unit is not in ``1 .. count - 1``, or the window is under 1.
+    Raises `DataError`: a unit is not in ``1 .. count - 1``, or the window is under 1.
 
     One of the four pairs at distance two is in one segment in the reference only, one in the hypothesis only:
 
@@ -244,10 +243,7 @@ def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
 
 def labelled_texts(documents: Iterable[Document]) -> list[LabelledText]:
     """Documents with ``metadata["boundaries"]`` and optionally ``"sentences"`` (see `load_segmented`) as labelled
-    texts.
-
-    Raises:
-        DataError: a document has no boundaries, or offsets outside the text or out of order.
+    texts. Raises `DataError`: a document has no boundaries, or offsets outside the text or out of order.
     """
     keys = ("boundaries", "sentences")
     rows = [

@@ -172,8 +172,7 @@ def _retrieved(chunk: Chunk) -> Retrieved:
 def segment_texts(chunk: Chunk) -> list[str]:
     """A chunk's texts to embed: its segments, or its text if it has none or is derived.
 
-    Raises:
-        DataError: a segment lies outside its chunk.
+    Raises `DataError`: a segment lies outside its chunk.
 
     >>> segment_texts(Chunk("d", 0, (Span(10, 24),), "One is. Two is", 4, segments=((Span(10, 17),), (Span(18, 24),))))
     ['One is.', 'Two is']

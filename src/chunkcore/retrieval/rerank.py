@@ -116,8 +116,7 @@ def get_reranker(spec: str | Reranker | Callable[[Sequence[tuple[str, str]]], Ar
 def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
     """One valid score per pair, shape (len(pairs),), float64. A failed call is repeated once; no pairs, no call.
 
-    Raises:
-        ModelError: the reranker failed twice.
+    Raises `ModelError`: the reranker failed twice.
     """
     if not pairs:
         return np.empty(0)

@@ -53,11 +53,7 @@ def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
 
 
 def slices_digest(text: str, spans: Sequence[Span]) -> str:
-    """16 hexadecimal digits of the text at the spans.
-
-    >>> slices_digest("The fox naps.", [Span(4, 7)]) == slices_digest("A red fox naps.", [Span(6, 9)])
-    True
-    """
+    """16 hexadecimal digits of the text at the spans."""
     digest = blake2b(digest_size=8)
     for span in spans:
         _add(digest, span.slice(text))
@@ -82,8 +78,7 @@ def parts_of(document: Document) -> tuple[Part, ...]:
 
     They come from ``metadata["parts"]``, a list of objects with ``id``, ``start`` and ``end``.
 
-    Raises:
-        DataError: not such a list, or its spans overlap, are out of order or leave the text.
+    Raises `DataError`: not such a list, or its spans overlap, are out of order or leave the text.
 
     >>> where = [{"id": "a", "start": 0, "end": 6}, {"id": "b", "start": 8, "end": 14}]
     >>> [part.document_id for part in parts_of(Document("ab", "A naps.\n\nB naps.", {"parts": where}))]
@@ -229,10 +224,5 @@ class Benchmark:
 
 
 def question_documents(benchmark: Benchmark) -> dict[str, str]:
-    """By query id, the document of the query's first evidence: the `clusters` of `compare`.
-
-    >>> from chunkcore.datasets import load_dataset
-    >>> len(set(question_documents(load_dataset("lochmere")).values()))
-    12
-    """
+    """By query id, the document of the query's first evidence: the `clusters` of `compare`."""
     return {query.id: query.evidence[0].document_id for query in benchmark.queries}

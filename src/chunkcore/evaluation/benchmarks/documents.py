@@ -41,8 +41,7 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
 
     `leave_out` names files of the folder to skip.
 
-    Raises:
-        DataError: no file with text, a file that is not UTF-8, a malformed line, or a repeated id.
+    Raises `DataError`: no file with text, a file that is not UTF-8, a malformed line, or a repeated id.
     """
     root = Path(path)
     if root.is_dir():
@@ -56,8 +55,7 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
 def documents_of(rows: Iterable[Row]) -> list[Document]:
     """The documents of ``documents.jsonl`` rows; each row comes with its place, for error messages.
 
-    Raises:
-        DataError: a row is not a document, or an id is repeated.
+    Raises `DataError`: a row is not a document, or an id is repeated.
 
     >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
     [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
@@ -148,11 +146,7 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
 
 
 def listed(names: Sequence[str], count: int | None = None) -> str:
-    """The first names, and how many more there are; `count` is the total if `names` has only some.
-
-    >>> listed(["a", "b", "c", "d", "e", "f", "g"])
-    'a, b, c, d, e and 2 more'
-    """
+    """The first names, and how many more there are; `count` is the total if `names` has only some."""
     shown = names[:_NAMED]
     others = (len(names) if count is None else count) - len(shown)
     return f"{', '.join(shown)}{f' and {others:,} more' if others else ''}"

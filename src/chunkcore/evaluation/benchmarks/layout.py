@@ -164,10 +164,7 @@ def question_rows(questions: Questions) -> Iterable[Row]:
 
     A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, with entries for `EvidenceFinder.find`; or it
     has ``spans``, pairs of offsets into its document, and ``evidence`` spells out their texts. Other keys become
-    metadata.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not a JSON object.
+    metadata. Raises `DataError`: the file cannot be read, or a line is not a JSON object.
     """
     if not isinstance(questions, str | Path):
         return ((f"question {number}", row) for number, row in enumerate(questions, start=1))
@@ -297,11 +294,7 @@ def _head(file: Path, size: int) -> bytes:
 def member(value: Any, key: str, kind: type[T], place: str, default: T | None = None) -> T:
     """An object's value of a key; the default, if given, for nothing or null.
 
-    Raises:
-        DataError: not an object, no such key, or a value of another type.
-
-    >>> member({"qas": []}, "qas", list, "dev.json, data[0]")
-    []
+    Raises `DataError`: not an object, no such key, or a value of another type.
     """
     if not isinstance(value, Mapping):
         raise DataError(f"{place}: expected an object, got {shown_type(value)}")
@@ -315,11 +308,7 @@ def member(value: Any, key: str, kind: type[T], place: str, default: T | None = 
 def members(value: Any, key: str, kind: type[T], place: str, default: list[T] | None = None) -> list[T]:
     """The items of a list that an object holds under a key.
 
-    Raises:
-        DataError: no such list, or an item of another type.
-
-    >>> members({"options": ["He", "She"]}, "options", str, "dev.json, data[0]")
-    ['He', 'She']
+    Raises `DataError`: no such list, or an item of another type.
     """
     found = member(value, key, list, place, default)
     return [_checked(each, kind, f"{place}.{key}[{number}]: expected") for number, each in enumerate(found)]
@@ -332,20 +321,12 @@ def _checked(found: object, kind: type[T], expected: str) -> T:
 
 
 def shown_type(value: object) -> str:
-    """A JSON value's type, in words.
-
-    >>> shown_type([1]), shown_type(True)
-    ('a list', 'true or false')
-    """
+    """A JSON value's type, in words."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
 def brief(place: str, file: Path) -> str:
-    """A place in a file, with the file's name instead of its path.
-
-    >>> brief("/data/dev.json, data[0]", Path("/data/dev.json"))
-    'dev.json, data[0]'
-    """
+    """A place in a file, with the file's name instead of its path."""
     return place.replace(str(file), file.name, 1)
 
 

@@ -157,11 +157,7 @@ class EvidenceFinder:
 def document_name(given: Any) -> str:
     """The document id that a question or its evidence names; numbers become strings, as in a ``documents.jsonl``.
 
-    Raises:
-        EvidenceError: neither a string nor a whole number.
-
-    >>> document_name("fox.txt"), document_name(7)
-    ('fox.txt', '7')
+    Raises `EvidenceError`: neither a string nor a whole number.
     """
     if isinstance(given, str):
         return given

@@ -24,8 +24,7 @@ __all__ = ["BENCHMARK_NAMES", "SEAM", "sample_queries", "stitch", "whole_sentenc
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
     """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.
 
-    Raises:
-        OptionError: `count` or `seed` is out of range.
+    Raises `OptionError`: `count` or `seed` is out of range.
 
     Source: Qu et al. (2024), section 3.1, with 100 queries.
 
@@ -84,10 +83,7 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     A joined document is complete when the next original would take it farther from `sentences`; the last takes the
     rest. Documents without text are left out. Evidence keeps its text; marks, evidence and the questions'
     ``document_id`` move along. ``metadata["parts"]`` lists each original's ``id``, ``start``, ``end`` and ``metadata``,
-    for `parts_of` and measures such as ``F1@5[part]``.
-
-    Raises:
-        OptionError: `sentences` or `seed` is out of range.
+    for `parts_of` and measures such as ``F1@5[part]``. Raises `OptionError`: `sentences` or `seed` is out of range.
 
     Source: Qu et al. (2024), appendix C: documents of about 100 sentences; how they are joined is left open.
 

@@ -240,8 +240,7 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
 def rouge_l(answer: str, references: Sequence[str]) -> float:
     """ROUGE-L (Lin, 2004): the best F1 of the longest common subsequence of `words`, by rouge-score, unstemmed.
 
-    Raises:
-        MissingExtraError: rouge-score is not installed.
+    Raises `MissingExtraError`: rouge-score is not installed.
 
     >>> round(rouge_l("the cat sat", ["the cat was on the mat"]), 3)  # "the cat": 2 of 3, and 2 of 6
     0.444
@@ -258,8 +257,7 @@ def bleu(answer: str, references: Sequence[str], order: int = 4) -> float:
     Answers shorter than `order` are scored up to their length; n-gram lengths without a match count as a half match,
     then a quarter (sacrebleu's "effective order" and "exp" smoothing): plain BLEU-4 of most short answers is 0.
 
-    Raises:
-        MissingExtraError: sacrebleu is not installed.
+    Raises `MissingExtraError`: sacrebleu is not installed.
 
     >>> round(bleu("the cat", ["the cat sat"], 1), 3)  # both words are there; half a reference is missing: exp(-1/2)
     0.607
@@ -275,8 +273,7 @@ def meteor(answer: str, references: Sequence[str], *, wordnet: Any = None) -> fl
     Synonyms are matched only if `wordnet` is given (nltk's ``synsets(word)``, such as ``nltk.corpus.wordnet``), so that
     scores do not depend on downloaded data. Published scores mostly match synonyms and are a little higher.
 
-    Raises:
-        MissingExtraError: nltk is not installed.
+    Raises `MissingExtraError`: nltk is not installed.
 
     >>> round(meteor("the foxes nap", ["The fox naps"]), 3)  # three matches in order: 1 - 0.5 · (1/3)³
     0.981
@@ -403,8 +400,7 @@ def bert_scores(model: TokenEmbedder, answers: Sequence[str], references: Sequen
     reverse. Last layer, no weights by rarity, no rescaling. As in the package bert-score, special tokens can be the
     nearest one but are not averaged over. Long texts are read in parts. Two empty texts score 1, one empty text 0.
 
-    Raises:
-        ModelError: the model failed twice.
+    Raises `ModelError`: the model failed twice.
     """
     distinct = list(dict.fromkeys([*answers, *references]))
     tokens = dict(zip(distinct, _tokens(model, distinct), strict=True))
@@ -415,10 +411,7 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
     """The cosine of each question, as a query, and its answer, as a document; 0 for an empty answer.
 
     Source: Qu et al. (2024), "Answer generation". It measures topic, not truth: a wrong answer can score as high as a
-    right one.
-
-    Raises:
-        ModelError: the model failed twice.
+    right one. Raises `ModelError`: the model failed twice.
     """
     if not answers:
         return []

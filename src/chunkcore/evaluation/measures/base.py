@@ -325,11 +325,7 @@ def budget_of(k: object) -> int | None:
 
 
 def describe_depth(k: Depth) -> str:
-    """A depth in words.
-
-    >>> describe_depth(5), describe_depth("4096tok")
-    ('k = 5', '4,096 tokens')
-    """
+    """A depth in words."""
     budget = budget_of(k)
     return f"k = {k}" if budget is None else f"{budget:,} tokens"
 

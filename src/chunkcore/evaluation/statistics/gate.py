@@ -60,8 +60,7 @@ class Check:
 def parse_requirement(text: str) -> Requirement:
     """The requirement of a text such as "nDCG@10>=0.40".
 
-    Raises:
-        OptionError: malformed, or an upper bound for a measure of which higher is better.
+    Raises `OptionError`: malformed, or an upper bound for a measure of which higher is better.
 
     >>> parse_requirement("nDCG@10 >= 0.40").bound
     0.4
@@ -90,8 +89,7 @@ def check_requirement(
 ) -> Check:
     """Check that a measure's mean is not significantly worse than required.
 
-    Raises:
-        OptionError: no such requirement, or the report lacks its measure.
+    Raises `OptionError`: no such requirement, or the report lacks its measure.
 
     >>> scores = {get_measure("HitRate@5"): np.array([0.0] * 7 + [1.0])}
     >>> report = Report("a", "toy", tuple("12345678"), ("",) * 8, scores)

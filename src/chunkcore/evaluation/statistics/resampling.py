@@ -34,11 +34,7 @@ __all__ = [
 
 
 def mean_std(values: Scores) -> tuple[float, float, int]:
-    """Mean, population standard deviation and count, without NaN; NaN, NaN, 0 if nothing is left.
-
-    >>> mean_std(np.array([1.0, np.nan, 3.0]))
-    (2.0, 1.0, 2)
-    """
+    """Mean, population standard deviation and count, without NaN; NaN, NaN, 0 if nothing is left."""
     known = values[~np.isnan(values)]
     if not len(known):
         return math.nan, math.nan, 0
