@@ -143,7 +143,6 @@ class KeyedNumbers:
         return values, known
 
     def add(self, keys: Keys, values: NDArray[Any]) -> None:
-        """Add the numbers of new keys."""
         new = ~self.of(keys)[1]
         for key, value in zip(keys[new].tolist(), values[new].tolist(), strict=True):
             self._recent.setdefault(key, value)
@@ -152,7 +151,6 @@ class KeyedNumbers:
 
     @property
     def keys(self) -> Keys:
-        """All keys, ascending."""
         self._settle()
         return self._keys
 

@@ -31,8 +31,6 @@ _Place = tuple[int, Span]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Equally good places, likeliest first, and their similarity."""
-
     places: tuple[_Place, ...] = ()
     how: MatchKind = "unlocated"
     similarity: float = 0.0
@@ -152,7 +150,6 @@ class Aligner:
         return self._is_within(fold(held).text, fold(text), text)
 
     def _is_within(self, held: str, form: Form, text: str) -> bool:
-        """Whether `held` is most of the text, at word boundaries."""
         start = form.text.find(held)
         if not held or start < 0 or len(held) < self.share * len(form.text):
             return False
@@ -186,7 +183,6 @@ class Aligner:
         return _found(exact, "exact") or _found(loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> list[_Place]:
-        """A text of white space only can be found verbatim only."""
         found: list[_Place] = []
         owners = range(len(self._documents)) if number is None else [number]
         for owner in owners if text else ():
@@ -227,7 +223,6 @@ class Aligner:
         return _found(places, "fuzzy" if whole else "part", first.similarity)
 
     def _widened(self, text: str, form: Form, part: tuple[int, int], owner: int, place: tuple[int, int]) -> _Place:
-        """The place of folded characters, widened by the signs around them, which folding drops."""
         source, folded = self._documents[owner].text, self._folds.forms[owner]
         span = folded.span(*place)
         before = _signs(source, folded.left_out(source, place[0]))
@@ -319,7 +314,6 @@ def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: 
 def _regions(
     text: str, sources: Sequence[str], index: WindowIndex, number: int | None
 ) -> Iterator[tuple[int, int, int]]:
-    """Source, start and end of the regions that share most windows with the text along a band of diagonals."""
     offsets, owners, places = index.hits(text, number, _HITS)
     if not len(offsets):
         return
@@ -336,7 +330,6 @@ def _regions(
 
 
 def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
-    """The keys with the most distinct offsets, counted with the next key's; no two are neighbours."""
     pairs = np.unique(np.column_stack((keys, offsets)), axis=0)
     distinct, counts = np.unique(pairs[:, 0], return_counts=True)
     votes = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
@@ -350,7 +343,6 @@ def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
 
 
 def _repeated(diagonals: Numbers) -> Numbers:
-    """The diagonals with several hits, if any: a single hit may be chance."""
     distinct, counts = np.unique(diagonals, return_counts=True)
     return distinct[counts > 1] if (counts > 1).any() else distinct
 
@@ -439,6 +431,5 @@ def _usual_gap(places: Sequence[Sequence[Span]]) -> int:
 
 
 def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
-    """The cost of each place of a piece after each place of the piece before."""
     uneven: Ranges = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
     return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, _BACKWARDS)

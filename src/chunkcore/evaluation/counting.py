@@ -68,7 +68,6 @@ class CharacterAxis:
         return characters
 
     def documents(self, characters: Ranges) -> Numbers:
-        """The document number of each range."""
         return np.searchsorted(self.bases, characters[:, 0], side="right") - 1
 
 
@@ -97,7 +96,6 @@ class StartAxis:
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
 
     def begin(self, units: Numbers) -> Numbers:
-        """The first character of each unit."""
         return self._begins[units].astype(np.int64)
 
     def _first_from(self, characters: Numbers) -> Numbers:
@@ -136,14 +134,10 @@ class PartAxis:
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """Pieces, each with any number of spans.
+    """Pieces, each with any number of spans: `owner` (each span's piece, ascending) and `characters` (its range).
 
-    Attributes:
-        count: of the pieces.
-        owner: each span's piece, ascending.
-        characters: each span's range on the character axis.
-        texts: by piece, the text of unlocated pieces.
-        documents: each piece's document number. Unknown documents are numbered too, equal ids alike.
+    `texts` has unlocated pieces' texts by piece. `documents` has each piece's document number; unknown documents are
+    numbered too, equal ids alike.
     """
 
     count: int
@@ -203,13 +197,9 @@ def _check(table: Numbers, axis: CharacterAxis, source: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RankedSpans:
-    """The retrieved pieces of all queries: arrays by query and then by rank.
+    """The retrieved pieces of all queries, by query and then by rank.
 
-    Attributes:
-        pieces: all pieces, each of one answer.
-        piece: of each answer, its number among them.
-        query: of each answer, the query's number; ascending.
-        rank: of each answer, from 0.
+    `piece`, `query` and `rank` (from 0) are arrays with one entry per answer; `piece` is a number in `pieces`.
     """
 
     pieces: SpanTable
@@ -219,14 +209,12 @@ class RankedSpans:
 
     @classmethod
     def of(cls, results: Sequence[Sequence[Retrieved]], axis: CharacterAxis, source: str) -> RankedSpans:
-        """Every query's results, in the queries' order."""
         table = SpanTable.of((piece for each in results for piece in each), axis, source)
         sizes = np.array([len(each) for each in results], dtype=np.int64)
         query, rank = expand(np.zeros(len(sizes), dtype=np.int64), sizes)
         return cls(table, np.arange(table.count, dtype=np.int64), query, rank)
 
     def per_query(self, queries: int) -> Numbers:
-        """The number of pieces of each query."""
         return np.bincount(self.query, minlength=queries).astype(np.int64)
 
     def best(self, k: Numbers) -> RankedSpans:
@@ -254,11 +242,8 @@ class RankedSpans:
     def within(self, budget: int, axis: StartAxis, sizes: Numbers, cut_text: Callable[[str, int], str]) -> RankedSpans:
         """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
 
-        Args:
-            budget: in tokens.
-            axis: of tokens.
-            sizes: the tokens of every piece.
-            cut_text: the first tokens of an unlocated text.
+        `axis` is of tokens, `sizes` are the tokens of every piece; `cut_text` gives the first tokens of an unlocated
+        text.
         """
         left = budget - running(sizes[self.piece], self.query)
         kept = np.flatnonzero(left > 0)
@@ -293,14 +278,9 @@ class UnitTable(NamedTuple):
 
 
 class Relevance:
-    """Every query's evidence in one unit.
+    """Every query's evidence in one unit: `query` is the query of each piece of `evidence`, ascending.
 
-    Args:
-        axis: of the unit.
-        evidence: the pieces of evidence of all queries.
-        query: the query of each piece of evidence, ascending.
-        queries: how many queries there are.
-        text_size: counts the units of unlocated texts.
+    `text_size` counts the units of unlocated texts.
     """
 
     def __init__(
@@ -331,7 +311,6 @@ class Relevance:
         return UnitTable(ranges, sizes)
 
     def lengths(self, union: Ranges) -> Scores:
-        """The length of disjoint ranges, by query."""
         lengths = union[:, 1] - union[:, 0]
         return np.bincount(union[:, 0] // self.stride, lengths, minlength=self._queries).astype(np.float64)
 
@@ -356,12 +335,8 @@ class Relevance:
 class UnitCounts:
     """Ranked spans against the evidence, in one unit: the `Counts` of measures.
 
-    Args:
-        relevance: the evidence.
-        spans: the retrieved pieces.
-        counted: `spans.pieces` in this unit.
-        limit: the depth, for each query.
-        once: count a unit once even if several pieces share it; unlocated text counts each time.
+    `counted` is `spans.pieces` in this unit; `limit` is each query's depth. With `once`, a unit that several pieces
+    share counts once; unlocated text counts each time.
     """
 
     def __init__(
@@ -413,7 +388,6 @@ class UnitCounts:
         return _Found(hit.astype(np.float64), shares, relevance.lengths(union))
 
     def _placed(self) -> tuple[Numbers, Ranges]:
-        """Each retrieved span's answer, and its range on its query's part of the axis."""
         owner, span = self._spans.pieces.spans_of(self._spans.piece)
         return owner, self._counted.ranges[span] + (self._spans.query[owner] * self._relevance.stride)[:, None]
 
@@ -440,7 +414,6 @@ class Coverage:
         self._before = np.column_stack((np.cumsum(lengths) - lengths, np.cumsum(lengths))).reshape(-1)
 
     def lengths(self, ranges: Ranges) -> Numbers:
-        """The covered positions in each range, int64."""
         return self._up_to(ranges[:, 1]) - self._up_to(ranges[:, 0])
 
     def _up_to(self, positions: Numbers) -> Numbers:
@@ -488,14 +461,10 @@ def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
-    """The largest possible discounted gain: each relevant document in one piece, the richest first.
+    """Each query's largest possible discounted gain: each relevant document in one piece, the richest first.
 
-    A piece comes from one document, so no ranking gains more by any rank.
-
-    Args:
-        query: of each relevant document.
-        amounts: the relevant units of each relevant document.
-        limit: the depth of each query, shape (queries,).
+    A piece comes from one document, so no ranking gains more by any rank. `amounts` are relevant units per document;
+    `limit` is each query's depth.
 
     >>> ideal_gain(np.array([0, 0]), np.array([1.0, 1.0]), np.array([1])).tolist()
     [1.0]
@@ -540,7 +509,6 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
 
 
 def _clipped(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
-    """The parts of ranges inside a sorted, disjoint union, and each part's range."""
     first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
     after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
     owner, within = expand(first, np.maximum(after - first, 0))

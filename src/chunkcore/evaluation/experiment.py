@@ -59,15 +59,11 @@ def run_retriever(
         DataError: the retriever returned something other than `Retrieved`.
 
     >>> from chunkcore.datasets import load_dataset
-    >>> from chunkcore.document import Span
-    >>> from chunkcore.evaluation.scoring import score
-    >>> benchmark = load_dataset("lochmere")
-    >>> class Beginnings:
+    >>> class Nothing:
     ...     def retrieve(self, query, k):
-    ...         return [Retrieved(document.id, (Span(0, 400),)) for document in benchmark.documents[:k]]
-    >>> run = run_retriever(Beginnings(), benchmark, 5)
-    >>> round(score(run, benchmark, ["HitRate@5"]).mean("HitRate@5"), 3)
-    0.0
+    ...         return []
+    >>> len(run_retriever(Nothing(), load_dataset("lochmere"), 5).results)
+    90
     """
     asked = list(queries.queries if isinstance(queries, Benchmark) else queries)
     texts = [query.text for query in asked]
@@ -169,8 +165,6 @@ def run_experiment(
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """A strategy's chunks, and the cost of cutting."""
-
     chunker: Chunker
     corpus: ChunkedCorpus
     spent: Spent
@@ -220,15 +214,12 @@ def _report(
 
 
 def _depth(scorer: Scorer, corpus: ChunkedCorpus, measures: Sequence[Measure]) -> int:
-    """How many chunks the measures look at, without budgets."""
     ks = {measure.k for measure in measures}
     deepest = max([1, *(k for k in ks if isinstance(k, int))])
     return max(deepest, int(scorer.depths(corpus.retrieved).max(initial=0))) if "min" in ks else deepest
 
 
 class _Strategy(NamedTuple):
-    """A strategy, with the experiment's embedder if `embeds`."""
-
     name: str
     chunker: Chunker
     embeds: bool

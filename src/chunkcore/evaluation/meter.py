@@ -35,7 +35,6 @@ class Spent:
     """The cost of cutting, or of a search.
 
     Attributes:
-        seconds: in total.
         embedding: seconds of embedding a strategy's own texts.
         waiting: seconds that a search waited for vectors.
         elsewhere: the part of `waiting` in which workers embedded chunks.
@@ -43,7 +42,6 @@ class Spent:
         chunks: whether a search used the chunks' vectors.
         queries: whether it used the queries' vectors.
         calls: batches of the strategy's distinct texts.
-        usage: of language models.
     """
 
     seconds: float = 0.0
@@ -63,7 +61,6 @@ class Spent:
         return self._texts.keys
 
     def add(self, keys: Keys) -> int:
-        """Add distinct texts; returns how many are new."""
         new = int(np.count_nonzero(~self._texts.of(keys)[1]))
         self._texts.add(keys, np.ones(len(keys), dtype=np.bool_))
         return new
@@ -133,7 +130,6 @@ class Meter(CachedEmbedder):
 
     @contextmanager
     def waiting(self) -> Iterator[Spent]:
-        """Count the block as waiting for vectors."""
         spent = self._spent
         began = time.perf_counter()
         try:
@@ -167,7 +163,6 @@ class Meter(CachedEmbedder):
         return int(np.minimum(counts, self.max_tokens).sum())
 
     def seconds_of(self, texts: Sequence[str] | Keys) -> float:
-        """The seconds of distinct texts, or of their keys."""
         keys = texts if isinstance(texts, np.ndarray) else text_keys(texts)
         return float(self._seconds.of(np.unique(keys))[0].sum())
 
@@ -230,7 +225,6 @@ def _keys(corpus: ChunkedCorpus) -> Keys:
 
 
 def _usage(chunker: Chunker | None) -> Usage:
-    """The language model usage of a strategy, and of any strategy it wraps, so far."""
     models = {}
     left = [] if chunker is None else [chunker]
     while left:

@@ -157,7 +157,6 @@ class ChunkStatistics:
 
     @property
     def std(self) -> float:
-        """The population standard deviation."""
         return self._value(np.std)
 
     @property

@@ -90,7 +90,6 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
-    """Whether the text contains the spans' slices in order."""
     place = 0
     for span in spans:
         part = span.slice(document.text)
@@ -188,7 +187,7 @@ def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) ->
     If a query's scores rise, or one is not finite, minus the rank is written instead. JSON lines hold places, and texts
     of unlocated pieces; with the benchmark also a digest of the text at each place, so that `read_run` detects changed
     documents. TREC's columns hold the pieces' ids (else their documents') and need the chunks (`write_pool`) to be read
-    again. TREC's tools sort by score, so equal scores are written in steps of the smallest number.
+    again. TREC's tools sort by score, so a repeated score is written as the next lower float.
 
     Raises:
         DataError: for TREC's columns, an id is empty, contains white space, or repeats within a query.
@@ -206,8 +205,6 @@ _TEXTS = ("id", "document_id", "text", "digest")
 
 
 class _Hit(NamedTuple):
-    """A hit of a file; score and rank are None if missing."""
-
     id: str = ""
     document_id: str = ""
     spans: Any = None
@@ -218,8 +215,6 @@ class _Hit(NamedTuple):
 
 
 class _Hits:
-    """Results by query; `add` checks each hit."""
-
     def __init__(
         self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
     ) -> None:
@@ -238,7 +233,6 @@ class _Hits:
         return self._given or Aligner(self._benchmark.documents)
 
     def add(self, line: int, query: str, hit: _Hit | None) -> None:
-        """Add a line's hit; None records that the query was asked."""
         where = f"{self._path}, line {line}"
         if query not in self._queries:
             raise DataError(
@@ -420,7 +414,6 @@ def is_column(name: str) -> bool:
 
 
 def _scores(pieces: Sequence[Retrieved]) -> list[float]:
-    """The pieces' scores if finite and falling, else minus the ranks."""
     scores = [float(piece.score) for piece in pieces]
     if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
         return scores

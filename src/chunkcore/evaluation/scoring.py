@@ -126,7 +126,6 @@ class Scorer:
         self._token_counts: dict[str, int] = {}
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
-        """The run's report; see `score`."""
         began = time.perf_counter()
         wanted = retrieval_measures(measures_at() if measures is None else measures)
         results = self._results(run)
@@ -173,7 +172,6 @@ class Scorer:
         return [run.results.get(query.id, ()) for query in self.benchmark.queries]
 
     def _holding(self, pool: Sequence[Retrieved], name: str) -> RankedSpans:
-        """The pool's pieces that hold each query's evidence, in the pool's order."""
         pieces = SpanTable.of(pool, self.axis, f"the pool of {name!r}")
         # One more character on each side, so that touching pieces overlap too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
@@ -205,11 +203,9 @@ class Scorer:
 
     @cached_property
     def tokens(self) -> StartAxis:
-        """The tokens of the whole documents."""
         return StartAxis(self.axis, self.benchmark.documents, self.counter.boundaries)
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The first `count` tokens of a text, or all of it."""
         begins = self.counter.boundaries(text)
         return text if len(begins) <= count else text[: int(begins[count])]
 
@@ -220,8 +216,6 @@ class Scorer:
 
 
 class _RunCounts:
-    """One run's counts, each computed once for all measures; `holding` is None without a pool."""
-
     def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
         self._scorer = scorer
         self._queries = len(scorer.benchmark.queries)

@@ -50,20 +50,17 @@ __all__ = [
 def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:
     """How often the two disagree whether units a window apart are in one segment (Beeferman et al., 1999).
 
+    0 is full agreement, 1 the worst; fewer units than a window give 0. O(count) time and memory.
+
     Args:
         reference: the units (sentences or characters) that begin a segment, except the first. Any order.
         hypothesis: likewise.
         count: the number of units.
         window: in units; None for `window_size`.
 
-    Returns:
-        0 (full agreement) to 1; 0 for fewer units than a window. O(count) time and memory.
-
     Raises `DataError`: a unit is not in ``1 .. count - 1``, or the window is under 1.
 
-    One of the four pairs at distance two is in one segment in the reference only, one in the hypothesis only:
-
-    >>> pk([3], [2], count=6, window=2)
+    >>> pk([3], [2], count=6, window=2)  # two of the four pairs
     0.5
     """
     first, second, window = _prepared(reference, hypothesis, count, window)
@@ -153,7 +150,6 @@ def _sorted(starts: Iterable[int], count: int) -> list[int]:
 
 
 def _pairs(right: list[int], found: list[int], tolerance: int) -> int:
-    """The largest number of pairs; on a line, taking the first fit is optimal."""
     pairs = place = 0
     for start in right:
         while place < len(found) and found[place] < start - tolerance:
@@ -165,7 +161,6 @@ def _pairs(right: list[int], found: list[int], tolerance: int) -> int:
 
 
 def _moved(missing: set[int], added: set[int], near: int) -> list[int]:
-    """The distance of each move; a boundary takes part in one move at most."""
     others = np.array(sorted(added), dtype=np.int64)
     candidates = []
     for start in missing:
@@ -406,7 +401,6 @@ class SegmentReport:
     scores: Mapping[str, Scores]
 
     def mean(self, measure: str) -> float:
-        """The mean over the texts of two units or more; NaN if there are none."""
         return mean_std(self.scores[measure])[0]
 
     def intervals(self, *, resamples: int = 10_000, seed: int = 0) -> dict[str, tuple[float, float]]:
@@ -426,13 +420,8 @@ def score_segments(
     """One report per strategy: its chunks' boundaries against the texts' own.
 
     A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. In sentences it
-    counts for the nearest sentence start. The chunkers do not see the labels.
-
-    Args:
-        documents: with ``metadata["boundaries"]``, and optionally ``"sentences"``, as from `load_segmented`.
-        chunkers: the strategies; a report is named by its strategy's label.
-        options: the unit and the tolerance.
-        workers: threads.
+    counts for the nearest sentence start. The chunkers do not see the labels: ``metadata["boundaries"]``, and
+    optionally ``"sentences"``, as from `load_segmented`. `workers` are threads.
 
     Raises:
         DataError: no documents, a repeated id, or missing or invalid boundaries.
@@ -556,7 +545,6 @@ def _in_units(text: LabelledText, offsets: Sequence[int], unit: SegmentUnit) -> 
 
 
 def _past_space(text: str, offsets: Iterable[int]) -> Numbers:
-    """The offsets, each moved past white space, so that cuts around the same space agree."""
     moved = set()
     for offset in offsets:
         while offset < len(text) and text[offset].isspace():

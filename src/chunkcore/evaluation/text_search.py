@@ -36,7 +36,6 @@ class Form:
     origins: NDArray[np.uint32]
 
     def span(self, start: int, end: int) -> Span:
-        """The span in the original of the reduced ``text[start:end]``, `start` < `end`."""
         return Span(int(self.origins[start]), int(self.origins[end - 1]) + 1)
 
     def left_out(self, whole: str, place: int) -> Span | None:
@@ -119,9 +118,8 @@ class WindowIndex:
     def candidates(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
         """Every text and offset where `text` may occur whole, in order; none is missed.
 
-        `text` has at least window + stride - 1 characters, so that it contains an indexed window. Each occurrence has
-        an indexed window at each residue of the stride; the rarest window of a residue is looked up, so that repetitive
-        text, such as a rule of dashes, costs nothing.
+        `text` has at least window + stride - 1 characters, so that each occurrence contains an indexed window at each
+        residue of the stride. The rarest window of a residue is looked up, so that repetitive text costs nothing.
         """
         first, counts = self._look_up(text)
         found = []
@@ -165,7 +163,6 @@ class WindowIndex:
 
 
 def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
-    """A polynomial hash modulo 2**64 of the window at each character; by doubling."""
     hashes = code_points(text).astype(np.uint64) + np.uint64(1)
     width, factor = 1, _BASE
     while width < window:
@@ -177,13 +174,8 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
 
 
 class Searchable:
-    """Texts in a reduced form, computed on first search; the index is built for the first long enough query.
-
-    Args:
-        texts: the originals.
-        reduce: makes the reduced form.
-        window: see `WindowIndex`.
-        stride: see `WindowIndex`.
+    """Texts in the form that `reduce` makes, on first search; a `WindowIndex` is built for the first long enough
+    query.
     """
 
     def __init__(self, texts: Sequence[str], reduce: Callable[[str], Form], *, window: int, stride: int) -> None:

@@ -37,9 +37,7 @@ class Reranker(Protocol):
     """Scores how well texts answer a query."""
 
     @property
-    def name(self) -> str:
-        """The name in configurations."""
-        ...
+    def name(self) -> str: ...
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> ArrayLike:
         """A number for each pair of query and text, higher is better: shape (len(pairs),)."""

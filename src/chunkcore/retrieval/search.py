@@ -54,14 +54,11 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
         k: how many; n if fewer.
         block_bytes: working memory, roughly.
 
-    Returns:
-        Indices (int64) and cosine similarities (float32), each of shape (q, min(k, n)).
-
     Raises:
         OptionError: k or block_bytes is under 1.
         ModelError: arrays not two-dimensional or of different widths, or NaN or infinity in them.
 
-    Time O(q·n·d).
+    Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)). Time O(q·n·d).
 
     >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
     >>> indices.tolist(), scores.tolist()
@@ -101,7 +98,6 @@ def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
 
 
 def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int, int]:
-    """Queries held in float32, queries per block and vectors per block, such that all buffers fit."""
     held = max(1, min(queries, block_bytes // (16 * dimensions)))
     step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
     width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
@@ -152,7 +148,6 @@ def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int,
 
 
 def _rounding_margin(dimensions: int) -> float:
-    """Twice the error of a float32 dot product of unit vectors, plus the rounding of the scores."""
     return 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)
 
 
@@ -164,7 +159,6 @@ def unit(rows: NDArray[np.floating]) -> Vectors:
 
 
 def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lengths, 1 for a zero row. Scaled first, so that no square overflows."""
     largest = np.abs(rows).max(axis=1, initial=0.0)
     largest[largest == 0] = 1.0
     scaled = rows / largest[:, None]
@@ -174,7 +168,6 @@ def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Numbers, Numbers]:
-    """Rows and columns of what may be among its row's `k` best, in order; nothing under the row's `least`."""
     near = rough >= least[:, None]
     # Finding a row's k-th best takes longer than the product, and late blocks have few candidates.
     many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
@@ -290,16 +283,9 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
 def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Numbers, Vectors]:
     """The `k` owners nearest to each query by the best of their vectors, best first; ties by number.
 
-    A query whose best vectors have fewer than k owners is searched twice as deep, until it has k.
-
-    Args:
-        queries: shape (q, d).
-        vectors: shape (n, d).
-        owners: the owner of each vector, shape (n,), ascending; each number from 0 to the last occurs.
-        k: how many owners; all if fewer.
-
-    Returns:
-        Owners (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
+    A query whose best vectors have fewer than k owners is searched twice as deep, until it has k. `owners` is the owner
+    of each vector, ascending; each number from 0 to the last occurs. Returns owners (int64) and cosine similarities
+    (float32), each of shape (q, min(k, owners)).
 
     Raises:
         OptionError: k is under 1.

@@ -67,7 +67,6 @@ class TextVectors:
 
     @property
     def worker_embedder(self) -> Embedder:
-        """The embedder to send to other processes."""
         return self.embedder
 
     @cached_property
@@ -111,7 +110,7 @@ class TextVectors:
         `mapper` runs the embedding; every worker must see the folder. Chunks must not have segments.
 
         Raises:
-            DataError: a file is missing: workers have different models, or do not see the folder.
+            DataError: a file is missing, or workers have different models or do not see the folder.
             ModelError: the model failed twice.
         """
         starts = range(0, len(corpus), size)
@@ -243,14 +242,9 @@ def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False)
 
 
 class StoredVectors(NamedTuple):
-    """Consecutive chunks' vectors in a file.
+    """Consecutive chunks' vectors in a file of float32 rows.
 
-    Attributes:
-        start: the first chunk's number.
-        size: how many chunks.
-        dimensions: of the vectors.
-        path: the file: float32 numbers, row after row.
-        token_counts: each text's length in the model's tokens; None if the model does not say.
+    `start` is the first chunk's number, `size` how many chunks; `token_counts` are in the model's tokens, if it says.
     """
 
     start: int

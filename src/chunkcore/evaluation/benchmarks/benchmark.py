@@ -215,7 +215,6 @@ class Benchmark:
 
     @cached_property
     def documents_digest(self) -> str:
-        """See `documents_digest`."""
         return documents_digest(self.documents)
 
     @cached_property

@@ -84,13 +84,7 @@ class Layout(ABC):
         """What the path lacks to be of this layout, in words; "" if it lacks nothing."""
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """The documents and questions.
-
-        Args:
-            root: a path of this layout.
-            questions: given separately; only if the layout `takes_questions`.
-            leave_out: files to skip.
-        """
+        """The documents and questions, without `leave_out`; `questions` only if the layout `takes_questions`."""
         raise DataError(
             f"{root} holds texts whose sections are known, and no questions (the layout {self.name}): "
             "chunkcore.evaluation.benchmarks.load_segmented reads it"
@@ -181,11 +175,6 @@ _COLUMNS = ("question", "references", "corpus_id")
 
 
 def _chroma_rows(path: Path) -> Iterator[Row]:
-    """The rows of a ``questions_df.csv``.
-
-    Columns: question, references (a JSON list of ``{"content", "start_index", "end_index"}``) and corpus_id, which
-    becomes the query's collection. A question's id is its corpus and its row: ``finance-17``.
-    """
     for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
         corpus = row["corpus_id"] or ""
         told = {
@@ -199,7 +188,6 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
 
 
 def _references(written: str | None) -> Any:
-    """The references as entries of evidence; anything else passes through, to be refused by name later."""
     try:
         references = json.loads(written or "")
     except (ValueError, RecursionError):
@@ -346,7 +334,6 @@ class TextBuilder:
         self._size = 0
 
     def add(self, part: str) -> Span | None:
-        """Add a part; returns its span, None for a blank part."""
         if not part.strip():
             return None
         start = self._size + len(self._separator) * bool(self._parts)

@@ -290,12 +290,10 @@ class _NoSynonyms:
 
 
 def _nothing(answer: str, references: Sequence[str]) -> float:
-    """The score if a side has no words: 1 if both have none."""
     return float(not words(answer) and answers_nothing(references))
 
 
 def _said(references: Sequence[str]) -> list[str]:
-    """The normalised references, without empty ones unless all are empty."""
     return [right for right in map(squad_normalised, references) if right] or [""]
 
 
@@ -422,8 +420,6 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
 
 
 class _Tokens(NamedTuple):
-    """A text's unit token vectors: its own, and all including special tokens."""
-
     own: Vectors
     all: Vectors
 
@@ -436,7 +432,6 @@ def _tokens(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
 
 
 def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
-    """One call of the model; a long text comes in several windows."""
     read = [model.tokenize(text) for text in texts]
     windows, owners = [], []
     for number, tokens in enumerate(read):

@@ -135,12 +135,10 @@ class Measure:
 
     @property
     def suffix(self) -> str:
-        """The suffix of a shown score: " %" or nothing."""
         return " %" if self.is_share else ""
 
     @property
     def points(self) -> str:
-        """The suffix of a shown difference: " points" or nothing."""
         return " points" if self.is_share else ""
 
     def show(self, value: float, *, signed: bool = False) -> str:
@@ -180,7 +178,6 @@ class Ranking:
     ideal: Scores
 
     def sum(self, values: Scores) -> Scores:
-        """Each query's sum of the pieces' values, shape (queries,)."""
         return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
 
     def before(self, values: Scores) -> Scores:
@@ -189,17 +186,15 @@ class Ranking:
 
     @property
     def share(self) -> Scores:
-        """The share of each piece that is new relevant text."""
         return divide(self.new, self.sizes)
 
     @property
     def discount(self) -> Scores:
-        """1 / log2(rank + 2) of each piece."""
         return discount(self.rank)
 
 
 class Counts(Protocol):
-    """A query's retrieved units to the measure's depth; float64, shape (queries,).
+    """Each query's retrieved units to the measure's depth; float64, shape (queries,).
 
     Attributes:
         relevant: units of evidence.

@@ -72,7 +72,6 @@ class Difference:
     losses: int = 0
 
     def reverse(self) -> Difference:
-        """The difference b - a."""
         return replace(
             self,
             a=self.b,
@@ -301,7 +300,6 @@ def _differences(
     confidence: float,
     margin: float,
 ) -> tuple[Difference, ...]:
-    """One per pair: a column of `apart` has its queries' differences, a column of `means` their resampled means."""
     alpha = 1 - confidence
     adjusted = holm(p).tolist()
     low, high = (ends.tolist() for ends in intervals(means, units, confidence))
@@ -337,7 +335,6 @@ def _differences(
 
 
 def _firsts(means: Scores) -> list[float]:
-    """Each column's share of the rows in which it is highest; ties share a row."""
     highest = np.max(np.where(np.isnan(means), -np.inf, means), axis=1, keepdims=True)
     first = (means >= highest - 1e-12) & ~np.isnan(means)
     shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
@@ -387,7 +384,6 @@ def _questions_needed(comparison: Comparison, first: Report, rival: Report, spre
 
 
 def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
-    """Two to five sentences: `standing` is sorted by mean, `lead` is of the first over its rival (None if alone)."""
     if not standing:
         return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
     first = standing[0]
@@ -441,7 +437,6 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
 
 
 def _doubt(comparison: Comparison, lead: Difference) -> str:
-    """Why an interval that excludes 0 is not enough."""
     if lead.distinct or not (lead.low > 0 or lead.high < 0):
         return ""
     # So few differences prove nothing, even if all have one sign.
@@ -525,5 +520,4 @@ def _enumerate(names: Sequence[str]) -> str:
 
 
 def _rounded(count: int) -> str:
-    """Two significant digits: an estimate from a sample's variance has no more."""
     return f"{int(float(f'{count:.1e}')):,}"

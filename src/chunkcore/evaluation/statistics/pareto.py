@@ -17,20 +17,16 @@ Floats = NDArray[np.float64]
 def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) -> list[int]:
     """The positions of the points that no other point dominates (as good in every coordinate, better in one).
 
-    Equal points do not dominate each other. Points with a non-finite coordinate are left out.
+    Sorted by the first coordinate from good to bad, then by the next. Equal points do not dominate each other; points
+    with a non-finite coordinate are left out. Time O(n² · coordinates).
 
     Args:
         points: shape (n, coordinates); by default pairs of a price and a quality, such as retrieved tokens and recall.
         better: whether the "low" or the "high" is better, for each coordinate.
 
-    Returns:
-        Sorted by the first coordinate from good to bad, then by the next; equal points in their order.
-
     Raises:
         OptionError: `better` holds another word.
         DataError: the points are not a numeric matrix with one column per word of `better`.
-
-    Time O(n² · coordinates), memory O(n · coordinates).
 
     >>> pareto_front([(800, 0.75), (400, 0.75), (200, 0.5), (300, 0.4)])
     [2, 1]

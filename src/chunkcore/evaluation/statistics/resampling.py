@@ -87,17 +87,10 @@ def mean_intervals(
     confidence: float = 0.95,
     clusters: Sequence[str] | None = None,
 ) -> tuple[Scores, Scores]:
-    """The expanded percentile bootstrap interval of each column's mean.
+    """The expanded percentile bootstrap interval of each column's mean: low and high, float64, shape (columns,).
 
-    Args:
-        columns: float64, shape (queries, columns); NaN is left out.
-        resamples: draws with replacement.
-        seed: equal seeds give equal intervals.
-        confidence: how often such intervals hold the mean of all possible questions.
-        clusters: each query's group, such as its document, which is drawn as one; None draws queries.
-
-    Returns:
-        Low and high, float64, shape (columns,); NaN for an empty column.
+    `columns` has the shape (queries, columns); NaN is left out, an empty column gives NaN. `clusters` is each query's
+    group, such as its document, which is drawn as one; None draws queries.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 and 8.3; Hesterberg, What
     Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), on the expansion.
@@ -166,7 +159,6 @@ def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
 
 
 def _draw(generator: np.random.Generator, resamples: int, units: int) -> Scores:
-    """How often each resample holds each unit: shape (resamples, units)."""
     drawn = generator.integers(0, units, size=(resamples, units))
     drawn += (np.arange(resamples) * units)[:, None]
     counts = np.bincount(drawn.reshape(-1), minlength=resamples * units)
@@ -179,19 +171,12 @@ _EXACT = 12  # units; up to these, all sign patterns are tried
 def randomisation_test(
     differences: Scores, *, flips: int = 10_000, seed: int = 0, clusters: Sequence[str] | None = None
 ) -> Scores:
-    """The two-sided p-value of each column's mean under random signs of the differences.
+    """The two-sided p-value of each column's mean under random signs of the differences: float64, shape (columns,).
 
     The p-value is the share of sign patterns whose mean is at least as far from 0 as the observed one: of all 2ⁿ
     patterns for up to 12 units, else of `flips` random patterns and the observed one. No distribution is assumed.
-
-    Args:
-        differences: float64, shape (queries, columns); NaN counts as no difference.
-        flips: random patterns; no p-value is under 1 / (flips + 1).
-        seed: equal seeds give equal p-values.
-        clusters: each query's group, such as its document, which shares one sign.
-
-    Returns:
-        Float64, shape (columns,); NaN for an empty column. Time and memory: flips x queries x columns.
+    `differences` has the shape (queries, columns); NaN counts as no difference, an empty column gives NaN. `clusters`
+    is each query's group, such as its document, which shares one sign. Time and memory: flips x queries x columns.
 
     Source: Smucker, Allan and Carterette, A Comparison of Statistical Significance Tests for Information Retrieval
     Evaluation (CIKM 2007); Phipson and Smyth, Permutation P-values Should Never Be Zero (2010).
