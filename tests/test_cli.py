@@ -568,7 +568,7 @@ def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs
     assert "documents, which were resampled whole" in verdict["text"]
     assert _compare(docs, questions, tmp_path / "one", "--by", "document") == 2
     assert "--by document needs questions about two documents or more" in capfd.readouterr().err
-    assert "differ by less than 5 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert "≈ where it is surely less than 5 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 
 def test_scores_count_the_tokens_asked_for(docs, questions, tmp_path, capfd, fake):

@@ -1,4 +1,4 @@
-"""Worker processes, each with its own models: results in order, a bounded number under way."""
+"""Processes that cut, each with its own models; their results in order, a bounded number under way."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from chunkcore.scale.sources import Piece, parts
 
 __all__ = ["Cut", "Cutter", "cut_batches", "line_parts", "piece_documents"]
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder per call
-# UTF-8 cannot encode surrogates, and the other characters steer terminals: written as JSON escapes.
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
+# UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
-# Errors of one document, not of the options, a model or the machine.
+# What is wrong with a document, and not with the options, a model or the machine.
 _OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
 
 
 class Cut(NamedTuple):
-    """The result of a piece.
+    """What came of a piece.
 
     Attributes:
-        id: the document's; "" if the piece is no document.
-        lines: a pair per chunk: the line before and after the chunk's index; a line with an index is the first half.
-        chunks: number of chunks.
+        id: the document's; "" where the piece was none.
+        lines: each chunk in two halves, between which its index belongs; or all numbered lines as one first half.
+        chunks: how many there are.
         error: why there are none.
     """
 
@@ -60,7 +60,7 @@ class Cut(NamedTuple):
         return isinstance(self.error, NoTextError)
 
     def numbered(self, first: int) -> bytes:
-        """The lines, numbered from `first`."""
+        """The lines, the first of them with this index."""
         if self.lines and not self.lines[0][1]:
             return self.lines[0][0]
         return b"".join(
@@ -69,7 +69,7 @@ class Cut(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A document, or a part of one with its place in it (None for the whole)."""
+    """A document, or a part of one: how many code points are before it, and its number."""
 
     document: Document
     offset: int = 0
@@ -78,23 +78,14 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Cutter:
-    """Runs a strategy on pieces.
-
-    Attributes:
-        part_size: bytes; a larger document on a line is cut in parts.
-        workers: threads of the strategy.
-    """
+    """A strategy that cuts pieces, in `workers` threads; a document on a line over `part_size` bytes in parts."""
 
     chunker: Chunker
     part_size: int
     workers: int = 1
 
     def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
-        """The result of each piece; a document that cannot be read or chunked gives an error in its place.
-
-        Raises:
-            ChunkcoreError: the run as a whole fails.
-        """
+        """What comes of each piece. An error of one document is its `Cut.error`; any other is raised."""
         found: list[list[_Part] | ChunkcoreError] = [self._read(piece) for piece in pieces]
         several = [each for part in found if isinstance(part, list) for each in part]
         chunks = iter(self._together(several))
@@ -112,7 +103,7 @@ class Cutter:
             return error
 
     def _together(self, several: list[_Part]) -> list[list[Chunk] | ChunkcoreError]:
-        """The chunks of each, in one call if the strategy is faster so; one by one if a document is bad."""
+        """The chunks of each: cut together where the strategy gains by that; one by one where one is bad."""
         documents = [each.document for each in several]
         if self.chunker.tokens_only and len(documents) > 1:
             try:
@@ -138,16 +129,12 @@ class Cutter:
             lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
         cut = Cut(name, tuple(lines), len(lines))
         if several[0].number and len(several) == 1:
-            return cut  # the place in the whole text is unknown here
+            return cut  # what came before it is not known here
         return cut._replace(lines=((cut.numbered(0), b""),) if lines else ())
 
 
 def piece_documents(piece: Piece, part_size: int) -> Iterator[Document]:
-    """The piece's document; a large line of JSON gives one document per part.
-
-    Raises:
-        ChunkcoreError: it cannot be read.
-    """
+    """The document of a piece; of a large document on a line its parts, each as a document."""
     return (part.document for part in _parts(piece, part_size))
 
 
@@ -176,12 +163,12 @@ def _parted(document: Document, part_size: int) -> Iterator[_Part]:
 
 
 def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[bytes, bytes]:
-    """A chunk as a line of JSON in two halves: before its index, and after.
+    """A chunk of a document's part as a line of JSON, in two halves: before its index, and after it.
 
     Args:
-        chunk: its spans are offsets into a part of its document.
-        offset: code points of the document before that part.
-        part: the part's index; None if the document is whole.
+        chunk: its spans are offsets into the part.
+        offset: code points of the document before the part.
+        part: the part's number; None for a document that is cut whole.
     """
     if offset:
         chunk = _moved(chunk, offset)
@@ -235,19 +222,19 @@ def _text(piece: Piece) -> str:
 
 Batch = Sequence[Piece]
 
-_AHEAD = 2  # batches per process: the current one and the next
+_AHEAD = 2  # batches that a process has: one that it cuts, and the next
 _OWN = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
 
 
 def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
-    """The results of each batch, in order.
+    """What comes of each batch, in order.
 
-    With one process, strategies that wait for models run in threads, a batch each. With several, each process builds
-    the strategy from its name and options, and at most two batches per process are under way.
+    With one process, strategies that wait for models run in the cutter's threads, a batch each. With several, each
+    builds the strategy from its name and options; at most two batches a process are under way.
 
     Raises:
-        OptionError: the strategy holds an object that another process cannot build.
-        ChunkcoreError: a process died, or the run as a whole fails.
+        OptionError: the strategy holds an object that cannot be named to another process.
+        ChunkcoreError: a process died, or an error is not that of one document.
     """
     if processes > 1:
         yield from _in_processes(cutter, batches, processes)
@@ -259,12 +246,11 @@ def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Ite
 
 
 def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
-    """One pipe per process, so that a process's death is always seen.
+    """A pool by hand: the processes of `concurrent.futures` and of `multiprocessing.Pool` share one pipe and its lock.
 
-    An executor's processes share a pipe with a lock: a process killed while sending blocks all others. A batch's error
-    is raised in its place, as in one process.
+    One that is killed while it answers would keep that lock, and everybody would wait for ever. Here each process has
+    its own pipe, which ends with it. An error of a batch is raised in the batch's place, as in one process.
     """
-    settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
     workers: list[_Worker] = []
     finished = False
 
@@ -274,12 +260,13 @@ def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> I
         for each in workers:
             each.join()
 
-    atexit.register(stop)  # for a generator not read to its end
+    atexit.register(stop)  # of a generator that is not read to its end
     try:
         with _interrupts_ignored():
-            workers.extend(_Worker(*settings) for _ in range(processes))
+            strategy = cutter.chunker.to_dict()
+            workers.extend(_Worker(strategy, cutter.part_size, cutter.workers) for _ in range(processes))
         done: dict[int, _Answer] = {}
-        wanted = given = 0
+        given = wanted = 0
         more = True
         while True:
             while more and given - wanted < _AHEAD * processes:
@@ -307,7 +294,7 @@ def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> I
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Started processes ignore Ctrl-C from the first moment; the parent stops them."""
+    """Processes that are started here ignore Ctrl-C from their first moment: their parent ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -319,21 +306,20 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Wait for workers with an answer, or dead; at least one."""
+    """Those with an answer, and those that died with a batch; at least one."""
     lost = [worker for worker in workers if worker.dead and worker.numbers]
     ready = wait([worker.pipe for worker in workers if worker.numbers], 0 if lost else None)
     return lost + [worker for worker in workers if worker.pipe in ready and worker not in lost]
 
 
 class _Answer(NamedTuple):
-    """The result of a batch: cuts, or the error and its position."""
+    """What comes of a batch: cuts, or an error and its traceback."""
 
     cuts: list[Cut]
     error: Exception | None = None
     trace: str = ""
 
     def cuts_or_error(self) -> list[Cut]:
-        """Return the cuts, or raise the error."""
         if self.error is None:
             return self.cuts
         if self.trace:
@@ -345,9 +331,9 @@ class _Worker:
     """A process, seen from its parent.
 
     Attributes:
-        pipe: its answers.
-        numbers: its batches, in order.
-        dead: its pipe is broken.
+        pipe: brings its answers.
+        numbers: the batches that it has, in order.
+        dead: whether writing or reading failed.
     """
 
     def __init__(self, *settings: Any) -> None:
@@ -356,7 +342,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.numbers: deque[int] = deque()
         self.dead = False
-        # Not a daemon: some models' loaders start processes of their own.
+        # No daemon: daemons may have no processes, and some models' loaders start some.
         self._process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
         self._process.start()
         theirs.close()  # so that the pipe ends with the process
@@ -366,7 +352,7 @@ class _Worker:
         return self.dead, len(self.numbers)
 
     def give(self, number: int, batch: Batch) -> None:
-        """Send a batch; the process reads it even while busy."""
+        """Send a batch; the process reads it even while it cuts another."""
         data = ForkingPickler.dumps(batch)
         self.numbers.append(number)
         try:
@@ -375,13 +361,13 @@ class _Worker:
             self.dead = True
 
     def answers(self) -> dict[int, _Answer]:
-        """The result of its first batch, by number; of a dead process, of all its batches."""
+        """The answer to its first batch, by number; of a dead process an error for each of its batches."""
         try:
             data = self.pipe.recv_bytes()
         except (EOFError, OSError):
             self.dead = True
             lost, self.numbers = self.numbers, deque()
-            return dict.fromkeys(lost, _Answer([], _gone()))
+            return dict.fromkeys(lost, _Answer([], ChunkcoreError(_GONE)))
         try:
             answer = _Answer(*ForkingPickler.loads(data))
         except Exception as error:  # noqa: BLE001
@@ -389,28 +375,27 @@ class _Worker:
         return {self.numbers.popleft(): answer}
 
     def stop(self, *, kindly: bool) -> None:
-        """Let it end by itself (`kindly`), or kill it: its work is no longer needed."""
+        """Let the process end by itself; or end it at once, as its work is not wanted and may take long."""
         if kindly:
-            with suppress(OSError):  # an idle process may have died
+            with suppress(OSError):  # a process without work may have died
                 self.pipe.send_bytes(b"")
         else:
             self._process.terminate()
-            self.pipe.close()  # closing the pipe ends a process that inherited ignoring SIGTERM
+            self.pipe.close()  # which ends a process that ignores SIGTERM
 
     def join(self) -> None:
         self._process.join()
         self.pipe.close()
 
 
-def _gone() -> ChunkcoreError:
-    return ChunkcoreError(
-        "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
-        "smaller --part-size"
-    )
+_GONE = (
+    "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
+    "smaller --part-size"
+)
 
 
 def _serve(pipe: Connection, strategy: dict[str, Any], part_size: int, workers: int) -> None:
-    """The main loop of a process: chunk batches until the pipe ends."""
+    """The work of a process: cut what comes until nothing does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     batches: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(pipe, batches), daemon=True).start()
@@ -418,21 +403,19 @@ def _serve(pipe: Connection, strategy: dict[str, Any], part_size: int, workers: 
     while data := batches.get():
         try:
             cutter = cutter or Cutter(Chunker.from_dict(strategy), part_size, workers)
-            cuts = [
-                cut if cut.error is None else cut._replace(error=_portable(cut.error))
-                for cut in cutter(ForkingPickler.loads(data))
-            ]
+            found = cutter(ForkingPickler.loads(data))
+            cuts = [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in found]
             answer = ForkingPickler.dumps(tuple(_Answer(cuts)))
         except Exception as error:  # noqa: BLE001
             answer = ForkingPickler.dumps(tuple(_Answer([], _portable(error), traceback.format_exc())))
         try:
             pipe.send_bytes(answer)
         except OSError:
-            os._exit(1)  # no reader is left
+            os._exit(1)  # the parent is gone
 
 
 def _read(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
-    """Read ahead, so that the parent never blocks on sending; exit at once if the parent is gone."""
+    """Read ahead, so that the parent never waits; end the process when the parent is gone."""
     try:
         while True:
             batches.put(pipe.recv_bytes())
@@ -441,7 +424,7 @@ def _read(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
 
 
 def _portable(error: Exception) -> Any:
-    """The error if another process can unpickle it, else one of ours with the same message."""
+    """The error; or, if another process cannot build it, one of ours with the same message."""
     try:
         ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:  # noqa: BLE001
