@@ -687,7 +687,9 @@ def test_a_worker_that_is_killed_while_it_hands_over_is_missed(which):
     piece = Piece("text", "long", "long", 0, data=b"The fox naps. " * 20_000)
     cutting = cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), iter([[piece]] * 9), 2)
     assert len(next(cutting)) == 1
-    workers = cutting.gi_yieldfrom.gi_frame.f_locals["workers"]
+    workers = workers_of(cutting)
+    while not all(worker.numbers for worker in workers):  # one was slow to start, and the other has done its share
+        next(cutting)
     wait_for(lambda: all(worker.pipe.poll() for worker in workers))
     os.kill(workers[which]._process.pid, signal.SIGKILL)
     with pytest.raises(ChunkcoreError, match="a worker process ended before its work did"):

@@ -230,26 +230,18 @@ class _Answered:
 
     def _table(self, names: Sequence[str], *, retrieved: bool) -> Table:
         """A row a strategy, the best first: measures with their intervals; with recall and tokens in the first."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
         from chunkcore.evaluation.measures import describe_depth, get_measure
         from chunkcore.report.tables import amount, percent
 
+        def cells(report: Report) -> list[str]:
+            recall = report.mean(get_measure("Recall", self.depth))
+            more = [percent(recall), amount(report.mean_tokens(self.depth))] if retrieved else []
+            return [*self._cells(report, names), *more]
+
         level = f"{100 * self.page.comparison.confidence:g} %"
         title = f"Answers from {describe_depth(self.depth)}: means in %, {level} intervals" if retrieved else None
-        table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-        table.add_column("Strategy", overflow="fold")
-        for heading in (*names, *(("Recall", "Tokens") if retrieved else ())):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for report in self.page.reports:
-            cells = self._cells(report, names)
-            if retrieved:
-                recall = report.mean(get_measure("Recall", self.depth))
-                cells += [percent(recall), amount(report.mean_tokens(self.depth))]
-            table.add_row(Text(terminal_text(report.name)), *cells)
-        return table
+        headings = [*names, *(("Recall", "Tokens") if retrieved else ())]
+        return running.strategy_table(title, headings, [(each.name, cells(each)) for each in self.page.reports])
 
     def _cells(self, report: Report, names: Sequence[str]) -> list[str]:
         import numpy as np
@@ -328,11 +320,7 @@ def _kept(spec: str, store: Path | None, *, private: bool) -> LLM:
 
 
 def _depth(text: str) -> Depth:
-    """How many pieces, or tokens, a model is shown.
-
-    Raises:
-        OptionError: it is neither; "min" would depend on the evidence, which no model is told.
-    """
+    """How many pieces, or tokens, a model is shown; "min" depends on the evidence, which no model knows."""
     from chunkcore.errors import OptionError
 
     try:
@@ -359,12 +347,7 @@ def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
 
 
 def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
-    """The given measures; by default those that the questions allow.
-
-    Raises:
-        OptionError: one is no measure of answers.
-        DataError: none is given, and no question has a right answer.
-    """
+    """The given measures; by default those that the questions allow."""
     from chunkcore.answers.answering import choices_of
     from chunkcore.answers.scoring import DEFAULT_MEASURES, answer_measures, references_of
     from chunkcore.errors import DataError, OptionError

@@ -40,7 +40,7 @@ _MB = 1_000_000
 
 
 class Errors(str, Enum):
-    """What comes of a document that cannot be read or cut."""
+    """What a document that cannot be read or cut does to the run."""
 
     stop = "stop"
     skip = "skip"
@@ -94,11 +94,11 @@ def _bytes(megabytes: float) -> int:
 
 
 def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
-    """Write the stream's lines where they are to go, telling how far that is."""
+    """Write the stream's lines to the output, and show progress."""
     from chunkcore.files import write_parts
     from chunkcore.scale import total_bytes
 
-    quiet = quiet or (str(output) == "-" and sys.stdout.isatty())  # the lines themselves tell how far it is
+    quiet = quiet or (str(output) == "-" and sys.stdout.isatty())  # the lines themselves show progress
     with running.rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
         if str(output) != "-" and stream.is_repeatable and (output.is_file() or not output.exists()):
             _resumable(stream, output, progress, fresh=fresh)
@@ -113,7 +113,7 @@ def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
 
 
 def _lines(stream: Stream, progress: running.Rate | None) -> Iterator[bytes]:
-    """The stream's lines, on their way to where nothing can be kept; what is left out is told at once."""
+    """The stream's lines, for an output that cannot be resumed; what is left out is said at once."""
     for step in stream:
         yield b"".join(step.lines)
         for failure in step.failures:
@@ -155,7 +155,7 @@ def _resumable(stream: Stream, output: Path, progress: running.Rate | None, *, f
 
 
 def _identity(stream: Stream) -> dict[str, Any]:
-    """What the lines follow from: a run with anything else does not go on with another's output."""
+    """What the lines follow from: a run resumes only the output of an equal identity."""
     from chunkcore.files import installed_version
 
     return {
@@ -169,11 +169,7 @@ def _identity(stream: Stream) -> dict[str, Any]:
 
 
 def _check_processes(chunker: Chunker) -> None:
-    """See that the strategy gains by processes.
-
-    Raises:
-        OptionError: it asks a language model, which answers as many as it will.
-    """
+    """Refuse a language model, whose endpoint answers as many threads as it will."""
     from chunkcore.chunkers.llm import LLMChunker
 
     if isinstance(chunker, LLMChunker):
@@ -181,11 +177,7 @@ def _check_processes(chunker: Chunker) -> None:
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
-    """See that no file that is read would be replaced, and that the output is no document the next time.
-
-    Raises:
-        OptionError: the output is one of the files, or lies in one of the folders, as a document of it would.
-    """
+    """Check that no input is replaced, and that the output is no document the next time."""
     from chunkcore.scale import beside
 
     if str(output) == "-":
@@ -223,7 +215,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _place(file: Path) -> tuple[int, int] | None:
-    """By which a file is known whatever leads to it, as links do; None where nothing can be reached."""
+    """A file's device and inode, the same for every link to it; None if it cannot be reached."""
     try:
         told = os.stat(file)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
     except OSError:
@@ -232,11 +224,7 @@ def _place(file: Path) -> tuple[int, int] | None:
 
 
 def _chunker(strategy: str | None, config: Path | None) -> Chunker:
-    """The one strategy that is asked for.
-
-    Raises:
-        OptionError: it is malformed, or more than one is asked for.
-    """
+    """The strategy of the command line or of the file."""
     from chunkcore.chunkers import get_chunker, get_chunkers
 
     if config is None:

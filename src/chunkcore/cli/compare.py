@@ -169,12 +169,7 @@ def compare(
 
 
 def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:
-    """The strategies of the command line and of the file; the default ones without either.
-
-    Raises:
-        OptionError: the file describes something that is no strategy.
-        DataError: it cannot be read.
-    """
+    """The strategies of the command line and of the file; the default ones without either."""
     from chunkcore.chunkers.configuration import read_specs
 
     given = [each.strip() for each in strategies]

@@ -166,11 +166,7 @@ def stitch(
 
 
 def _check_output(output: Path, data: options.Data) -> None:
-    """Check that no input is replaced.
-
-    Raises:
-        OptionError: the output is, or is in, the folder of the documents or of the questions' file.
-    """
+    """Check that no input is replaced."""
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.benchmarks.stitching import BENCHMARK_NAMES
 

@@ -30,38 +30,6 @@ if TYPE_CHECKING:
     from chunkcore.models import Embedder, EmbeddingCache
     from chunkcore.models.llm import Prices
 
-__all__ = [
-    "Answers",
-    "By",
-    "Counter",
-    "Data",
-    "Docs",
-    "DryRun",
-    "EmbedderName",
-    "Embeddings",
-    "Layout",
-    "Llm",
-    "LlmPrices",
-    "Llms",
-    "Models",
-    "Output",
-    "Questions",
-    "Resamples",
-    "Retriever",
-    "Scores",
-    "Seed",
-    "Statistics",
-    "Strategies",
-    "build_chunkers",
-    "check_file",
-    "check_folder",
-    "check_output",
-    "default_cache",
-    "grouped",
-    "help_text",
-    "optional_embedder",
-    "read_depths",
-]
 
 _DOCS = typer.Option("--docs", metavar="PATH", help="A folder of text files, a file, or a documents.jsonl.")
 Docs = Annotated[Path, _DOCS]

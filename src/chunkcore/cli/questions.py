@@ -163,11 +163,7 @@ def _threshold(name: str, text: str) -> Threshold:
 
 
 def _check_output(docs: Path, files: GenerationFiles) -> None:
-    """Check that no file of the user's is replaced, and that the output is no document the next time.
-
-    Raises:
-        OptionError: one would be.
-    """
+    """Check that no file of the user's is replaced, and that the output is no document the next time."""
     from chunkcore.errors import OptionError
 
     if files.questions.exists() and not files.journal.exists():
@@ -264,11 +260,7 @@ def check(
 
 
 def _kinds(given: Sequence[str]) -> frozenset[str]:
-    """The kinds to leave out.
-
-    Raises:
-        OptionError: there is no such kind.
-    """
+    """The kinds to leave out."""
     from chunkcore.errors import OptionError
     from chunkcore.questions.validate import KINDS
 

@@ -21,6 +21,7 @@ from chunkcore.escaping import terminal_text
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
+    from rich.table import Table
 
     from chunkcore.chunkers.base import Chunker
     from chunkcore.concurrency import Progress
@@ -34,31 +35,25 @@ if TYPE_CHECKING:
     from chunkcore.report import ReportPage
     from chunkcore.scale import Tally
 
-__all__ = [
-    "Gate",
-    "Rate",
-    "StopSignals",
-    "StoppedError",
-    "check_savable",
-    "done_so_far",
-    "estimates",
-    "finish",
-    "keeping",
-    "rate",
-    "report_page",
-    "reporting",
-    "resume",
-    "save_runs",
-    "say",
-    "spent",
-    "stoppable",
-    "used",
-]
-
 
 def say(line: str, *, err: bool = False) -> None:
     """Print a line that may quote hostile text."""
     typer.echo(terminal_text(line), err=err)
+
+
+def strategy_table(title: str | None, headings: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Table:
+    """A table for a terminal: strategies on the left, numbers on the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.add_column("Strategy", overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, cells in rows:
+        table.add_row(Text(terminal_text(name)), *cells)
+    return table
 
 
 # ---- progress

@@ -72,11 +72,7 @@ def score(
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
-    """The runs' names: their files' names without the ending; the paths if two are the same.
-
-    Raises:
-        OptionError: a run is given twice.
-    """
+    """The runs' names: their files' names without the ending; the paths if two are the same."""
     from chunkcore.errors import OptionError
 
     if len(set(runs)) < len(runs):
@@ -87,12 +83,7 @@ def _names(runs: Sequence[Path]) -> list[str]:
 
 
 def _read(paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], benchmark: Benchmark) -> list[Run]:
-    """The runs, each with its chunks.
-
-    Raises:
-        OptionError: there are several files of chunks, but not one a run.
-        DataError: a file cannot be read, or a line of it is wrong.
-    """
+    """The runs, each with its chunks."""
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.alignment import Aligner
     from chunkcore.evaluation.run_files import read_run

@@ -135,24 +135,17 @@ def _lines(reports: Sequence[SegmentReport]) -> str:
 def _score_table(
     documents: Sequence[Document], reports: Sequence[SegmentReport], unit: SegmentUnit, resamples: int, seed: int
 ) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from chunkcore.escaping import terminal_text
     from chunkcore.evaluation.segmentation import SEGMENT_MEASURES
+
+    def cells(report: SegmentReport) -> list[str]:
+        bounds = report.intervals(resamples=resamples, seed=seed)
+        means = [_cell(report.mean(name), *bounds[name]) for name in SEGMENT_MEASURES]
+        return [f"{report.segments.mean():.1f}", *means]
 
     gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
     title = f"{len(documents):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.add_column("Strategy", overflow="fold")
-    for heading in ("Segments", *SEGMENT_MEASURES):
-        table.add_column(_HEADINGS.get(heading, heading), justify="right", no_wrap=True)
-    for report in reports:
-        bounds = report.intervals(resamples=resamples, seed=seed)
-        cells = [_cell(report.mean(name), *bounds[name]) for name in SEGMENT_MEASURES]
-        table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *cells)
-    return table
+    headings = ["Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)]
+    return running.strategy_table(title, headings, [(report.name, cells(report)) for report in reports])
 
 
 _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
@@ -203,11 +196,7 @@ def train(
 
 
 def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
-    """By file its texts, embedded, in three parts.
-
-    Raises:
-        DataError: two files have one name, or one cannot be read.
-    """
+    """By file its texts, embedded, in three parts."""
     from chunkcore.errors import DataError
     from chunkcore.evaluation.segmentation import load_labelled
     from chunkcore.models.cache import CachedEmbedder, EmbeddingCache

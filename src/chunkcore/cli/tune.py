@@ -18,7 +18,7 @@ from chunkcore.files import TUNE_NAMES
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Measure, Unit
+    from chunkcore.evaluation.measures import Measure, RetrievalMeasure, Unit
     from chunkcore.tuning import Space
     from chunkcore.tuning.trials import By
 
@@ -144,12 +144,7 @@ def tune(
 
 
 def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
-    """What the command line and the file describe; None for the default space.
-
-    Raises:
-        OptionError: a strategy or an option is wrong.
-        DataError: the file cannot be read.
-    """
+    """What the command line and the file describe; None for the default space."""
     from chunkcore.errors import OptionError
     from chunkcore.tuning import Space, load_space, parse_space
 
@@ -168,12 +163,8 @@ def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
     return Space(branches=(*given.branches, *read.branches), exhaustive=given.exhaustive)
 
 
-def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool) -> list[Measure]:
-    """The measure to maximise; with ``-k`` at each of these depths, over which it is averaged.
-
-    Raises:
-        OptionError: there is no such measure, unit or depth, or they do not go together.
-    """
+def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool) -> list[RetrievalMeasure]:
+    """The measure to maximise; with ``-k`` at each of these depths, over which it is averaged."""
     from chunkcore.errors import OptionError
     from chunkcore.evaluation.measures import get_measure, retrieval_measures
 

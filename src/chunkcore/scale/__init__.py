@@ -1,7 +1,9 @@
-"""Chunk files and folders of any size: in parts, in processes, in bounded memory, resumable.
+"""Files and folders of any size to chunks: in parts, in processes, in bounded memory, resumable.
 
-sources.py yields pieces of work, workers.py chunks them in processes, stream.py puts the results in order, and
-output.py writes them with a journal, so that a killed run resumes.
+sources.py    inputs to pieces of work, large texts in parts
+workers.py    what is done with a piece, in this process or in several
+stream.py     the results in order
+output.py     a file that a killed run resumes
 """
 
 from __future__ import annotations
