@@ -233,7 +233,6 @@ def summary(name: str) -> str:
     return markdown_line(registry.describe(name, strategies[name]).title)
 
 
-@cache
 def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
     """The options in their order, the counter last, each with the first sentence of its meaning.
 
