@@ -200,7 +200,6 @@ class ArrowChunker:
         return starmap(self._rows, _cut_each(self._strategy, columns.read(batch)))
 
     def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
-        """A document's chunks as rows, or one row with the error."""
         if not cut:
             return [error_row(reading.id, "it has no chunks: its text is empty or white space alone")]
         problem = cut
@@ -302,8 +301,6 @@ def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class _Actor:
-    """What Ray builds in each process of its pool."""
-
     def __init__(self, chunker: ArrowChunker) -> None:
         self._chunker = chunker
 

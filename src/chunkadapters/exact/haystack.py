@@ -117,7 +117,6 @@ class _Recursion:
         return found
 
     def _edges(self, separator: str, start: int, end: int) -> list[int]:
-        """The starts of splits, and the end of the last."""
         if separator != "sentence":
             edges = edges_after(separator, self.text, start, end)
             return edges[:-1] if len(edges) > 2 and edges[-2] == end else edges
@@ -257,7 +256,6 @@ class HaystackUnits(Joined):
         return [Draft((Span(start, end),)) for start, end in spans if start < end]
 
     def _edges(self, source: TokenizedText) -> list[int]:
-        """The starts of consecutive units, and the text's end."""
         if self.unit == "token":
             return [*source.boundaries.tolist(), len(source.text)]
         return edges_after(_SEPARATORS[self.unit], source.text, 0, len(source.text))
@@ -286,7 +284,6 @@ class HaystackUnits(Joined):
         return found
 
     def _whole(self, text: str, sentences: Sequence[Piece]) -> Iterator[Piece]:
-        """Windows of whole sentences, by their words."""
         words = [len(text[start:end].split()) for start, end in sentences]
         first = count = 0
         for place, size in enumerate(words):

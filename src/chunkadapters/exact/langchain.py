@@ -60,7 +60,6 @@ def equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
 
 
 def _of_documents(splitter: Any, unplaced: Unplaced) -> Chunker:
-    """Splitters from a text to documents, such as by headings."""
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
         raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
     return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
@@ -135,7 +134,6 @@ class LangChainCharacter(Joined):
 
     @property
     def _merged_by(self) -> str:
-        """The text that the original counts between two pieces."""
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
         return self.separator_text if self.keep == "drop" and not around else ""
 

@@ -288,7 +288,6 @@ def _by_character(text: str, start: int, end: int) -> list[Piece]:
 
 
 def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[Piece]:
-    """The function's pieces, found one after another."""
     whole = text[start:end]
     parts = [part for part in split(whole) if part]  # an empty one would count as a cut, without an end
     tail = len(whole) - sum(map(len, parts))

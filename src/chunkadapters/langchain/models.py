@@ -136,7 +136,6 @@ class _LLM(BridgedLLM):
         return _read(await self._structured(schema).ainvoke(_turns(messages)))
 
     def _structured(self, schema: Mapping[str, Any] | None) -> Runnable[Any, Any]:
-        """The model with the schema, if any."""
         if schema is None:
             return self.model
         if not isinstance(self.model, BaseLanguageModel):
@@ -149,7 +148,6 @@ def _turns(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def _read(answer: Any) -> Reply:
-    """A reply from a message, a text, or a structured output with its message."""
     if isinstance(answer, dict) and "raw" in answer:
         raw, parsed = answer["raw"], answer.get("parsed")
         reply = _read(raw)

@@ -175,7 +175,6 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._split((each.id, each.page_content, each.metadata) for each in listed)
 
     def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
-        """The chunks of (id, text, metadata) triples."""
         rows = [(source_of(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
         # Documents without an id are told apart by their text: the pages of one source share its name.
         documents = [
@@ -237,7 +236,6 @@ def _unnamed_parts(rows: Sequence[tuple[tuple[str, Origin], str | None, str, dic
 
 
 def _is_chunk(metadata: dict[Any, Any]) -> bool:
-    """Whether the document is a piece of another splitter."""
     return type(metadata.get("start_index")) is int
 
 

@@ -193,7 +193,6 @@ def _read(response: ChatResponse) -> Reply:
 
 
 def _answering(schema: Mapping[str, Any]) -> FunctionTool:
-    """A function with the schema's parameters."""
     whole = titled(schema)
 
     class Answer(BaseModel):

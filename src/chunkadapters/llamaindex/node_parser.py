@@ -66,12 +66,10 @@ def stated_place(node: BaseNode) -> dict[str, Any]:
 
 
 def _origin(node: BaseNode, text: str) -> Origin:
-    """The place of the node's text in its source document."""
     return KEYS.origin(stated_place(node), len(text)) if _is_chunk(node) else Origin.at(0)
 
 
 def _is_chunk(node: BaseNode) -> bool:
-    """Whether the node was cut from another."""
     return node.source_node is not None or getattr(node, KEYS.start, None) is not None
 
 
@@ -82,7 +80,6 @@ _WITHIN_THE_SIZE = ("overlap", "minimum", "min_size", "piece_size", "passage_siz
 
 
 def _size_option(chunker: Chunker) -> str:
-    """The name of the option for the size of chunks."""
     found = next((name for name in ("size", "max_size") if name in chunker.option_names()), "")
     if not found or getattr(chunker, found) is None:
         raise OptionError(f"metadata_aware needs a strategy with a size, and {chunker.name} has none: leave it out")
@@ -393,7 +390,6 @@ class ChunkcoreNodeParser(NodeParser):
 
 
 def _fields(chunker: Chunker) -> dict[str, Any]:
-    """The parser's fields that describe its chunker."""
     if strategies.find(chunker.name) is not type(chunker):
         raise OptionError(
             f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
@@ -416,7 +412,6 @@ def _pattern(incoming: BaseNode) -> TextNode:
 
 
 def _link(nodes: Sequence[BaseNode], sources: Sequence[str | None]) -> None:
-    """Relate each node to its neighbours of the same source."""
     before: RelatedNodeInfo | None = None
     for i in range(1, len(nodes)):
         if sources[i] is None or sources[i] != sources[i - 1]:

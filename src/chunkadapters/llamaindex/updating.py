@@ -95,7 +95,6 @@ def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, 
 
 
 def _read(node: BaseNode) -> str:
-    """The text that is embedded."""
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
@@ -122,7 +121,6 @@ def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], known: Mapping[st
 
 
 def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:
-    """The vectors in LlamaIndex' own store, by embedded text."""
     store = index.vector_store
     if not isinstance(store, SimpleVectorStore):
         return {}

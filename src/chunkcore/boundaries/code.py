@@ -35,9 +35,7 @@ _RAW = 3  # brackets in strings count too, so three times the limit is too many
 
 
 def nests_deeper(data: bytes, language: str, most: int) -> bool:
-    """Whether more than `most` brackets of one kind are open at once. O(n).
-
-    Recognises common comments and strings; a language's rarer strings count as code.
+    """Whether more than `most` brackets of one kind are open at once. O(n); a language's rarer strings count as code.
 
     >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ( */", "c", 1)
     (True, False, False)
@@ -160,8 +158,6 @@ def load_grammar(package: str, function: str = "language") -> Language:
 
 
 class _Grammar(NamedTuple):
-    """A tree-sitter grammar, and the node types that are definitions, each with its keyword for paths."""
-
     package: str
     definitions: dict[str, str]
     function: str = "language"
@@ -285,8 +281,6 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
 
 
 class _Place(NamedTuple):
-    """A node where a block may begin, its path, and whether it begins a line."""
-
     node: Node
     path: tuple[str, ...]
     begins_line: bool

@@ -45,7 +45,6 @@ class _Element:
     is_running: bool = False
 
     def begin_run(self, place: int) -> None:
-        """Add text or an inline element to the current run, or begin a run."""
         self.last = max(self.last, place)
         if not self.is_running:
             self.children.append(_Element("", place, place))
@@ -216,7 +215,6 @@ def _rows(table: _Element) -> Iterator[_Row]:
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
-    """The block-level elements, and the ranges of the visible text."""
     root = _Element("", 0, is_running=False)
     seen: dict[int, bool] = {}  # start of each visible text: whether tags in it are text
     marks: list[int] = []  # starts of nodes

@@ -27,8 +27,6 @@ _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work pe
 
 @dataclass(slots=True)
 class _Node:
-    """A parser block: kind, first line, and the line after its last."""
-
     kind: str
     first: int
     last: int

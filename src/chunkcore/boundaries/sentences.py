@@ -168,7 +168,6 @@ def _cuts_at_marks(text: str) -> Iterator[int]:
 
 
 def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
-    """Whether a stop, with its closing marks, ends a sentence."""
     follows = _NEXT.match(text, found.end())
     if follows is None or follows.end() == len(text):
         return False  # inside a word (3.14, a.b/c, v1.2), or at the end of the text
@@ -201,7 +200,6 @@ def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
 
 
 def _begins(text: str, place: int) -> bool:
-    """Whether the word here often begins a sentence."""
     word = _WORD.match(text, place)
     return word is not None and word.group() in _STARTERS
 

@@ -164,7 +164,6 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
 
 
 def _cannot_overlap(separator: str) -> bool:
-    """Whether no occurrence can begin inside another."""
     return not any(separator.endswith(separator[:length]) for length in range(1, len(separator)))
 
 

@@ -161,7 +161,6 @@ def whole_percent(share: float) -> int | None:
 
 
 def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Explanations of the tables' measures and depths."""
     columns = [column for view in views for column in view["scores"].columns]
     found = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
     if "min" in page.ks:

@@ -35,12 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A data element of the page.
-
-    Attributes:
-        name: the element's id.
-        text: base64, which is inert in HTML.
-    """
+    """A data element of the page: its id, and base64 text, which is inert in HTML."""
 
     name: str
     text: str

@@ -205,19 +205,15 @@ def plural(count: int, noun: str) -> str:
 
 
 def _spread(value: float, around: float, *more: str, strong: bool = False) -> Cell:
-    """A mean with its standard deviation."""
     deviation = f"± {percent(around)}" if math.isfinite(around) else ""
     return Cell(percent(value), tuple(filter(None, (deviation, *more))), strong)
 
 
 def _strategy(title: str = "Strategy") -> Column[System]:
-    """The column that names the row's system."""
     return Column(title, lambda row: Cell(row.report.name, number=row.number), kind="text", short=title)
 
 
 def _chunks(title: str, name: str, **more: Any) -> Column[System]:
-    """A column of one figure of `ChunkStatistics`."""
-
     def show(row: System) -> str:
         return amount(getattr(row.report.chunks, name)) if row.report.chunks else MISSING
 
@@ -225,8 +221,6 @@ def _chunks(title: str, name: str, **more: Any) -> Column[System]:
 
 
 def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> Column[System]:
-    """A column of one figure of `Cost`."""
-
     def cell(row: System) -> str:
         return show(row.report.cost) if row.report.cost else MISSING
 

@@ -86,7 +86,6 @@ def print_tuning(tuning: Tuning, console: Console) -> None:
 
 
 def _print_gaps(tuning: Tuning, console: Console) -> None:
-    """Print why trials are missing, and what failed."""
     from rich.text import Text
 
     if tuning.stopped:

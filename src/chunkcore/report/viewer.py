@@ -28,12 +28,7 @@ SAMPLE = 20, 50_000  # documents, and characters of each, sampled to estimate th
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A range of a document to keep.
-
-    Attributes:
-        document: its number.
-        rank: 0 for evidence, else the rank of the hit.
-    """
+    """A range of a document to keep; `rank` is 0 for evidence, else the hit's rank."""
 
     document: int
     start: int
@@ -62,8 +57,6 @@ class Excerpts:
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Which places are kept, and how many characters around them."""
-
     deepest: int
     margin: int
     longest: int | None = None
@@ -116,7 +109,6 @@ def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Wind
 
 
 def _density(documents: Sequence[Document]) -> float:
-    """Estimated page characters per character of text."""
     count, size = SAMPLE
     texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
     return len(packed("", texts).text) / max(1, sum(map(len, texts)))
@@ -178,12 +170,7 @@ POOL = 250_000  # chunks of the listed documents, all systems together, that a b
 
 @dataclass(frozen=True)
 class PackedAnswers:
-    """The packed hits.
-
-    Attributes:
-        packs: one per run; None without a run.
-        note: what was left out; "" for nothing.
-    """
+    """The packed hits of each run (None without a run), and a note on what was left out."""
 
     packs: list[Pack | None]
     note: str = ""
@@ -227,7 +214,6 @@ def answers(
 
 
 def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
-    """Whether a browser cannot draw all chunks of the listed documents."""
     pools = [run.pool for run in runs if run and run.pool is not None]
     if sum(map(len, pools)) <= POOL:
         return False
@@ -394,14 +380,7 @@ _DEEPEST = 10
 
 @dataclass(frozen=True)
 class Viewer:
-    """The viewer's data.
-
-    Attributes:
-        index: what the page reads at once.
-        packs: unpacked when looked at.
-        documents: the number of each listed document, by id.
-        notes: what was left out, a sentence or two each.
-    """
+    """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
 
     index: dict[str, Any]
     packs: list[Pack]
@@ -431,7 +410,6 @@ def viewer(page: ReportPage) -> Viewer | None:
 
 
 def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
-    """All evidence, then the hits down to a depth."""
     number = {document.id: at for at, document in enumerate(benchmark.documents)}
     found = dict.fromkeys(
         Place(number[each.document_id], each.span.start, each.span.end)

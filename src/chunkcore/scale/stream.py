@@ -161,14 +161,7 @@ class Stream:
         )
 
     def go_on(self, tallies: Sequence[Tally]) -> None:
-        """Skip what an earlier run did, after checking that the inputs are unchanged.
-
-        Args:
-            tallies: its progress at several times, the last one last.
-
-        Raises:
-            DataError: the inputs have changed.
-        """
+        """Skip what an earlier run did; `tallies` is its progress. Raises `DataError` if inputs have changed."""
         before = "the first document"
         for tally in tallies:
             while self.tally.pieces < tally.pieces:
@@ -219,7 +212,6 @@ class Stream:
             yield batch
 
     def _pass(self, piece: Piece) -> None:
-        """Count a piece of the earlier run."""
         self._note(piece)
         name = piece.id
         if piece.kind == "line" and piece.error is None:
@@ -342,7 +334,6 @@ def _nothing_in(path: Path, names: Sequence[str], count: int, *, is_lines: bool)
 
 
 def _two_of_one_id(name: str, first: Path, second: Path) -> str:
-    """The error for two arguments with a document of the same id."""
     one, other = (path if path.as_posix() == name else path / name for path in (first, second))
     # Path.is_file raises for an id longer than a file name can be.
     are_files = os.path.isfile(one) and os.path.isfile(other)  # noqa: PTH113

@@ -165,10 +165,7 @@ def _parted(document: Document, part_size: int) -> Iterator[_Part]:
 def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[bytes, bytes]:
     """A chunk of a document's part as a line of JSON, in two halves: before its index, and after it.
 
-    Args:
-        chunk: its spans are offsets into the part.
-        offset: code points of the document before the part.
-        part: the part's number; None for a document that is cut whole.
+    Spans are offsets into a part of the document (`part`: its index), which begins at code point `offset`.
     """
     if offset:
         chunk = _moved(chunk, offset)

@@ -141,13 +141,7 @@ def hold_out(outcomes: Outcomes, fold_of: NDArray[np.int64], allowed: Flags, mar
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """The standard errors of a held-out mean and of its lead over a baseline.
-
-    Attributes:
-        mean: of the held-out mean.
-        lead: of its difference from the baseline's mean.
-        units: number of resampled questions or documents.
-    """
+    """The standard errors of a held-out mean and of its lead over a baseline; `units` were resampled."""
 
     mean: float
     lead: float
@@ -328,7 +322,6 @@ class StrategyChoices:
     """Each strategy's best of a grid by one half of the questions, compared on the other half.
 
     Attributes:
-        goal: the measure that chooses.
         choices: one per strategy, highest score on the reporting half first.
         gaps: of every pair of choices.
         choosing: ids of the questions that chose.

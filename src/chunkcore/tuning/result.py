@@ -51,8 +51,7 @@ class Fold:
     Attributes:
         spec: the configuration chosen by all other questions.
         training: its mean on those.
-        held_out: its mean on the fold's own questions.
-        questions: number of these.
+        held_out: its mean on the fold's questions.
         candidates: number of configurations to choose from.
     """
 
@@ -228,12 +227,7 @@ def conclude(
     embedder: str,
     stopped: Stopped,
 ) -> Tuning:
-    """Choose the winner, hold out and compare.
-
-    Args:
-        trials: all that ran, including the baseline, by number.
-        fold_of: each question's fold.
-        stopped: see `Tuning`.
+    """Choose the winner, hold out and compare. `trials` are all that ran, with the baseline, by number.
 
     Raises:
         DataError: every configuration failed.
@@ -332,7 +326,6 @@ def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> dict[str, di
 def _report(
     benchmark: Benchmark, goal: Goal, done: Sequence[Trial], held: HeldOut, fold_of: NDArray[np.int64]
 ) -> Report:
-    """The held-out scores as those of one system."""
     ids, collections = zip(*((query.id, query.collection) for query in benchmark.queries), strict=True)
     chosen = [done[pick] for pick in held.picks]
     if len(goal.measures) == 1:
@@ -374,7 +367,6 @@ def _nothing(tried: Sequence[Trial]) -> str:
 
 
 def _described(trial: Trial) -> dict[str, Any]:
-    """A trial without its per-question scores."""
     found: dict[str, Any] = {
         "number": trial.number,
         "spec": trial.spec,
@@ -390,7 +382,6 @@ def _described(trial: Trial) -> dict[str, Any]:
 
 
 def _measured(trial: Trial, branch: Branch) -> dict[str, Any]:
-    """A grid's configuration with its scores by every measure."""
     return {
         "configuration": trial.spec,
         "values": {option: branch.written(option, trial.drawn[option]) for option in branch.varied},

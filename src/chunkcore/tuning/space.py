@@ -84,7 +84,6 @@ class Values:
         return self.values[drawn]
 
     def drawn(self, value: Any) -> Any:
-        """The index of a value in the list; None if missing."""
         return next((place for place, each in enumerate(self.values) if _same(each, value)), None)
 
     @property
@@ -140,7 +139,6 @@ class Range:
         return drawn if self.whole else min(max(float(f"{drawn:.3g}"), self.low), self.high)
 
     def drawn(self, value: Any) -> Any:
-        """The number if it is in the range, else None."""
         inside = _is_number(value) and self.low <= value <= self.high
         return value if inside and not (self.whole and not isinstance(value, int)) else None
 
@@ -323,7 +321,6 @@ class Space:
 
     @property
     def size(self) -> float:
-        """The number of configurations at most; infinite with a range of fractions."""
         return sum(branch.size for branch in self.branches)
 
     @property
@@ -333,7 +330,6 @@ class Space:
         return list(dict.fromkeys(found)) if self.exhaustive else []
 
     def branch(self, name: str) -> Branch:
-        """The branch of this name. Raises `KeyError` if there is none."""
         for each in self.branches:
             if each.name == name:
                 return each
@@ -555,8 +551,6 @@ def _plain(option: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Times:
-    """Multiples of the option's default, as whole numbers."""
-
     factors: tuple[float, ...]
 
     def of(self, strategy: str, option: str) -> Values:
@@ -686,7 +680,6 @@ def known_space(spec: str) -> Space:
 
 
 def _contradicts(branch: Branch, given: Mapping[str, Values]) -> bool:
-    """Whether the branch has another value for a given option, such as another threshold."""
     return any(
         isinstance(own := branch.parameters.get(option), Values) and len(own.values) == 1 and own.values != each.values
         for option, each in given.items()

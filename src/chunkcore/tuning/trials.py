@@ -103,7 +103,7 @@ class Goal:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether configurations differ in retrieved tokens: at a number of chunks, not at a token budget."""
+        """Whether configurations differ in retrieved tokens: yes at a number of chunks, no at a token budget."""
         return bool(self.ks) and any(budget_of(k) is None for k in self.ks)
 
     def over_ks(self, kind: str) -> tuple[Measure, ...]:
@@ -308,11 +308,7 @@ class Trial:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], queries: int, measures: Sequence[Measure] = ()) -> Trial:
-        """The inverse of `to_dict`.
-
-        Args:
-            queries: number of questions.
-            measures: measures of a grid's trials.
+        """The inverse of `to_dict`, for `queries` questions and a grid's measures.
 
         Raises:
             DataError: a part is missing or of the wrong kind.

@@ -111,8 +111,6 @@ def tune(
 
 
 class _Search:
-    """A search and its trials so far, by number."""
-
     def __init__(
         self,
         benchmark: Benchmark,
@@ -168,7 +166,6 @@ class _Search:
         }
 
     def run(self, log: TrialLog | None) -> Tuning:
-        """Run the missing trials, and conclude."""
         self.log = log
         if log is not None:
             log.read(self._restore)
@@ -185,7 +182,6 @@ class _Search:
 
     @cached_property
     def _planned(self) -> list[Trial]:
-        """The trials that depend on no scores: a grid's, else every branch's defaults."""
         branches = self.space.branches
         if self.space.exhaustive:
             found = {each.spec(drawn): Proposal(each.name, drawn) for each in branches for drawn in each.combinations()}
@@ -386,13 +382,8 @@ class Seen(NamedTuple):
 def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Proposal:
     """A new configuration, unless thirty draws in a row find none.
 
-    Args:
-        seen: earlier trials, all with equally many values.
-        seed: equal seeds and trials give equal proposals, for one version of Optuna.
-        blind: draw at random; else by Optuna's `TPESampler`, for all values at once.
-
-    Raises:
-        MissingExtraError: Optuna is not installed.
+    Equal seeds and trials give equal proposals, for one version of Optuna. `blind` draws at random; otherwise Optuna's
+    `TPESampler` proposes all values at once. Raises `MissingExtraError` if Optuna is not installed.
 
     Source: Bergstra et al., Algorithms for Hyper-Parameter Optimization, NIPS 2011; Ozaki et al., Multiobjective
     Tree-structured Parzen Estimator, JAIR 73 (2022).
@@ -433,7 +424,6 @@ def require_optuna() -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Silence Optuna's lines on standard error, then restore the setting."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -272,7 +272,6 @@ def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
 
 
 def _leading_breaks(text: str) -> int:
-    """Form feeds before the first other character; 0 if there is no other."""
     leading = len(text) - len(text.lstrip("\f"))
     return leading if leading < len(text) else 0
 
