@@ -38,6 +38,12 @@ def test_the_navigation_names_pages_that_are_there() -> None:
     assert {f"docs/{page}" for page in named} <= {*pages(), "docs/contributing.md", "docs/changelog.md"}
 
 
+def test_the_pages_that_the_code_names_are_there() -> None:
+    code = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    named = {page for text in code for page in re.findall(r"(?<![\w/])docs/[\w/]+\.md", text)}
+    assert named - {"docs/coffee.md"} <= {*pages()}  # a document of an example
+
+
 @pytest.mark.parametrize(
     ("here", "markdown", "expected"),
     [

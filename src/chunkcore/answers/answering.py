@@ -151,8 +151,8 @@ def answer_questions(
     """Let a model answer every query from the run's best pieces.
 
     The model sees the pieces as quoted material and answers in JSON, or chooses one of ``metadata["choices"]``
-    (docs/answers.md has the prompt). A question without a valid answer fails alone (`Answer.failure`), unless the first
-    20 all fail. With a `CachedLLM` an interrupted run resumes.
+    (docs/guides/answers.md has the prompt). A question without a valid answer fails alone (`Answer.failure`), unless
+    the first 20 all fail. With a `CachedLLM` an interrupted run resumes.
 
     Args:
         benchmark: the queries.

@@ -170,7 +170,7 @@ def rechosen(
 
     Held-out scores are not independent, because the choices of different folds share questions. If many configurations
     are equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
-    better than an equal baseline (simulation: docs/tuning.md).
+    better than an equal baseline (simulation: docs/evidence/statistics.md).
 
     Args:
         baseline: its scores, shape (queries,).
