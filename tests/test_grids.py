@@ -456,6 +456,15 @@ def test_a_dry_run_lists_the_configurations_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_grids_come_from_a_file_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "grids.yaml"
+    file.write_text('- "recursive:size={50,100}"\n- sentence\n', encoding="utf-8")
+    assert main(["tune", "--space", str(file), "-s", "fixed_token:size={30,60}", "--dry-run"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    sizes = ["fixed_token:size=30", "fixed_token:size=60", "recursive:size=50", "recursive:size=100"]
+    assert told == [*sizes, "sentence", "5 configurations, 90 questions"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
