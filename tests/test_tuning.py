@@ -230,7 +230,7 @@ def test_a_file_says_what_to_search(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- recursive", "names no strategy"),
+        ("recursive", "names no strategy"),
         ("{}", "names no strategy"),
         ("recursion:\n  size: 5", "line 1: unknown strategy 'recursion'"),
         ("recursive:\n  length: 5", "line 1: .*no option 'length'"),
