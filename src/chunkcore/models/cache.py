@@ -249,7 +249,13 @@ class Cache:
         try:
             return self._connect(path)
         except (sqlite3.DatabaseError, _UnusableError) as error:
-            self._must_be_damaged(path, error)
+            try:
+                self._must_be_damaged(path, error)
+            except _ForeignError:
+                # Another process may have replaced a damaged file since: a second look finds its new cache.
+                with suppress(sqlite3.DatabaseError, _UnusableError):
+                    return self._connect(path)
+                raise
         with self._only_one_process(path):
             # Another process may have replaced the file while this one waited.
             try:
