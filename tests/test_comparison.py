@@ -147,8 +147,8 @@ def test_without_a_clear_winner_all_tied_are_named_with_their_prices() -> None:
         r.mean(RECALL) for r in found.reports
     )
     assert f"No strategy can be called best: {first} has the highest Recall@5" in found.verdict
-    assert f"and comes first in {100 * found.firsts[first]:.0f} % of the resamples, " in found.verdict
-    assert f"but the data does not tell it from {second} and {third}." in found.verdict
+    assert f"and would rank first in {100 * found.firsts[first]:.0f} % of repeats." in found.verdict
+    assert f"It is statistically tied with {second} and {third}, and" in found.verdict
     assert "b 500" in found.verdict
     assert "b is the cheapest of these" in found.verdict
     assert "worst" not in found.verdict
@@ -211,7 +211,8 @@ def test_the_best_must_come_first_in_enough_resamples() -> None:
     assert 0.97 < strict.firsts["a"] < 1
     assert (strict.best, strict.tied) == (None, ("a",))
     assert (
-        f"comes first in {100 * strict.firsts['a']:.0f} % of the resamples, which is less than 100 %." in strict.verdict
+        f"but would rank first in {100 * strict.firsts['a']:.0f} % of repeats, which is less than 100 %."
+        in strict.verdict
     )
 
 
@@ -292,8 +293,9 @@ def test_one_strategy_has_nothing_to_be_compared_with() -> None:
 def test_a_handful_of_questions_proves_nothing(questions: int) -> None:
     found = compare([report("a", [1.0] * questions), report("b", [0.0] * questions)])
     assert (found.best, found.tied) == (None, ("a", "b"))
-    assert f"over {questions} question{'s' * (questions > 1)}, and comes first in 100 % of the re" in found.verdict
-    assert "but the data does not tell it from b." in found.verdict
+    assert f"over {questions} question{'s' * (questions > 1)}. It is statistically tied with b, and" in found.verdict
+    assert "would rank first in 100 % of repeats." in found.verdict
+    assert "It is statistically tied with b, and would rank first in" in found.verdict
     assert "realistic" not in found.verdict
     assert "they score differently on too few questions to tell" in found.verdict
     assert found.questions_needed == (6 if questions > 1 else None)

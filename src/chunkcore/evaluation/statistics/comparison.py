@@ -417,11 +417,11 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
             f"{first.name} is best: its {measure} is {score} over {asked}, "
             f"{more} than that of {others} by more than chance explains."
         )
-    seldom = f"and comes first in {100 * comparison.firsts[first.name]:.0f} % of the resamples"
-    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {asked}, {seldom}"
+    repeats = f"would rank first in {100 * comparison.firsts[first.name]:.0f} % of repeats"
+    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {asked}"
     if len(comparison.tied) == 1:
-        return f"{highest}, which is less than {100 * comparison.check:g} %."
-    return f"{highest}, but the data does not tell it from {_enumerate(comparison.tied[1:])}."
+        return f"{highest}, but {repeats}, which is less than {100 * comparison.check:g} %."
+    return f"{highest}. It is statistically tied with {_enumerate(comparison.tied[1:])}, and {repeats}."
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
