@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from chunkcore.retrieval import (
     get_retriever,
 )
 from chunkcore.retrieval.hybrid import fuse
-from chunkcore.retrieval.lexical import words
+from chunkcore.retrieval.lexical import word_keys, words
 from chunkcore.retrieval.search import top_k
 from tests.fakes import FakeEmbedder
 
@@ -89,6 +90,39 @@ def test_words_of_any_script(text: str, expected: list[str]) -> None:
 def test_words_of_any_text_hold_its_letters_and_no_space(text: str) -> None:
     assert all(word and not any(character.isspace() for character in word) for word in words(text))
     assert words(text.upper().casefold()) == words(text.upper())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Terminates, termination; term", ["termi", "termi", "term"]),
+        ("20191231 A1234567 covid19_2020", ["20191231", "a1234567", "covid"]),
+        ("документация документы", ["докум", "докум"]),
+        ("Kündigungsfrist", ["kündi"]),
+        ("भाषाओं", ["भाषाओ"]),
+        ("والكتاب بالكتاب كتاب ألم وقت ال", ["كتاب", "كتاب", "كتاب", "ألم", "وقت", "ال"]),
+        ("東京都 ภาษาไทย", ["東京", "京都", "ภา", "าษ", "ษา", "าไ", "ไท", "ทย"]),
+    ],
+)
+def test_words_cut_to_their_first_letters(text: str, expected: list[str]) -> None:
+    assert word_keys(text, "first5") == expected
+
+
+@given(st.text(), st.integers(2, 9))
+def test_word_keys_of_any_text_stand_for_its_words(text: str, letters: int) -> None:
+    assert word_keys(text) == words(text)
+    keys = word_keys(text, f"first{letters}")
+    assert len(keys) == len(words(text))
+    assert all(keys)
+    assert all(key in word for key, word in zip(keys, words(text), strict=True))
+    assert all(len(key) <= letters or any(map(str.isdigit, key[:letters])) for key in keys)
+
+
+def test_bm25_compares_words_as_it_is_told_to() -> None:
+    corpus = corpus_of("the lease terminates", "a term of years", "rain")
+    assert found(BM25(), corpus, "termination") == []
+    assert found(BM25(words="first5"), corpus, "termination") == [0]
+    assert found(BM25(words="first4"), corpus, "termination") == [0, 1]
 
 
 # --- BM25 -----------------------------------------------------------------------------------------------
@@ -153,7 +187,13 @@ def test_bm25_loads_no_model() -> None:
 
 
 def test_nothing_to_search() -> None:
-    for method in (BM25(), Dense(), Hybrid(), Reranked(method=BM25(), model=lambda pairs: [0.0] * len(pairs))):
+    for method in (
+        BM25(),
+        Dense(),
+        Hybrid(),
+        Hybrid(fusion="scores"),
+        Reranked(method=BM25(), model=lambda pairs: [0.0] * len(pairs)),
+    ):
         assert index_of(method, corpus_of()).search(["fox"], 3).indices.shape[1] == 0
         assert index_of(method, corpus_of("a fox")).search([], 3).indices.shape[0] == 0
     assert found(BM25(), corpus_of("…", ""), "fox") == []
@@ -265,6 +305,63 @@ def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(
     assert [expected[i] for i in best] == pytest.approx(sorted(expected.values(), reverse=True))
 
 
+@dataclass(frozen=True, eq=False)
+class Scored(Fixed):
+    """Fixed scores: of chunk i, `scores[i]`; None: not found."""
+
+    scores: tuple[float | None, ...] = ()
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return ScoredIndex(corpus, self.scores)
+
+
+class ScoredIndex(Index):
+    def __init__(self, corpus: ChunkedCorpus, scores: tuple[float | None, ...]) -> None:
+        super().__init__(corpus)
+        self.ranked = sorted((-each, i) for i, each in enumerate(scores) if each is not None)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        own = self.ranked[:k]
+        return Hits.of([(np.array([i for _, i in own], dtype=np.int64), np.array([-s for s, _ in own]))] * len(queries))
+
+
+def standardised(lists: list[tuple[float | None, ...]], depth: int) -> dict[int, float]:
+    """The docstring of `Hybrid`, chunk by chunk."""
+    best = [sorted((-each, i) for i, each in enumerate(own) if each is not None)[:depth] for own in lists]
+    found = sorted({i for own in best for _, i in own})
+    total = dict.fromkeys(found, 0.0)
+    for own in best:
+        known = {i: -score for score, i in own}
+        last = -own[-1][0] if own else 0.0
+        values = [known.get(i, last if len(own) == depth else min(last, 0.0)) for i in found]
+        deviation = statistics.pstdev(values) if found else 0.0
+        for i, value in zip(found, values, strict=True):
+            total[i] += (value - statistics.fmean(values)) / deviation if deviation > 1e-12 else 0.0
+    return total
+
+
+some_scores = st.lists(st.none() | st.integers(-3, 9).map(float), min_size=9, max_size=9).map(tuple)
+
+
+@given(st.lists(some_scores, min_size=2, max_size=3), st.integers(1, 10), st.integers(1, 10))
+def test_scores_are_standardised_over_what_was_found(lists: list[tuple[float | None, ...]], depth: int, k: int) -> None:
+    corpus = corpus_of(*"abcdefghi")
+    method = Hybrid(methods=tuple(Scored((), each) for each in lists), depth=depth, fusion="scores")
+    everything = index_of(method, corpus).search(["?"], 9)
+    indices, scores = everything.row(0)
+    expected = standardised(lists, min(depth, 9))
+    first = {i: score for i, score in zip(indices.tolist(), scores.tolist(), strict=True) if i in expected}
+    assert list(first) == indices[: len(first)].tolist()  # what a deeper search adds stands behind
+    assert first == pytest.approx(expected, abs=1e-9)
+    assert index_of(method, corpus).search(["?"], k).indices[0].tolist() == indices[:k].tolist()
+
+
+def test_one_score_for_all_says_nothing() -> None:
+    corpus = corpus_of(*"abc")
+    flat, told = Scored((), (2.0, 2.0, 2.0)), Scored((), (None, 0.5, 1.0))
+    assert found(Hybrid(methods=(flat, told), fusion="scores"), corpus, "?") == [2, 1, 0]
+
+
 def test_queries_of_different_lengths_are_fused_side_by_side() -> None:
     one = Hits.of([(np.array([1, 2]), np.array([2.0, 1.0])), (np.array([], dtype=np.int64), np.array([]))])
     other = Hits.of([(np.array([2]), np.array([1.0])), (np.array([5]), np.array([1.0]))])
@@ -352,10 +449,12 @@ def test_what_is_no_reranker_is_refused() -> None:
     [
         ("dense", Dense()),
         (" bm25 : k1=2 , b=0.5 ", BM25(k1=2.0, b=0.5)),
+        ("bm25:words=first5", BM25(words="first5")),
         ("late", Late()),
         ("dense:cluster_only=true", Dense(cluster_only=True)),
         ("hybrid", Hybrid(methods=(Dense(), BM25()), k=60)),
         ("hybrid:bm25,late", Hybrid(methods=(BM25(), Late()))),
+        ("hybrid:fusion=scores", Hybrid(fusion="scores")),
         ('hybrid:dense,"bm25:k1=2,b=0.5",k=10', Hybrid(methods=(Dense(), BM25(k1=2.0, b=0.5)), k=10)),
         ("bm25+rerank", Reranked(method=BM25())),
         ("bm25:b=1+rerank:depth=20,model=a/b", Reranked(method=BM25(b=1.0), depth=20, model="a/b")),
@@ -380,6 +479,8 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
         ("late:k=1", "the retriever late has no option 'k': it has none"),
         ("bm25:k1=-1", "k1 is at least 0"),
         ("bm25:b=2", "b is 0 to 1"),
+        ("bm25:words=stem", "words is whole, or first2 to first99, such as first5; got 'stem'"),
+        ("bm25:words=first1", "got 'first1'"),
         ("bm25:b=x", "bm25: b is a number; got 'x'"),
         ("dense:cluster_only=1", "dense: cluster_only is true or false; got 1"),
         ("hybrid:dense,bm25,k=x", "hybrid: k is a whole number; got 'x'"),
@@ -390,6 +491,7 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
         ("bm25:dense", "takes options as option=value, got 'dense'"),
         ("hybrid:dense", "fuses two retrievers or more, got 1"),
         ("hybrid:dense,bm52", "unknown retriever 'bm52'"),
+        ("hybrid:fusion=sums", "hybrid: fusion is one of 'ranks', 'scores'; got 'sums'"),
         ("hybrid:dense,bm25,depth=0", "depth is at least 1"),
         ("hybrid:dense,bm25,k=-1", "k is at least 0"),
         ('hybrid:dense,"bm25', "a quote is not closed in the retriever"),

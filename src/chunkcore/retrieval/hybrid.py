@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -62,10 +62,13 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
 @retrievers.register("hybrid")
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(RetrievalMethod):
-    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) of several methods.
+    """Several methods fused: by ranks (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) or by scores.
 
-    A chunk's score is the sum of ``1 / (k + rank)`` over the methods that found it, ranks from 1. Ties go to the chunk
-    that the first method, then the second, ranked higher.
+    By ranks, a chunk's score is the sum of ``1 / (k + rank)`` over the methods that found it, ranks from 1. By scores,
+    it is the sum over all methods of ``(score - mean) / deviation`` (0 where the deviation is 0) over the chunks that
+    any method found. A chunk that a method has not found gets that method's last score if it found `depth` chunks, else
+    0 or its last score, whichever is lower: a chunk without a shared word has 0 by BM25. Ties go to the chunk that the
+    first method, then the second, ranked higher.
 
     The first `depth` of each method are fused. A deeper search doubles `depth` and appends the new chunks, so the best
     5 are the same at any k.
@@ -73,8 +76,9 @@ class Hybrid(RetrievalMethod):
     Attributes:
         methods: what is fused. As a string: ``hybrid:dense,bm25``, or quoted, where one has several options:
             ``hybrid:dense,"bm25:k1=2,b=0.5"``.
-        k: how little the first ranks stand out; the paper's 60.
+        k: of ranks, how little the first ones stand out; the paper's 60.
         depth: how many of each method are fused.
+        fusion: "ranks" for reciprocal ranks, or "scores" for the sum of standardised scores.
 
     Cost: that of the methods, each at least `depth` deep.
 
@@ -88,6 +92,7 @@ class Hybrid(RetrievalMethod):
     methods: tuple[RetrievalMethod, ...] = (Dense(), BM25())
     k: int = 60
     depth: int = 100
+    fusion: Literal["ranks", "scores"] = "ranks"
 
     def validate(self) -> None:
         if len(self.methods) < 2:
@@ -121,19 +126,18 @@ class Hybrid(RetrievalMethod):
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         vectors = vectors or TextVectors()
-        return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self.k, self.depth)
+        return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
 
 
 class _Fused(Index):
-    def __init__(self, corpus: ChunkedCorpus, indexes: Sequence[Index], k: int, depth: int) -> None:
+    def __init__(self, corpus: ChunkedCorpus, indexes: Sequence[Index], method: Hybrid) -> None:
         super().__init__(corpus)
         self._indexes = indexes
-        self._k = k
-        self._depth = depth
+        self._method = method
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         size = len(self.corpus)
-        depth = min(self._depth, size)
+        depth = min(self._method.depth, size)
         found, full = self._at(queries, depth)
         while full and found.counts.min(initial=k) < min(k, size):
             depth = min(2 * depth, size)
@@ -148,7 +152,9 @@ class _Fused(Index):
         rankings = [index.search(queries, depth) for index in self._indexes]
         self.recall = _last_recall(self._indexes)
         full = depth < len(self.corpus) and any((each.counts == depth).any() for each in rankings)
-        return fuse(rankings, self._k), full
+        if self._method.fusion == "scores":
+            return fuse_scores(rankings, depth), full
+        return fuse(rankings, self._method.k), full
 
 
 def _last_recall(indexes: Sequence[Index]) -> SearchRecall | None:
@@ -174,6 +180,32 @@ def _fused_row(lists: Sequence[Numbers], k: int) -> tuple[Numbers, Scores]:
     scores = np.bincount(place, gains, minlength=len(distinct)).astype(np.float64)
     order = np.lexsort((first, -scores))
     return distinct[order], scores[order]
+
+
+def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
+    """The sum of standardised scores of rankings of the same queries, each searched to `depth`; see `Hybrid`.
+
+    >>> found = fuse_scores([Hits(np.array([[7, 3]]), np.array([[9.0, 1.0]])), Hits.of([([3], [2.0])])], 2)
+    >>> found.indices.tolist(), found.scores.tolist()
+    ([[7, 3]], [[0.0, 0.0]])
+    """
+    return Hits.of(
+        [_summed_row([each.row(row) for each in rankings], depth) for row in range(len(rankings[0].indices))]
+    )
+
+
+def _summed_row(lists: Sequence[tuple[Numbers, Scores]], depth: int) -> tuple[Numbers, Scores]:
+    together = np.concatenate([indices for indices, _ in lists])
+    distinct, first = np.unique(together, return_index=True)
+    total = np.zeros(len(distinct))
+    for indices, scores in lists:
+        last = float(scores[-1]) if len(scores) else 0.0
+        own = np.full(len(distinct), last if len(scores) >= depth else min(last, 0.0))
+        own[np.searchsorted(distinct, indices)] = scores
+        if len(own) and np.ptp(own) > 0:
+            total += (own - own.mean()) / own.std()
+    order = np.lexsort((first, -total))
+    return distinct[order], total[order]
 
 
 def _part(name: str) -> str:

@@ -6,6 +6,7 @@ import logging
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
-__all__ = ["BM25", "words"]
+__all__ = ["BM25", "check_words", "word_keys", "words"]
 
 # Scripts without spaces between words; and Hangul, whose words include their particles.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -30,6 +31,9 @@ _GRAPHEME = regex.compile(r"\X")
 # after each 30; the last two characters here become marks in compatibility form.
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 _JOINER = "\u034f"
+_FIRST = regex.compile(r"first([1-9]\d?)")
+# "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
+_ARABIC = regex.compile(r"[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w)")
 
 
 def words(text: str) -> list[str]:
@@ -53,6 +57,37 @@ def words(text: str) -> list[str]:
     return found
 
 
+def word_keys(text: str, form: str = "whole") -> list[str]:
+    """The text's `words` as they are compared: "whole", or "first5", cut to their first 5 characters.
+
+    A word with a digit among these stays whole, and so do the pairs of characters of scripts without spaces. An Arabic
+    word loses its article and "and" before it is cut. Raises `OptionError`: another form.
+
+    >>> word_keys("Terminating 20250101", "first5"), word_keys("والكتاب", "first5"), word_keys("東京都", "first5")
+    (['termi', '20250101'], ['كتاب'], ['東京', '京都'])
+    """
+    letters = check_words(form)
+    found = words(text)
+    return [_cut(word, letters) for word in found] if letters else found
+
+
+def check_words(form: str) -> int:
+    """The characters that a form of words keeps; 0: all. Raises `OptionError` for an unknown form."""
+    match = _FIRST.fullmatch(form)
+    if form != "whole" and (match is None or int(match[1]) < 2):
+        raise OptionError(f"words is whole, or first2 to first99, such as first5; got {form!r}")
+    return int(match[1]) if match else 0
+
+
+@lru_cache(maxsize=2**16)
+def _cut(word: str, letters: int) -> str:
+    if any(map(str.isdigit, word[:letters])):
+        return word
+    if "\u0600" <= word[0] <= "\u06ff" and (prefix := _ARABIC.match(word)):
+        word = word[prefix.end() :]
+    return word[:letters]
+
+
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
@@ -66,29 +101,32 @@ class BM25(RetrievalMethod):
 
     A chunk's score is the sum over the query's words w, repeats included, of
     ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f times
-    w in this chunk, L words in it. Chunks without a shared word are not found; ties keep the chunks' order. `words`
-    splits context and text.
+    w in this chunk, L words in it. Chunks without a shared word are not found; ties keep the chunks' order. Context and
+    text are read.
 
     Attributes:
         k1: how fast repetitions of a word in a chunk stop counting; 0: at once. Lucene's default.
         b: how much long chunks are held back, 0 to 1. Lucene's default.
+        words: what counts as one word: "whole", or "first5", cut to the first 5 characters; see `word_keys`.
 
     Cost: no model. Indexing is O(words), 8 bytes a word; the index takes about 20 bytes for each distinct word of a
     chunk; a query is O(chunks).
 
     Raises:
-        OptionError: k1 is negative, or b is not 0 to 1.
+        OptionError: k1 is negative, b is not 0 to 1, or words is neither.
         MissingExtraError: bm25s is not installed.
     """
 
     k1: float = 1.2
     b: float = 0.75
+    words: str = "whole"
 
     def validate(self) -> None:
         if not 0 <= self.k1 < float("inf"):
             raise OptionError(f"bm25: k1 is at least 0, got {self.k1}")
         if not 0 <= self.b <= 1:
             raise OptionError(f"bm25: b is 0 to 1, got {self.b}")
+        check_words(self.words)
 
     @property
     def embeds(self) -> bool:
@@ -98,14 +136,16 @@ class BM25(RetrievalMethod):
         _bm25s()
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _ByWords(corpus, self.k1, self.b)
+        return _ByWords(corpus, self.k1, self.b, self.words)
 
 
 class _ByWords(Index):
-    def __init__(self, corpus: ChunkedCorpus, k1: float, b: float) -> None:
+    def __init__(self, corpus: ChunkedCorpus, k1: float, b: float, form: str) -> None:
         super().__init__(corpus)
-        self._numbers: dict[str, int] = {}
-        chunks = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in corpus.texts]
+        self._form = form
+        number: dict[str, int] = {}
+        chunks = [[number.setdefault(word, len(number)) for word in word_keys(text, form)] for text in corpus.texts]
+        self._numbers = number
         self._index = None
         if self._numbers:
             self._index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
@@ -115,7 +155,7 @@ class _ByWords(Index):
         return Hits.of([self._best(query, k) for query in queries])
 
     def _best(self, query: str, k: int) -> tuple[Numbers, Scores]:
-        known = [self._numbers[word] for word in words(query) if word in self._numbers]
+        known = [self._numbers[word] for word in word_keys(query, self._form) if word in self._numbers]
         if not known or self._index is None:
             return np.empty(0, dtype=np.int64), np.empty(0)
         scores = self._index.get_scores_from_ids(known)
