@@ -15,7 +15,7 @@ import pytest
 
 from chunkcore.chunkers import Contextual, get_chunker
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Chunk, Document
+from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -28,8 +28,8 @@ from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
-from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, RetrievalMethod, TextVectors
-from chunkcore.run import Run
+from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
+from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder, NanEmbedder, index_of
 
 SPECS = [
@@ -359,6 +359,47 @@ def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> N
         retrievers=[First()],
     )
     assert asked == [2]
+
+
+def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: Benchmark) -> None:
+    """What is found at 4 words is no part of what is found at 40, and each measure sees its own."""
+    asked: list[tuple[int | None, int | None, str]] = []
+
+    class Whole(RetrievalMethod):
+        kind = "whole"
+        embeds = False
+
+        def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+            return WholeIndex(corpus)
+
+    class WholeIndex(PassageIndex):
+        """One passage from the document's start, as long as the budget allows: nothing at k."""
+
+        def search(self, queries: Sequence[str], k: int) -> Hits:
+            return Hits.of([])
+
+        def answers(self, queries, k=None, max_tokens=None, *, sizes=None, counter=None):  # type: ignore[no-untyped-def]
+            asked.append((k, max_tokens, counter.name))
+            if max_tokens is None:
+                return [[] for _ in queries]
+            text = benchmark.documents[0].text
+            end = int(counter.boundaries(text)[max_tokens])
+            return [[Retrieved("a.txt", (Span(0, end),), 1.0, text[:end])] for _ in queries]
+
+    scorer = Scorer(benchmark, counter="words")
+    (report,) = run_experiment(
+        scorer,
+        chunkers(SPECS[0]),
+        FakeEmbedder(),
+        measures=["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"],
+        retrievers=[Whole()],
+    )
+    assert asked == [(None, 2, "words"), (3, None, "words"), (None, 4, "words"), (3, None, "words")]
+    assert list(map(str, report.scores)) == ["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"]
+    assert [report.mean(each) for each in report.scores] == pytest.approx([2 / 9, 0, 1 / 3, 0, 0])
+    assert report.retrieved_tokens["2tok"].tolist() == [2, 2, 2]
+    assert report.run is not None
+    assert [len(piece[0].text.split()) for piece in report.run.results.values()] == [2, 2, 2]
 
 
 def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(benchmark: Benchmark) -> None:

@@ -24,10 +24,9 @@ from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_retriever
 from chunkcore.run import Retrieved, Retriever, Run
+from chunkcore.tokens import TokenCounter
 
 __all__ = ["Chunkers", "run_experiment", "run_retriever", "with_run_embedder"]
-
-_FIRST = 16  # first search depth if only tokens are limited
 
 Chunkers = Sequence[Chunker] | Mapping[str, Chunker]
 
@@ -39,13 +38,14 @@ def run_retriever(
     max_tokens: int | None = None,
     *,
     sizes: NDArray[np.int64] | None = None,
+    counter: TokenCounter | None = None,
     name: str = "",
 ) -> Run:
     """Ask a retriever every query.
 
     An `Index` answers all queries at once, and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
-    an index is searched until every query has that many tokens and at least `k` chunks ("Recall@4096tok" needs it); any
-    other retriever gets both limits.
+    an index is searched until every query has that many tokens and at least `k` chunks ("Recall@4096tok" needs it). An
+    index that makes passages (`PassageIndex`) keeps to both limits; any other retriever gets both.
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
@@ -53,6 +53,7 @@ def run_retriever(
         k: pieces per query; None for no limit.
         max_tokens: tokens per query; None for no limit.
         sizes: the tokens of each chunk of an index; by default its chunker's counts.
+        counter: of `max_tokens`, for an index that makes passages; by default its own.
         name: the run's; by default the retriever's class.
 
     Raises:
@@ -69,15 +70,8 @@ def run_retriever(
     texts = [query.text for query in asked]
     pool = None
     if isinstance(retriever, Index):
-        corpus = retriever.corpus
-        pool = corpus.retrieved
-        depth = len(corpus) if k is None and max_tokens is None else k or _FIRST
-        if max_tokens is None:
-            hits = retriever.search(texts, max(depth, 1))
-        else:
-            counts = corpus.token_counts if sizes is None else sizes
-            hits = retriever.search_tokens(texts, depth, max_tokens, counts)
-        results: list[Sequence[Retrieved]] = [*retriever.pieces(hits)]
+        pool = retriever.corpus.retrieved
+        results: list[Sequence[Retrieved]] = [*retriever.answers(texts, k, max_tokens, sizes=sizes, counter=counter)]
     else:
         limits = (k,) if max_tokens is None else (k, max_tokens)
         results = [_checked(retriever.retrieve(text, *limits), retriever) for text in texts]
@@ -205,12 +199,27 @@ def _report(
     depth = _depth(scorer, corpus, measures)
     with meter.measured() as spent:
         index = method.index(corpus, vectors)
-        run = run_retriever(index, queries, depth, budget or None, sizes=sizes, name=name)
+        asked = [(depth, budget or None, measures)] if index.nested else _one_by_one(measures, depth)
+        runs = [
+            (run_retriever(index, queries, k, most, sizes=sizes, counter=scorer.counter, name=name), own)
+            for k, most, own in asked
+        ]
     texts = [query.text for query in queries]
     cost, seconds = meter.cost(made.spent, spent, corpus, texts, scorer.tokens.size)
-    report = scorer.score(replace(run, seconds=seconds), measures)
+    reports = [scorer.score(replace(run, seconds=seconds), own) for run, own in runs]
+    report = reports[0] if len(reports) == 1 else reports[0].joined(reports[1:], measures)
     chunks = meter.statistics(spent, corpus, made.chunker, scorer.counter)
     return replace(report, chunks=chunks, cost=cost, search_recall=index.recall)
+
+
+def _one_by_one(measures: Sequence[Measure], depth: int) -> list[tuple[int | None, int | None, Sequence[Measure]]]:
+    """Each limit of the measures (k = "min": `depth`), and its measures; those without go with the deepest."""
+    limits = dict.fromkeys(measure.k for measure in measures if measure.k is not None) or {1: None}
+    deepest = max(limits, key=lambda k: (isinstance(k, int), k if isinstance(k, int) else budget_of(k) or 0))
+    owned = {k: [each for each in measures if (deepest if each.k is None else each.k) == k] for k in limits}
+    return [
+        (k if isinstance(k, int) else None if budget_of(k) else depth, budget_of(k), own) for k, own in owned.items()
+    ]
 
 
 def _depth(scorer: Scorer, corpus: ChunkedCorpus, measures: Sequence[Measure]) -> int:

@@ -248,6 +248,21 @@ class Report:
         """Retrieved tokens per query at k, repeats included; NaN if unknown."""
         return mean_std(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
 
+    def joined(self, others: Iterable[Report], measures: Iterable[Measure]) -> Report:
+        """Add the scores of other reports on the same queries, in the order of `measures`.
+
+        For a system that is asked once for each depth and budget. `run` stays this report's.
+        """
+        reports = [self, *others]
+        scores = {measure: values for each in reports for measure, values in each.scores.items()}
+        return replace(
+            self,
+            scores={measure: scores[measure] for measure in measures},
+            retrieved_tokens={k: values for each in reports for k, values in each.retrieved_tokens.items()},
+            found={k: shares for each in reports for k, shares in each.found.items()},
+            seconds={**self.seconds, "score": sum(each.seconds.get("score", 0.0) for each in reports)},
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""
         chunks = self.chunks

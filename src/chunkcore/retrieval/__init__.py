@@ -1,6 +1,7 @@
 """Retrieval: a corpus of chunks, and the methods that index and search it (vectors, words, both, reranked)."""
 
-from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
+from chunkcore.retrieval.assembly import assemble
+from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus, cut
 from chunkcore.retrieval.dense import Dense, Late, Sharded
 from chunkcore.retrieval.hnsw import HNSW
@@ -20,12 +21,14 @@ __all__ = [
     "Hybrid",
     "Index",
     "Late",
+    "PassageIndex",
     "Reranked",
     "Reranker",
     "RetrievalMethod",
     "SearchRecall",
     "Sharded",
     "TextVectors",
+    "assemble",
     "cut",
     "get_reranker",
     "get_retriever",

@@ -35,10 +35,13 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenCounter
 
-__all__ = ["Hits", "Index", "RetrievalMethod", "SearchRecall", "retrievers"]
+__all__ = ["Hits", "Index", "PassageIndex", "RetrievalMethod", "SearchRecall", "retrievers"]
 
 Scores = NDArray[np.float64]
+
+_FIRST = 16  # first search depth if only tokens are limited
 
 
 class Hits(NamedTuple):
@@ -135,8 +138,10 @@ class Index(ABC):
     Attributes:
         corpus: the chunks.
         recall: of the last approximate search; None for exact search.
+        nested: whether the answer to a smaller limit is a prefix of that to a larger one.
     """
 
+    nested: ClassVar[bool] = True
     recall: SearchRecall | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
@@ -163,6 +168,31 @@ class Index(ABC):
             found = self.search(queries, k)
         return found
 
+    def answers(
+        self,
+        queries: Sequence[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
+    ) -> list[list[Retrieved]]:
+        """Each query's pieces, enough for measures at `k` and at `max_tokens`: `k` or more, until they hold that many
+        tokens or none are left. Both None: all.
+
+        Args:
+            queries: the queries.
+            k: pieces per query.
+            max_tokens: tokens per query.
+            sizes: the tokens of each chunk; by default its chunker's counts.
+            counter: of `max_tokens`, for an index that is not nested (`PassageIndex`).
+        """
+        depth = max(len(self.corpus), 1) if k is None and max_tokens is None else k or _FIRST
+        if max_tokens is None:
+            return self.pieces(self.search(queries, depth))
+        counts = self.corpus.token_counts if sizes is None else sizes
+        return self.pieces(self.search_tokens(queries, depth, max_tokens, counts))
+
     def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
         """The best chunks, best first: at most `k`, and at most `max_tokens` of the chunker's tokens; None for no
         limit.
@@ -170,8 +200,7 @@ class Index(ABC):
         Raises:
             OptionError: a limit is under 1.
         """
-        if min(k or 1, max_tokens or 1) < 1 or 0 in (k, max_tokens):
-            raise OptionError(f"k and max_tokens are at least 1, or None; got {k} and {max_tokens}")
+        check_limits(k, max_tokens)
         deep = min(len(self.corpus) if k is None else k, len(self.corpus))
         if not deep:
             return []
@@ -179,7 +208,7 @@ class Index(ABC):
             indices, scores = self.search([query], deep).row(0)
         else:
             sizes = self.corpus.token_counts
-            found = self.search_tokens([query], min(deep, 16), max_tokens, sizes)
+            found = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes)
             indices, scores = found.best(deep).row(0)
             fitting = np.cumsum(sizes[indices]) <= max_tokens
             indices, scores = indices[fitting], scores[fitting]
@@ -193,6 +222,45 @@ class Index(ABC):
             [found[i].with_score(score) for i, score in zip(indices, scores, strict=True) if i >= 0]
             for indices, scores in zip(hits.indices.tolist(), hits.scores.tolist(), strict=True)
         ]
+
+
+def check_limits(k: int | None, max_tokens: int | None) -> None:
+    """Raise `OptionError`: a limit is under 1."""
+    if min(k or 1, max_tokens or 1) < 1 or 0 in (k, max_tokens):
+        raise OptionError(f"k and max_tokens are at least 1, or None; got {k} and {max_tokens}")
+
+
+class PassageIndex(Index):
+    """An index whose pieces are made for the limits: the passages for 500 tokens need not be among those for 1,000.
+
+    `search` ranks the chunks; `answers` makes the passages, at most `k` and at most `max_tokens` (None: 1,000) in all.
+    A report asks it once for each depth and budget of its measures.
+    """
+
+    nested = False
+
+    @abstractmethod
+    def answers(
+        self,
+        queries: Sequence[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
+    ) -> list[list[Retrieved]]:
+        """Each query's passages, best first, within both limits; `counter` counts their own text (None: cl100k_base).
+
+        Raises `OptionError`: a limit is under 1.
+        """
+
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
+        """The best passages, best first: at most `k`, and at most `max_tokens` tokens in all (None: 1,000).
+
+        Raises:
+            OptionError: a limit is under 1.
+        """
+        return self.answers([query], k, max_tokens)[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,140 @@
+"""Passages of ranked hits: exact, disjoint, whole units, within the budget."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.retrieval import assemble
+from chunkcore.run import Retrieved
+from chunkcore.tokens import get_counter
+
+SENTENCES = ["A fox naps.", "Crows sing at noon!", "Rain.", "東京都の雨。", "The end of it, at last.", "👩‍👩‍👧 go"]
+GAPS = ["", " ", "\n\n", " - ", " and ", "\r\n \t"]
+
+
+@st.composite
+def libraries(draw: st.DrawFn) -> tuple[list[Document], list[Retrieved]]:
+    """Documents, and hits of some of their sentences in any order, with repeats and overlaps."""
+    documents, hits = [], []
+    for name in "abc"[: draw(st.integers(1, 3))]:
+        text, places = draw(st.sampled_from(GAPS)), []
+        for _ in range(draw(st.integers(0, 8))):
+            start = len(text)
+            text += draw(st.sampled_from(SENTENCES))
+            places.append(Span(start, len(text)))
+            text += draw(st.sampled_from(GAPS))
+        documents.append(Document(name, text))
+        if places and draw(st.booleans()):
+            places.append(Span(places[0].start, places[-1].end))
+        for span in places:
+            score = draw(st.sampled_from([-1.5, 0.0, 0.5, 0.5, 1.0, 3.0]))
+            hits += [Retrieved(name, (span,), score, span.slice(text))] * draw(st.integers(0, 2))
+    return documents, draw(st.permutations(hits))
+
+
+@given(libraries(), st.integers(1, 40), st.sampled_from(["words", "characters", "cl100k_base"]), st.booleans())
+def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget, name, told):
+    documents, hits = library
+    counter = get_counter(name)
+    found = assemble(hits, budget, documents=documents if told else None, counter=name)
+    assert found == assemble(hits, budget, documents=documents if told else None, counter=counter)
+    texts = {document.id: document.text for document in documents}
+    assert sum(counter.count(each.text) for each in found) <= budget
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    places = sorted((each.document_id, span.start, span.end) for each in found for span in each.spans)
+    assert all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(places))
+    given_ = {(hit.document_id, hit.spans, hit.score) for hit in hits}
+    cut = [each for each in found if each.how == "part"]
+    assert not cut or len(found) == 1
+    for passage in found:
+        source = texts[passage.document_id]
+        if told or len(passage.spans) == 1:
+            assert passage.text == " ".join(span.slice(source) for span in passage.spans)
+        if told:
+            assert len(passage.spans) == 1
+        assert passage.parts
+        for part in passage.parts:
+            assert any(span.start <= part.spans[0].start and part.spans[-1].end <= span.end for span in passage.spans)
+            assert part.text == part.spans[0].slice(source)
+            assert cut or (part.document_id, part.spans, part.score) in given_
+    # Nothing is silently empty, and no hit that fits is left over.
+    if hits and not found:
+        assert all(counter.count(hit.text[:1]) > budget for hit in hits)
+
+
+def hit(start: int, end: int, score: float, text: str = "", name: str = "d") -> Retrieved:
+    return Retrieved(name, (Span(start, end),), score, text or "x" * (end - start))
+
+
+def spans(found: list[Retrieved]) -> list[list[tuple[int, int]]]:
+    return [[(span.start, span.end) for span in each.spans] for each in found]
+
+
+def test_a_weak_unit_between_strong_ones_is_taken_with_them() -> None:
+    units = [hit(0, 10, 5.0), hit(10, 20, 0.5), hit(20, 30, 5.0), hit(40, 50, 1.0), hit(60, 70, 0.9)]
+    assert spans(assemble(units, 30, counter="characters")) == [[(0, 30)]]
+    assert spans(assemble(units, 29, counter="characters")) == [[(0, 10)], [(20, 30)]]
+
+
+def test_a_weak_unit_does_not_stand_between_where_it_costs_more_than_it_joins() -> None:
+    units = [hit(0, 10, 1.0), hit(10, 20, -9.0), hit(20, 30, 1.0), hit(40, 50, 0.9), hit(60, 70, 0.8)]
+    assert spans(assemble(units, 40, counter="characters"))[:2] == [[(0, 10)], [(20, 30)]]
+
+
+def test_separators_belong_to_the_passage_and_words_do_not() -> None:
+    text = "One.\n---\nTwo. And Three."
+    units = [hit(0, 4, 1.0, "One."), hit(9, 13, 1.0, "Two."), hit(18, 24, 1.0, "Three.")]
+    assert [each.text for each in assemble(units, 90, documents=[Document("d", text)])] == ["One.\n---\nTwo.", "Three."]
+    (alone,) = assemble(units[1:], 90)
+    assert (alone.text, spans([alone])) == ("Two. Three.", [[(9, 13), (18, 24)]])
+
+
+def test_of_overlapping_hits_the_better_stays() -> None:
+    assert spans(assemble([hit(0, 10, 1.0), hit(5, 20, 2.0), hit(15, 30, 0.5), hit(30, 40, 0.1)], 99)) == [
+        [(5, 20)],
+        [(30, 40)],
+    ]
+
+
+def test_a_best_unit_over_the_budget_is_cut_there() -> None:
+    document = Document("d", "one two three four")
+    (found,) = assemble([hit(0, 18, 2.0, document.text)], 3, documents=[document], counter="words")
+    assert (found.text, found.spans, found.how) == ("one two three", (Span(0, 13),), "part")
+    assert found.parts == (Retrieved("d", (Span(0, 13),), 2.0, "one two three", how="part"),)
+    pair = Retrieved("d", (Span(4, 7), Span(8, 13)), 2.0, "two three")
+    assert spans(assemble([pair], 5, counter="characters")) == [[(4, 7), (8, 9)]]
+    assert assemble([hit(0, 1, 1.0, "\U00012000")], 1) == []
+
+
+def test_k_is_of_the_passages_of_the_budget() -> None:
+    units = [hit(0, 10, 1.0), hit(50, 60, 3.0), hit(90, 99, 2.0)]
+    assert spans(assemble(units, 20, k=1, counter="characters")) == [[(50, 60)]]
+    assert len(assemble(units, k=5)) == 3
+
+
+def test_hits_of_unknown_documents_and_without_places_keep_their_text() -> None:
+    units = [hit(0, 4, 1.0, "Here"), Retrieved("", (), 2.0, "nowhere"), hit(0, 4, 0.5, "else", "other")]
+    found = assemble(units, documents=[Document("d", "Here.")])
+    assert [(each.document_id, each.text) for each in found] == [("", "nowhere"), ("d", "Here"), ("other", "else")]
+
+
+@pytest.mark.parametrize(
+    ("hits", "options", "message"),
+    [
+        ([], {"max_tokens": 0}, "at least 1"),
+        ([], {"k": 0}, "at least 1"),
+        ([hit(0, 4, math.nan)], {}, "finite"),
+        ([Retrieved("d", (Span(0, 4),), 1.0)], {}, "no text"),
+        ([hit(0, 9, 1.0)], {"documents": [Document("d", "Here.")]}, "as it was indexed"),
+    ],
+)
+def test_bad_input_gets_a_sentence(hits, options, message):
+    with pytest.raises((OptionError, DataError), match=message):
+        assemble(hits, **options)
