@@ -40,6 +40,17 @@ than wanted. docs/guides/questions.md has more.
 """
 )
 
+_LABEL = options.help_text(
+    """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
+
+Type a question, or bring a list of real ones with --questions. Passages found for it are shown in their document:
+click the sentences that answer it, or select any text. All of it works by keyboard. Every click is saved in --output
+at once, and the same command resumes.
+
+  chunkcore questions label docs/ --questions asked.txt
+"""
+)
+
 _CHECK = options.help_text(
     """Find what is wrong with questions and their evidence, before strategies are compared on them.
 
@@ -170,13 +181,18 @@ def _check_output(docs: Path, files: GenerationFiles) -> None:
         raise OptionError(
             f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
         )
+    _check_outside(docs, files.questions)
+
+
+def _check_outside(docs: Path, output: Path) -> None:
+    from chunkcore.errors import OptionError
+
     root = docs.resolve()
     if (root / "documents").is_dir() and (root / "questions.jsonl").is_file():
         root /= "documents"
-    if not (root / "documents.jsonl").is_file() and root in files.questions.resolve().parents:
+    if not (root / "documents.jsonl").is_file() and root in output.resolve().parents:
         raise OptionError(
-            f"--output {files.questions} lies in the folder of the documents, and would be taken for one: "
-            "write it elsewhere"
+            f"--output {output} lies in the folder of the documents, and would be taken for one: write it elsewhere"
         )
 
 
@@ -225,6 +241,47 @@ _STAGES = {
 
 def _cosine(threshold: float | None) -> str:
     return "none" if threshold is None else f"{threshold:.3f}"
+
+
+@app.command(help=_LABEL)
+def label(
+    docs: Annotated[Path, typer.Argument(metavar="DOCS", help="A folder of files, a file, or a documents.jsonl.")],
+    questions: Annotated[
+        Path | None, typer.Option("--questions", metavar="FILE", help="Questions: one a line, or a CSV or JSON lines.")
+    ] = None,
+    column: Annotated[str, typer.Option(metavar="NAME", help="The column of --questions that has them.")] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The questions with evidence.")] = Path(
+        "questions.jsonl"
+    ),
+    retriever: options.Retriever = "bm25",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """Mark the evidence of questions, in a page that this machine serves to itself."""
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.errors import DataError
+    from chunkcore.evaluation.benchmarks.layout import read_own
+    from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
+    from chunkcore.retrieval import cut, get_retriever
+
+    method = get_retriever(retriever)
+    listed = [] if questions is None else list(read_listed(questions, column))
+    _check_outside(docs, output)
+    documents = read_own(docs, []).documents
+    if not documents:
+        raise DataError(f"{docs} has no document to mark evidence in")
+    index = method.index(cut(documents, get_chunker("sentence:size=100")))
+    with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
+        running.say(f"Mark evidence at {server.address}")
+        running.say(f"Every click is saved in {output}. Ctrl-C ends.")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            running.say(f"{kept.done:,} of {len(kept):,} questions are done: {output}")
 
 
 @app.command(help=_CHECK)

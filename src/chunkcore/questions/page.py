@@ -21,7 +21,7 @@ from chunkcore.questions.generate import Generated, Rejection
 from chunkcore.report.plots import number, ticks
 from chunkcore.report.rendering import policy
 
-__all__ = ["GenerationFiles", "cosine_histogram", "files_beside", "filter_page", "write_generated"]
+__all__ = ["GenerationFiles", "cosine_histogram", "files_beside", "filter_page", "question_line", "write_generated"]
 
 _WIDTH, _HEIGHT = 760, 220
 _BINS = 50
@@ -268,7 +268,7 @@ def files_beside(questions: Path) -> GenerationFiles:
 
 def write_generated(files: GenerationFiles, generated: Generated) -> None:
     """Write all files but the journal, each atomically; the page only after filtering."""
-    write_parts(files.rejected, (_line(_rejected(each)) for each in generated.rejections))
+    write_parts(files.rejected, (question_line(_rejected(each)) for each in generated.rejections))
     if generated.filtered is not None:
         write_text(files.page, filter_page(generated.filtered))
     info = {
@@ -280,7 +280,7 @@ def write_generated(files: GenerationFiles, generated: Generated) -> None:
         "usage": asdict(generated.usage),
     }
     write_parts(files.info, [json.dumps(info, indent=2).encode("ascii"), b"\n"])
-    write_parts(files.questions, map(_line, generated.rows))
+    write_parts(files.questions, map(question_line, generated.rows))
 
 
 def _rejected(each: Rejection) -> dict[str, Any]:
@@ -295,7 +295,8 @@ def _rejected(each: Rejection) -> dict[str, Any]:
     }
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def question_line(row: Mapping[str, Any]) -> bytes:
+    """A row of a ``questions.jsonl``, with its newline."""
     text = json.dumps(row, ensure_ascii=False)
     if _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
         text = json.dumps(row, ensure_ascii=True)

@@ -1,0 +1,323 @@
+"use strict";
+// Places are counted in code points, as the server does; a string's own length counts some characters twice.
+const get = (id) => document.getElementById(id);
+const points = (text) => Array.from(text).length;
+const state = { questions: [], documents: [], now: -1, passages: [], passage: -1, shown: null, cursor: -1, undo: [] };
+let saving = Promise.resolve();
+let waiting = 0;
+let asked = 0; // the last thing asked for; an answer to anything earlier comes too late
+
+const make = (tag, text = "", set = {}) => {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  return Object.assign(made, set);
+};
+
+const trouble = (text) => {
+  get("trouble").textContent = text;
+  get("trouble").hidden = !text;
+};
+
+const call = async (path, body) => {
+  let answer;
+  try {
+    const options = body && { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    answer = await fetch(path, options || {});
+  } catch {
+    throw new Error("chunkcore questions label no longer answers: start it again with the same output");
+  }
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error);
+  return found;
+};
+
+const tell = (work) => work.then((found) => (trouble(""), found), (error) => trouble(error.message));
+
+// The list of questions.
+
+const isDone = (each) => each.evidence.length > 0 || each.without_evidence;
+
+const showQuestions = () => {
+  get("questions").replaceChildren(
+    ...state.questions.map((each) => {
+      const item = make("li");
+      const button = make("button", each.question, { onclick: () => open(each.number), dir: "auto" });
+      button.classList.toggle("done", isDone(each));
+      if (each.number === state.now) button.setAttribute("aria-current", "true");
+      item.append(button);
+      return item;
+    })
+  );
+  const done = state.questions.filter(isDone).length;
+  get("count").textContent = `${done} of ${state.questions.length} done`;
+  get("questions").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+};
+
+const showEvidence = () => {
+  const now = state.questions[state.now];
+  get("asked").textContent = now ? now.question : "No question yet";
+  const items = (now ? now.evidence : []).map((each, at) => {
+    const item = make("li");
+    const place = `${state.documents[each.document].name}: ${each.text}`;
+    item.append(
+      make("span", place.length > 300 ? place.slice(0, 300) + "…" : place, { onclick: () => read(each.document, each.start), dir: "auto" }),
+      make("button", "×", { title: "not evidence", onclick: () => mark(now.evidence.filter((_, other) => other !== at)) })
+    );
+    return item;
+  });
+  if (now?.without_evidence) items.push(make("li", "Not answered in these documents", { className: "none" }));
+  if (now?.problem) items.push(make("li", now.problem, { className: "none" }));
+  get("evidence").replaceChildren(...items);
+};
+
+const open = async (number) => {
+  Object.assign(state, { now: number, undo: [], passages: [], passage: -1, shown: null });
+  get("passages").replaceChildren();
+  get("text").replaceChildren();
+  get("name").textContent = "";
+  showQuestions();
+  showEvidence();
+  get("words").value = "";
+  const now = state.questions[number];
+  await seek(now.question, now.evidence[0]);
+};
+
+const next = (step) => {
+  const size = state.questions.length;
+  for (let k = 1; k <= size; k++) {
+    const at = (((state.now + step * k) % size) + size) % size;
+    if (step < 0 || !isDone(state.questions[at])) return open(at);
+  }
+  get("question").focus();
+};
+
+// Passages and the document.
+
+const seek = async (words, first) => {
+  const turn = ++asked;
+  const found = await tell(call("search?words=" + encodeURIComponent(words)));
+  if (!found || turn !== asked) return;
+  state.passages = found.passages;
+  state.passage = -1;
+  get("passages").replaceChildren(
+    ...state.passages.map((each, at) => {
+      const item = make("li");
+      const button = make("button", "", { onclick: () => pick(at), dir: "auto" });
+      button.append(make("b", state.documents[each.document].name), each.text);
+      item.append(button);
+      return item;
+    })
+  );
+  if (!state.passages.length) get("passages").append(make("li", "No passage shares a word with it: look for other words."));
+  if (first) await read(first.document, first.start);
+  else if (state.passages.length) await pick(0);
+};
+
+const pick = async (at) => {
+  if (!(at in state.passages)) return;
+  get("passages").querySelector("[aria-current]")?.removeAttribute("aria-current");
+  state.passage = at;
+  const button = get("passages").children[at].firstChild;
+  button.setAttribute("aria-current", "true");
+  button.scrollIntoView({ block: "nearest" });
+  await read(state.passages[at].document, state.passages[at].start);
+};
+
+const read = async (number, at) => {
+  const shown = state.shown;
+  const turn = ++asked;
+  if (!shown || shown.document !== number || at < shown.start || at >= shown.end) {
+    const found = await tell(call(`text?document=${number}&at=${at}`));
+    if (!found || turn !== asked) return;
+    state.shown = found;
+  }
+  get("name").textContent = state.documents[number].name;
+  get("before").hidden = state.shown.start === 0;
+  get("after").hidden = state.shown.end >= state.shown.size;
+  showText();
+  let place = state.shown.units.length - 1;
+  while (place > 0 && state.shown.units[place][0] > at) place--;
+  go(place, "center");
+};
+
+// A unit's text as nodes: marked where evidence covers it.
+const fill = (span, start, text, marks) => {
+  const letters = Array.from(text);
+  const cuts = new Set([0, letters.length]);
+  for (const each of marks) for (const at of [each.start - start, each.end - start]) if (at > 0 && at < letters.length) cuts.add(at);
+  const places = [...cuts].sort((a, b) => a - b);
+  span.replaceChildren();
+  for (let k = 0; k + 1 < places.length; k++) {
+    const part = letters.slice(places[k], places[k + 1]).join("");
+    const inside = marks.some((each) => each.start <= start + places[k] && each.end >= start + places[k + 1]);
+    span.append(inside ? make("mark", part) : part);
+  }
+};
+
+const showText = () => {
+  const { document: number, units } = state.shown;
+  const now = state.questions[state.now];
+  const marks = (now ? now.evidence : []).filter((each) => each.document === number);
+  const passage = state.passages[state.passage];
+  const spans = units.map(([start, text], at) => {
+    const span = make("span", "", { onclick: () => clicked(at) });
+    const end = start + points(text);
+    span.dataset.start = start;
+    fill(span, start, text, marks.filter((each) => each.start < end && each.end > start));
+    if (passage && passage.document === number && passage.start < end && passage.end > start) span.classList.add("found");
+    return span;
+  });
+  get("text").replaceChildren(...spans);
+  get("text").children[state.cursor]?.classList.add("here");
+};
+
+const go = (at, block = "nearest") => {
+  if (!state.shown || !(at in state.shown.units)) return;
+  get("text").querySelector(".here")?.classList.remove("here");
+  state.cursor = at;
+  const unit = get("text").children[at];
+  unit.classList.add("here");
+  unit.scrollIntoView({ block });
+};
+
+// Marking. Every change is sent at once, in order; what the server kept is what is shown.
+
+const mark = (evidence, without = false, undoing = false) => {
+  const now = state.questions[state.now];
+  if (!now) return trouble("Type a question first");
+  if (!undoing) state.undo.push([now.evidence, now.without_evidence]);
+  Object.assign(now, { evidence, without_evidence: without, problem: "" });
+  showEvidence();
+  if (state.shown) showText();
+  const places = evidence.map(({ document: number, start, end }) => ({ document: number, start, end }));
+  waiting++;
+  saving = saving.then(async () => {
+    try {
+      const kept = await call("mark", { number: now.number, evidence: places, without_evidence: without });
+      // A later click stands on what this one showed: it is not overwritten.
+      if (waiting === 1) state.questions[now.number] = kept;
+      trouble("");
+    } catch (error) {
+      trouble(`Not saved: ${error.message}`);
+      const kept = await call("all").catch(() => null);
+      if (kept) state.questions = kept.questions;
+    }
+    if (--waiting) return;
+    showQuestions();
+    showEvidence();
+    if (state.shown) showText();
+  });
+  return saving;
+};
+
+const without = (evidence, number, start, end) =>
+  evidence.flatMap((each) =>
+    each.document !== number || each.end <= start || each.start >= end
+      ? [each]
+      : [{ ...each, end: start }, { ...each, start: end }].filter((part) => part.start < part.end)
+  );
+
+const toggle = (at) => {
+  const now = state.questions[state.now];
+  if (!now) return trouble("Type a question first");
+  const { document: number, units } = state.shown;
+  const [start, text] = units[at];
+  const first = start + points(text) - points(text.trimStart());
+  const end = start + points(text.trimEnd());
+  if (first >= end) return undefined;
+  const covered = now.evidence.some((each) => each.document === number && each.start <= first && each.end >= end);
+  const rest = without(now.evidence, number, first, end);
+  return mark(covered ? rest : [...now.evidence, { document: number, start: first, end, text: text.trim() }]);
+};
+
+const selected = () => {
+  const chosen = getSelection();
+  if (chosen.isCollapsed || !chosen.rangeCount) return null;
+  const range = chosen.getRangeAt(0);
+  const place = (node, offset) => {
+    const span = (node.nodeType === 1 ? node : node.parentElement).closest("#text > span");
+    if (!span) return null;
+    const before = document.createRange();
+    before.setStart(span, 0);
+    before.setEnd(node, offset);
+    return Number(span.dataset.start) + points(before.toString());
+  };
+  const start = place(range.startContainer, range.startOffset);
+  const end = place(range.endContainer, range.endOffset);
+  return start === null || end === null || end <= start ? null : [start, end];
+};
+
+const clicked = (at) => {
+  if (selected()) return;
+  go(at);
+  toggle(at);
+};
+
+get("text").addEventListener("mouseup", () => {
+  const found = selected();
+  const now = state.questions[state.now];
+  if (!found || !now) return;
+  const number = state.shown.document;
+  getSelection().removeAllRanges();
+  mark([...without(now.evidence, number, ...found), { document: number, start: found[0], end: found[1], text: "…" }]);
+});
+
+// Fields, buttons and keys.
+
+get("ask").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const question = get("question").value.trim();
+  if (!question) return;
+  const found = await tell(call("add", { question }));
+  if (!found) return;
+  get("question").value = "";
+  get("question").blur();
+  state.questions[found.number] = found;
+  await open(found.number);
+});
+
+get("seek").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  get("words").blur();
+  await seek(get("words").value || state.questions[state.now]?.question || "");
+});
+
+get("before").addEventListener("click", () => read(state.shown.document, Math.max(0, state.shown.start - 1)));
+get("after").addEventListener("click", () => read(state.shown.document, state.shown.end));
+
+const KEYS = {
+  n: () => get("question").focus(),
+  f: () => get("words").focus(),
+  "[": () => pick(state.passage - 1),
+  "]": () => pick(state.passage + 1),
+  j: () => go(state.cursor + 1),
+  k: () => go(state.cursor - 1),
+  ArrowDown: () => go(state.cursor + 1),
+  ArrowUp: () => go(state.cursor - 1),
+  " ": () => state.shown && toggle(state.cursor),
+  Enter: () => state.shown && toggle(state.cursor),
+  u: () => state.undo.length && mark(...state.undo.pop(), true),
+  x: () => mark([], true),
+  ",": () => next(-1),
+  ".": () => next(1),
+};
+
+document.addEventListener("keydown", (event) => {
+  const field = event.target.closest("input");
+  if (event.key === "Escape" && field) return field.blur();
+  if (field || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  if (event.target.closest("button") && (event.key === "Enter" || event.key === " ")) return undefined;
+  const act = KEYS[event.key];
+  if (!act) return undefined;
+  event.preventDefault();
+  return act();
+});
+
+tell(call("all")).then((found) => {
+  if (!found) return;
+  Object.assign(state, found);
+  document.title = `${found.file}: mark the evidence`;
+  showQuestions();
+  if (state.questions.length) next(1);
+  else get("question").focus();
+});

@@ -1,0 +1,480 @@
+"""`LabelledQuestions`: questions and the evidence that a person marks; `serve`: the page to mark it in.
+
+The page is served to this machine alone, under an address with a secret token, and loads nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.document import Document, Span
+from chunkcore.errors import ChunkcoreError, DataError, OptionError
+from chunkcore.escaping import page_text
+from chunkcore.evaluation.benchmarks.layout import question_rows
+from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
+from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, write_parts
+from chunkcore.questions.page import question_line
+from chunkcore.report.rendering import policy
+from chunkcore.run import Retriever
+
+__all__ = ["LabelServer", "LabelledQuestions", "read_listed"]
+
+_UNIT = 2_000  # characters of what one click marks, at most
+_PAGE = 40_000  # characters of a document that are sent at once
+_BODY = 1_000_000  # bytes of a request
+_QUESTION = 10_000  # characters
+_PASSAGES = 20
+_SHOWN = 400  # characters of a passage in the list
+
+
+class LabelledQuestions:
+    """Questions about documents, each with the evidence marked so far. Every change is on the disk before it returns.
+
+    Questions with evidence, or said to have none, are in the file at once. Open ones are in a log beside it
+    (``questions.labels.jsonl``), so another session resumes. Rows of an existing file keep their place and other keys.
+
+    Args:
+        documents: what evidence is marked in.
+        path: a ``questions.jsonl``, created with the first evidence.
+        listed: questions to add, unless they are there.
+
+    Raises:
+        OptionError: another name than ``*.jsonl``, or another process has the log open.
+        DataError: the file or the log cannot be read or written.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with LabelledQuestions([Document("fox.txt", "The fox naps. It rains.")], Path(folder.name, "q.jsonl")) as kept:
+    ...     number = kept.add("Who naps?")
+    ...     kept.mark(number, [(0, 0, 13)])["evidence"]
+    [{'document': 0, 'start': 0, 'end': 13, 'text': 'The fox naps.'}]
+    >>> json.loads(Path(folder.name, "q.jsonl").read_text())["evidence"]
+    [{'document': 'fox.txt', 'start': 0, 'end': 13, 'text': 'The fox naps.'}]
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, documents: Sequence[Document], path: Path, listed: Iterable[str] = ()) -> None:
+        if path.suffix != ".jsonl" or not path.stem:
+            raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {path}")
+        self.documents = documents
+        self.path = path
+        self._numbers = {document.id: number for number, document in enumerate(documents)}
+        self._finder = EvidenceFinder(documents)
+        self._lock = RLock()
+        self._rows = [dict(row) for _, row in question_rows(path)] if path.is_file() and path.stat().st_size else []
+        # Rows without evidence stay in the file until somebody marks them.
+        self._bare = {number for number, row in enumerate(self._rows) if not _is_done(row)}
+        self._ids = {str(row["id"]) for row in self._rows if row.get("id") is not None}
+        self._log = AppendLog(
+            path.with_suffix(".labels.jsonl"),
+            {"chunkcore labels": 1},
+            what="log of chunkcore questions label",
+            advice="name another --output",
+        )
+        last = {str(entry.get("id")): entry.get("open") for _, entry in self._log.entries}
+        for identity, row in last.items():
+            if identity not in self._ids and isinstance(row, dict) and isinstance(row.get("question"), str):
+                self._ids.add(identity)
+                self._rows.append({**row, "id": identity})
+        for text in listed:
+            self.add(text)
+
+    def __enter__(self) -> LabelledQuestions:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._log.close()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def done(self) -> int:
+        """How many questions have evidence or are said to have none."""
+        return sum(map(_is_done, self._rows))
+
+    def state(self, number: int) -> dict[str, Any]:
+        """A question as the page shows it: number, id, question, evidence, without_evidence, problem.
+
+        Raises:
+            DataError: no such question.
+        """
+        with self._lock:
+            row = self._row(number)
+            evidence, problem = self._evidence(row)
+            return {
+                "number": number,
+                "id": str(row.get("id", "")),
+                "question": str(row.get("question", "")),
+                "evidence": evidence,
+                "without_evidence": row.get("without_evidence") is True,
+                "problem": problem,
+            }
+
+    def states(self) -> list[dict[str, Any]]:
+        """All questions."""
+        with self._lock:
+            return [self.state(number) for number in range(len(self._rows))]
+
+    def add(self, question: str) -> int:
+        """The number of this question, which is added unless it is there.
+
+        Raises:
+            DataError: it is blank or over 10,000 characters, or cannot be saved.
+        """
+        text = " ".join(question.split())
+        if not text or len(text) > _QUESTION:
+            raise DataError(f"a question has 1 to {_QUESTION:,} characters, got {len(text):,}")
+        with self._lock:
+            for number, row in enumerate(self._rows):
+                if " ".join(str(row.get("question", "")).split()) == text:
+                    return number
+            row = {"id": self._free_id(), "question": text}
+            self._log.append({"id": row["id"], "open": row})
+            self._ids.add(row["id"])
+            self._rows.append(row)
+            return len(self._rows) - 1
+
+    def mark(
+        self, number: int, spans: Iterable[tuple[int, int, int]], *, without_evidence: bool = False
+    ) -> dict[str, Any]:
+        """Give a question this evidence instead of its former; returns its `state`.
+
+        White space at the ends is left out; spans that touch, or that only white space separates, become one.
+
+        Args:
+            number: the question's.
+            spans: document number, start and end.
+            without_evidence: the documents do not answer it.
+
+        Raises:
+            DataError: no such question or place, or it cannot be saved. Nothing has changed then.
+        """
+        with self._lock:
+            row = self._row(number)
+            found = self._joined(spans)
+            if found and without_evidence:
+                raise DataError("a question has evidence or is without evidence: expected one of them")
+            changed = {key: value for key, value in row.items() if key not in ("evidence", "spans", "without_evidence")}
+            changed.setdefault("id", self._free_id())
+            if found:
+                changed["evidence"] = [
+                    {"document": self.documents[at].id, "start": span.start, "end": span.end, "text": text}
+                    for at, span, text in found
+                ]
+            elif without_evidence:
+                changed["without_evidence"] = True
+            rows = [*self._rows[:number], changed, *self._rows[number + 1 :]]
+            # An open question is logged before it leaves the file, a done one after it is in it: no kill loses it.
+            entry = {"id": str(changed["id"]), "open": None if _is_done(changed) else changed}
+            if entry["open"]:
+                self._log.append(entry)
+            self._save(rows, self._bare - {number})
+            if not entry["open"]:
+                self._log.append(entry)
+            self._rows = rows
+            self._bare.discard(number)
+            self._ids.add(str(changed["id"]))
+            return self.state(number)
+
+    def _free_id(self) -> str:
+        number = len(self._rows) + 1
+        while f"q{number}" in self._ids:
+            number += 1
+        return f"q{number}"
+
+    def _save(self, rows: Sequence[Mapping[str, Any]], bare: set[int]) -> None:
+        kept = [row for number, row in enumerate(rows) if number in bare or _is_done(row)]
+        if kept or self.path.exists():
+            try:
+                write_parts(self.path, map(question_line, kept))
+            except OSError as error:
+                raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
+
+    def _row(self, number: int) -> dict[str, Any]:
+        if not 0 <= number < len(self._rows):
+            raise DataError(f"there are {len(self._rows)} questions, and no number {number}")
+        return self._rows[number]
+
+    def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, Span, str]]:
+        found: list[tuple[int, int, int]] = []
+        for number, start, end in sorted(spans):
+            if not 0 <= number < len(self.documents):
+                raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
+            text = self.documents[number].text
+            if not 0 <= start < end <= len(text):
+                raise DataError(f"evidence lies within 0 and {len(text)}, got {start} to {end}")
+            inside = text[start:end]
+            start, end = start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
+            if start >= end:
+                continue
+            if found and found[-1][0] == number and not text[found[-1][2] : start].strip():
+                found[-1] = (number, found[-1][1], max(end, found[-1][2]))
+            else:
+                found.append((number, start, end))
+        return [(number, Span(start, end), self.documents[number].text[start:end]) for number, start, end in found]
+
+    def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
+        """The evidence by document number, and why some of it is not found."""
+        found, problem = [], ""
+        spans = row.get("spans") or []
+        entries = [{"start": pair[0], "end": pair[1]} for pair in spans] if spans else row.get("evidence") or []
+        for entry in [entries] if isinstance(entries, str) else entries:
+            try:
+                place = self._finder.find(entry, document_name(row.get("document_id") or ""))
+            except (EvidenceError, TypeError) as error:
+                problem = f"evidence that is not found is replaced by what is marked: {error}"
+                continue
+            span = {"start": place.span.start, "end": place.span.end}
+            number = self._numbers[place.document_id]
+            found.append({"document": number, **span, "text": place.span.slice(self.documents[number].text)})
+        return found, problem
+
+
+def _is_done(row: Mapping[str, Any]) -> bool:
+    return bool(row.get("evidence") or row.get("spans") or row.get("without_evidence") is True)
+
+
+def read_listed(path: Path, column: str = "") -> Iterator[str]:
+    """The questions of a list: one a line; or a column of a CSV or TSV, or a key of JSON lines.
+
+    Raises:
+        DataError: the file cannot be read, or has no such column.
+        OptionError: a table without a column's name, or a column for plain lines.
+    """
+    kind = path.suffix.lower()
+    if kind in (".csv", ".jsonl", ".ndjson"):
+        if not column:
+            raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
+        rows = csv_rows(path, [column]) if kind == ".csv" else json_lines(path)
+        seen = 0
+        for _, row in rows:
+            if isinstance(row.get(column), str) and str(row[column]).strip():
+                seen += 1
+                yield str(row[column])
+        if not seen:
+            raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
+        return
+    if column:
+        raise OptionError(f"--column {column} needs a CSV or JSON lines, and {path.name} is read line by line")
+    yield from (text for _, text in text_lines(path) if text.strip())
+
+
+class LabelServer(ThreadingHTTPServer):
+    """Serves the page on 127.0.0.1 until it is shut down; `address` opens it.
+
+    A request needs the token of the address, this machine as its host, and, to change anything, this page as its
+    origin: another page in the same browser, or another user's program, gets an error.
+
+    Args:
+        questions: what is marked.
+        retriever: finds passages for a question.
+        port: 0 for a free one.
+
+    Raises:
+        OptionError: the port is not to be had.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, questions: LabelledQuestions, retriever: Retriever, port: int = 0) -> None:
+        self.questions = questions
+        self.retriever = retriever
+        self.token = secrets.token_urlsafe(24)
+        self._numbers = {document.id: number for number, document in enumerate(questions.documents)}
+        self.units = lru_cache(maxsize=8)(self._units)
+        try:
+            super().__init__(("127.0.0.1", port), _Requests)
+        except (OSError, OverflowError) as error:
+            raise OptionError(f"port {port} cannot be used ({error}): name another one, or 0 for any") from error
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away is no error."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+    def _units(self, number: int) -> list[int]:
+        """Where the sentences of a document start, parts of very long ones too; and where it ends."""
+        text = self.questions.documents[number].text
+        starts: list[int] = []
+        for start, end in sentence_ranges(text).tolist():
+            starts.extend(range(start, end, _UNIT))
+        return [*(starts or [0]), len(text)]
+
+    def page(self) -> tuple[bytes, str]:
+        """The page, and its content security policy."""
+        found = files("chunkcore.questions")
+        style, script, body = (found.joinpath(f"label.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
+        allowed = f"{policy(style, script)}; connect-src 'self'"
+        return body.replace("/*style*/", style).replace("/*script*/", script).encode(), allowed
+
+    def all(self) -> dict[str, Any]:
+        """What the page starts from."""
+        documents = [{"name": page_text(each.id), "size": len(each.text)} for each in self.questions.documents]
+        return {
+            "questions": self.questions.states(),
+            "documents": documents,
+            "file": page_text(str(self.questions.path)),
+        }
+
+    def search(self, words: str) -> dict[str, Any]:
+        """Passages for these words, best first."""
+        if not words.strip():
+            return {"passages": []}
+        found = self.retriever.retrieve(words[:_QUESTION], _PASSAGES)
+        return {"passages": [self._passage(piece.document_id, span) for piece in found for span in piece.spans[:1]]}
+
+    def _passage(self, document_id: str, span: Span) -> dict[str, Any]:
+        number = self._numbers[document_id]
+        text = page_text(span.slice(self.questions.documents[number].text)[:_SHOWN])
+        return {"document": number, "start": span.start, "end": span.end, "text": text}
+
+    def text(self, number: int, at: int) -> dict[str, Any]:
+        """A document's sentences around a place: each its start, and its text with what follows it."""
+        if not 0 <= number < len(self.questions.documents):
+            raise DataError(f"there are {len(self.questions.documents)} documents, and no number {number}")
+        text, starts = self.questions.documents[number].text, self.units(number)
+        first = last = min(max(0, bisect_right(starts, at - _PAGE // 2) - 1), len(starts) - 2)
+        while last < len(starts) - 1 and starts[last] - starts[first] < _PAGE:
+            last += 1
+        begin = starts[first] if first else 0
+        bounds = [begin, *starts[first + 1 : last], starts[last]]
+        units = [[start, page_text(text[start:end])] for start, end in pairwise(bounds)]
+        return {"document": number, "start": begin, "end": starts[last], "size": len(text), "units": units}
+
+
+class _Requests(BaseHTTPRequestHandler):
+    server: LabelServer
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+    server_version, sys_version = "chunkcore", ""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing: the token would be in every line."""
+
+    def do_GET(self) -> None:
+        path = self._path()
+        asked = dict(parse_qsl(urlsplit(self.path).query))
+        if path is None:
+            return
+        if path == "":
+            body, allowed = self.server.page()
+            self._send(HTTPStatus.OK, body, "text/html; charset=utf-8", allowed)
+        elif path == "all":
+            self._answer(self.server.all)
+        elif path == "search":
+            self._answer(lambda: self.server.search(asked.get("words", "")))
+        elif path == "text":
+            self._answer(lambda: self.server.text(_whole(asked.get("document")), _whole(asked.get("at"))))
+        else:
+            self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def do_POST(self) -> None:
+        path = self._path()
+        body = None if path is None else self._body()
+        if body is None:
+            return
+        questions = self.server.questions
+        if path == "add":
+            self._answer(lambda: questions.state(questions.add(_text(body.get("question")))))
+        elif path == "mark":
+            self._answer(lambda: self._mark(body))
+        else:
+            self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _body(self) -> dict[str, Any] | None:
+        """The object that was sent; None where an error was sent."""
+        stated = self.headers.get("Content-Length", "")
+        size = int(stated) if stated.isdecimal() and len(stated) < 10 else 0
+        if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
+            self._fail(HTTPStatus.FORBIDDEN, "only this page may change questions")
+        elif not 0 < size <= _BODY:
+            self._fail(HTTPStatus.BAD_REQUEST, f"a request has 1 to {_BODY:,} bytes")
+        else:
+            try:
+                found = json.loads(self.rfile.read(size))
+            except (ValueError, RecursionError):
+                found = None
+            if isinstance(found, dict):
+                return found
+            self._fail(HTTPStatus.BAD_REQUEST, "expected a JSON object")
+        return None
+
+    def _mark(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        listed = body.get("evidence")
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            raise DataError("expected a list of evidence")
+        spans = [tuple(_whole(each.get(key)) for key in ("document", "start", "end")) for each in listed]
+        without = body.get("without_evidence") is True
+        return self.server.questions.mark(_whole(body.get("number")), spans, without_evidence=without)  # type: ignore[arg-type]
+
+    def _path(self) -> str | None:
+        """What is asked for, under the token; None where an error was sent."""
+        hosts = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
+        token, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
+        # Another host's name means that a page elsewhere has its name lead here.
+        if self.headers.get("Host") in hosts and secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return rest
+        self._fail(HTTPStatus.FORBIDDEN, "open the address that the command printed")
+        return None
+
+    def _answer(self, make: Callable[[], dict[str, Any]]) -> None:
+        try:
+            found = make()
+        except ChunkcoreError as error:
+            self._fail(HTTPStatus.BAD_REQUEST, page_text(str(error)))
+        else:
+            self._send(HTTPStatus.OK, json.dumps(found).encode("ascii"), "application/json")
+
+    def _fail(self, status: HTTPStatus, message: str) -> None:
+        self.close_connection = True  # what else was sent is not read
+        self._send(status, json.dumps({"error": message}).encode("ascii"), "application/json")
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, allowed: str = "default-src 'none'") -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+            "Content-Security-Policy": f"{allowed}; frame-ancestors 'none'",
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _whole(given: Any) -> int:
+    try:
+        if isinstance(given, int | str) and not isinstance(given, bool):
+            return int(given)
+    except ValueError:
+        pass
+    raise DataError(f"expected a whole number, got {str(given)[:40]!r}")
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise DataError(f"expected a text, got {type(given).__name__}")
+    return given

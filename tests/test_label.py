@@ -1,0 +1,313 @@
+"""Questions labelled by hand: what is kept, what resumes, and who may ask the page's server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import get_chunker
+from chunkcore.document import Document
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
+from chunkcore.retrieval import cut, get_retriever
+from tests.processes import started
+
+DOCUMENTS = [
+    Document("fox.txt", "The fox naps.  It rains. 🦊 The fox eats."),
+    Document("<img src=x>.txt", "<script>alert(1)</script>\x00 One \ud800 more. The crow steals."),
+]
+
+
+def opened(folder: Path, *listed: str) -> LabelledQuestions:
+    return LabelledQuestions(DOCUMENTS, folder / "q.jsonl", listed)
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "q.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_a_marked_question_is_on_the_disk_at_once_and_is_a_benchmark_s(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "fox.txt").write_text(DOCUMENTS[0].text, "utf-8")
+    with opened(tmp_path, "Who naps?") as kept:
+        kept.mark(0, [(0, 0, 15)])
+        assert rows(tmp_path)[0]["evidence"] == [
+            {"document": "fox.txt", "start": 0, "end": 13, "text": "The fox naps."}
+        ]
+        benchmark = load_benchmark(tmp_path / "docs", tmp_path / "q.jsonl")
+    assert [str(each.evidence[0].span.slice(DOCUMENTS[0].text)) for each in benchmark.queries] == ["The fox naps."]
+    assert not benchmark.problems
+
+
+def test_open_questions_resume_and_the_file_is_believed(tmp_path: Path) -> None:
+    with opened(tmp_path, "Who naps?", "Who steals?", "Who sings?") as kept:
+        kept.mark(1, [(1, 32, 51)])
+        kept.mark(2, [], without_evidence=True)
+    with opened(tmp_path, "Who  naps?") as kept:  # listed again, with other white space
+        states = {each["question"]: each for each in kept.states()}
+        assert len(kept) == 3
+        assert kept.done == 2
+        assert not states["Who naps?"]["evidence"]
+        assert states["Who sings?"]["without_evidence"]
+        kept.mark(states["Who steals?"]["number"], [])  # all marks taken away: open again
+        assert [row["question"] for row in rows(tmp_path)] == ["Who sings?"]
+    with opened(tmp_path) as kept:
+        assert {each["question"] for each in kept.states()} == {"Who naps?", "Who steals?", "Who sings?"}
+    (tmp_path / "q.jsonl").write_text("", "utf-8")  # a question that the user took out of the file stays out
+    with opened(tmp_path) as kept:
+        assert {each["question"] for each in kept.states()} == {"Who naps?", "Who steals?"}
+
+
+def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path) -> None:
+    given_rows = [
+        {"id": "a", "question": "Who naps?", "evidence": ["The fox naps."], "team": "blue"},
+        {"question": "Open?", "note": "ä"},
+        {"question": "Lost?", "evidence": ["nowhere"]},
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given_rows), "utf-8")
+    with opened(tmp_path) as kept:
+        assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
+        assert "nowhere" in kept.state(2)["problem"]
+        number = kept.add("New?")
+        kept.mark(number, [(0, 15, 24)])
+        assert rows(tmp_path)[:3] == given_rows
+        kept.mark(0, [(0, 27, 40)])
+    assert rows(tmp_path)[0] == {
+        "id": "a",
+        "question": "Who naps?",
+        "team": "blue",
+        "evidence": [{"document": "fox.txt", "start": 27, "end": 40, "text": "The fox eats."}],
+    }
+    assert rows(tmp_path)[1:3] == given_rows[1:]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 40)), max_size=6))
+def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, marks: list[tuple[int, int, int]]
+) -> None:
+    with opened(tmp_path_factory.mktemp("labels"), "Who?") as kept:
+        marked = {(number, at) for number, start, end in marks for at in range(start, end)}
+        if any(not start < end <= len(DOCUMENTS[number].text) for number, start, end in marks):
+            with pytest.raises(DataError, match="evidence lies within"):
+                kept.mark(0, marks)
+            return
+        found = kept.mark(0, marks)["evidence"]
+        spans = [(each["document"], each["start"], each["end"]) for each in found]
+        covered = {(number, at) for number, start, end in spans for at in range(start, end)}
+        seen = {(number, at) for number, at in marked if not DOCUMENTS[number].text[at].isspace()}
+        assert seen <= covered
+        assert all(DOCUMENTS[number].text[at].isspace() for number, at in covered - marked)
+        assert spans == sorted(spans)
+        assert len(covered) == sum(end - start for _, start, end in spans)
+
+
+@pytest.mark.parametrize(
+    ("number", "spans", "without", "message"),
+    [
+        (5, [], False, "no number 5"),
+        (0, [(9, 0, 1)], False, "2 documents"),
+        (0, [(0, 0, 10_000)], False, "evidence lies within"),
+        (0, [(0, 0, 3)], True, "expected one of them"),
+    ],
+)
+def test_a_wrong_mark_changes_nothing(
+    tmp_path: Path, number: int, spans: list[tuple[int, int, int]], without: bool, message: str
+) -> None:
+    with opened(tmp_path, "Who naps?") as kept:
+        before = kept.mark(0, [(0, 0, 13)])
+        with pytest.raises(DataError, match=message):
+            kept.mark(number, spans, without_evidence=without)
+        assert kept.state(0) == before
+
+
+def test_two_sessions_of_one_output_are_refused(tmp_path: Path) -> None:
+    with opened(tmp_path), pytest.raises(OptionError, match="another process"):
+        opened(tmp_path)
+
+
+def test_a_kill_between_file_and_log_loses_no_click(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path, "Who naps?") as kept:
+        monkeypatch.setattr(kept._log, "append", lambda entry: (_ for _ in ()).throw(DataError("the disk is full")))
+        with pytest.raises(DataError, match="the disk is full"):
+            kept.mark(0, [(0, 0, 13)])
+    with opened(tmp_path) as kept:
+        assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
+        assert len(kept) == 1
+
+
+def test_lists_of_questions(tmp_path: Path) -> None:
+    lines = tmp_path / "asked.txt"
+    lines.write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")
+    assert [each.strip() for each in read_listed(lines)] == ["Who naps?", "Who eats?"]
+    table = tmp_path / "log.csv"
+    table.write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
+    assert list(read_listed(table, "query")) == ["Who, if any, naps?"]
+    with pytest.raises(OptionError, match="--column"):
+        list(read_listed(table))
+    with pytest.raises(DataError, match="lacks the column asked"):
+        list(read_listed(table, "asked"))
+    with pytest.raises(OptionError, match="line by line"):
+        list(read_listed(lines, "query"))
+
+
+# The server.
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LabelServer]:
+    index = get_retriever("bm25").index(cut(DOCUMENTS, get_chunker("sentence:size=100")))
+    with opened(tmp_path, "Who naps?") as kept, LabelServer(kept, index) as found:
+        thread = threading.Thread(target=found.serve_forever, args=(0.02,))
+        thread.start()
+        yield found
+        found.shutdown()
+        thread.join()
+
+
+def ask(
+    server: LabelServer, path: str, body: Any = None, *, token: str | None = None, **headers: str
+) -> tuple[int, Any, dict[str, str]]:
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    given_headers = {"Origin": f"http://127.0.0.1:{server.server_port}", **headers}
+    data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    target = f"/{server.token if token is None else token}/{path}"
+    connection.request("GET" if body is None else "POST", target, data, given_headers)
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    is_json = answer.getheader("Content-Type") == "application/json"
+    return answer.status, json.loads(text) if is_json else text.decode(), dict(answer.getheaders())
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_forbids_frames(server: LabelServer) -> None:
+    status, page, headers = ask(server, "")
+    assert status == 200
+    assert "http" not in page.replace("http-equiv", "")
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("token", "headers"),
+    [("", {}), ("wrong", {}), (None, {"Host": "evil.example"})],
+)
+def test_without_the_token_or_under_another_name_nothing_is_answered(
+    server: LabelServer, token: str | None, headers: dict[str, str]
+) -> None:
+    for path, body in [("", None), ("all", None), ("add", {"question": "Mine?"})]:
+        status, found, _ = ask(server, path, body, token=token, **headers)
+        assert (status, found) == (403, {"error": "open the address that the command printed"})
+    assert len(server.questions) == 1
+
+
+def test_another_page_of_the_browser_changes_nothing(server: LabelServer) -> None:
+    for origin in ("http://evil.example", "null"):
+        assert ask(server, "add", {"question": "Mine?"}, Origin=origin)[0] == 403
+    assert len(server.questions) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("mark", b"[]", 400),
+        ("mark", b"{", 400),
+        ("mark", b"[" * 100_000, 400),
+        ("mark", {"number": "x", "evidence": []}, 400),
+        ("mark", {"number": 0, "evidence": [[0, 0, 3]]}, 400),
+        ("mark", {"number": 0, "evidence": [{"document": 0, "start": None, "end": 3}]}, 400),
+        ("mark", {"number": 10**30, "evidence": []}, 400),
+        ("add", {"question": 5}, 400),
+        ("add", {"question": " "}, 400),
+        ("add", {"question": "x" * 10_001}, 400),
+        ("nowhere", {"a": 1}, 404),
+        ("text?document=7&at=0", None, 400),
+        ("text?document=1e3&at=x", None, 400),
+        ("nowhere", None, 404),
+    ],
+)
+def test_a_wrong_request_gets_one_sentence_and_changes_nothing(
+    server: LabelServer, path: str, body: Any, status: int
+) -> None:
+    before = server.questions.states()
+    found = ask(server, path, body)
+    assert found[0] == status
+    assert 0 < len(found[1]["error"]) < 300
+    assert server.questions.states() == before
+
+
+def test_a_body_over_the_limit_is_not_read(server: LabelServer) -> None:
+    assert ask(server, "mark", b"{}", **{"Content-Length": "99999999"})[0] == 400
+
+
+def test_a_document_comes_in_parts_that_join_to_its_text(server: LabelServer) -> None:
+    text = "One sentence stands here. " * 8_000 + "x" * 50_000
+    server.questions.documents = [Document("long.txt", text)]
+    joined, at = "", 0
+    while at < len(text):
+        found = ask(server, f"text?document=0&at={at}")[1]
+        assert found["start"] <= at < found["end"]
+        assert all(len(part) < 3_000 for _, part in found["units"])
+        assert "".join(part for _, part in found["units"]) == text[found["start"] : found["end"]]
+        joined += text[at : found["end"]]
+        at = found["end"]
+    assert joined == text
+
+
+def test_places_are_code_points_and_odd_characters_keep_their_number(server: LabelServer) -> None:
+    found = ask(server, "text?document=1&at=0")[1]
+    assert len("".join(part for _, part in found["units"])) == len(DOCUMENTS[1].text)
+    assert not set("\x00\ud800") & set("".join(part for _, part in found["units"]))
+
+
+def test_search_gives_places_of_the_documents(server: LabelServer) -> None:
+    found = ask(server, "search?words=crow")[1]["passages"]
+    assert DOCUMENTS[1].text[found[0]["start"] : found[0]["end"]].endswith("crow steals.")
+    assert ask(server, "search?words=")[1] == {"passages": []}
+
+
+# The command.
+
+
+def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "fox.txt").write_text("The fox naps.", "utf-8")
+    wanted = ["questions", "label", str(tmp_path / "docs"), "--no-browser", "-o", str(tmp_path / "q.jsonl")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with started([sys.executable, "-u", "-m", "chunkcore", *wanted], **pipes) as process:
+        assert process.stdout is not None
+        port, token = process.stdout.readline().split("127.0.0.1:")[1].strip("/\n").split("/")
+        connection = HTTPConnection("127.0.0.1", int(port), timeout=10)
+        origin = {"Origin": f"http://127.0.0.1:{port}"}
+        connection.request("POST", f"/{token}/add", b'{"question": "Who naps?"}', origin)
+        assert connection.getresponse().status == 200
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert "0 of 1 questions are done" in out, err
+    with LabelledQuestions(DOCUMENTS, tmp_path / "q.jsonl") as kept:
+        assert [each["question"] for each in kept.states()] == ["Who naps?"]
+
+
+def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from chunkcore.cli import main
+
+    (tmp_path / "fox.txt").write_text("The fox naps.", "utf-8")
+    assert main(["questions", "label", str(tmp_path), "-o", str(tmp_path / "q.jsonl")]) == 2
+    assert "write it elsewhere" in capsys.readouterr().err
+    assert main(["questions", "label", str(tmp_path), "-o", "q.txt", "--no-browser"]) == 2
+    assert "ends in .jsonl" in capsys.readouterr().err
