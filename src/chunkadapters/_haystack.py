@@ -31,8 +31,9 @@ from chunkadapters.models import (
     secrets_within,
     titled,
 )
-from chunkadapters.places import DERIVED, SPANS, PlaceKeys
+from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
 from chunkadapters.retrieval import RetrieverHooks, System, settings_mark
+from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
 
@@ -47,6 +48,7 @@ __all__ = [
     "as_model",
     "check_documents",
     "evaluate_retriever",
+    "from_document",
     "hit_of",
     "keys_of",
     "restored",
@@ -88,6 +90,14 @@ def hit_of(document: Any) -> Hit:
         derived=meta.get(DERIVED) is True,
         document=source if isinstance(source, str) else "",
     )
+
+
+def from_document(document: CoreDocument) -> Document:
+    """A chunkcore document, as from `join_pages` or `load_documents`, as Haystack's; its chunks say their pages.
+
+    The metadata have ``page_marks``, which chunks of `ChunkcoreDocumentSplitter` do not inherit.
+    """
+    return Document(id=document.id, content=document.text, meta=with_page_marks(document))
 
 
 def check_documents(component: Any, documents: object, role: str = "input") -> None:

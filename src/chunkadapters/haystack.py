@@ -20,8 +20,10 @@ from chunkadapters._haystack import (
     as_embedder,
     as_llm,
     evaluate_retriever,
+    from_document,
     run_retriever,
 )
+from chunkadapters.pages import join_pages, join_pages_by_source
 from haystack_integrations.components.embedders.chunkadapters import (
     ChunkcoreDocumentEmbedder,
     ChunkcoreLateEmbedder,
@@ -59,5 +61,8 @@ __all__ = [
     "as_embedder",
     "as_llm",
     "evaluate_retriever",
+    "from_document",
+    "join_pages",
+    "join_pages_by_source",
     "run_retriever",
 ]

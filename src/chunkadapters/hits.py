@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chunkadapters.places import SEGMENTS, SPANS, Origin, decode_segments, digest
+from chunkadapters.places import PAGES, SEGMENTS, SPANS, Origin, decode_segments, digest
 from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, LateEmbedder
@@ -207,13 +207,19 @@ def merged_id(ids: Iterable[str]) -> str:
     return digest("\n".join(sorted(ids)))
 
 
-def merged_metadata(first: Mapping[Any, Any], ids: Iterable[object], drop: Iterable[str] = ()) -> dict[Any, Any]:
-    """The metadata of the member that begins first (its page, its headings), and ``merged_ids``.
+def merged_metadata(
+    members: Sequence[Mapping[Any, Any]], ids: Iterable[object], drop: Iterable[str] = ()
+) -> dict[Any, Any]:
+    """The metadata of the first of `members`, the one that begins first; all members' ``pages``; and ``merged_ids``.
 
     What describes that member's own place is left out; the caller adds the merged place.
     """
     gone = {SPANS, SEGMENTS, *drop}
-    return {key: value for key, value in first.items() if key not in gone} | {MERGED_IDS: ",".join(map(str, ids))}
+    found = {key: value for key, value in members[0].items() if key not in gone}
+    pages = [each[PAGES].split(", ") for each in members if isinstance(each.get(PAGES), str)]
+    if pages and all(number.isdecimal() for own in pages for number in own):
+        found[PAGES] = ", ".join(map(str, sorted({int(number) for own in pages for number in own})))
+    return found | {MERGED_IDS: ",".join(map(str, ids))}
 
 
 # ---- Late chunking

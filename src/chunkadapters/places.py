@@ -7,12 +7,12 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
-from chunkcore.document import Chunk, Span
+from chunkcore.document import Chunk, Document, Mark, Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching
 
@@ -20,6 +20,8 @@ __all__ = [
     "BOOKKEEPING",
     "CONTEXT",
     "DERIVED",
+    "PAGES",
+    "PAGE_MARKS",
     "SEGMENTS",
     "SPANS",
     "Origin",
@@ -32,11 +34,15 @@ __all__ = [
     "encode_segments",
     "encode_spans",
     "inherited",
+    "page_marks",
     "unused_id",
+    "with_page_marks",
 ]
 
 CONTEXT = "context"
 DERIVED = "derived"
+PAGES = "pages"
+PAGE_MARKS = "page_marks"
 SEGMENTS = "segments"
 SPANS = "spans"
 
@@ -214,6 +220,7 @@ class PlaceKeys:
     start: str
     end: str
     spans: str = SPANS
+    page: Literal["page", "page_label", "page_number"] = "page_number"
 
     def write(self, spans: Sequence[Span]) -> dict[str, Any]:
         """The place as metadata, with `spans` only if there are several; {} for no place."""
@@ -245,9 +252,56 @@ class PlaceKeys:
         start, end, spans = self.read(known)
         return Origin.stated(length, start, end, spans, derived=known.get(DERIVED) is True)
 
+    def write_pages(self, marks: Sequence[Mark], spans: Sequence[Span], given: Collection[Any]) -> dict[str, Any]:
+        """The first page under the framework's own key, and all under ``pages``; {} without page marks.
+
+        LangChain's ``page`` counts from 0, as its loaders do, and comes with ``page_label``; Haystack's ``page_number``
+        counts from 1; LlamaIndex' ``page_label`` is text. Keys that are `given` begin with ``chunk_``.
+        """
+        numbers = next(pages_of_all(marks, [spans])) if marks and spans else ()
+        if not numbers:
+            return {}
+        labels = {mark.data["number"]: str(mark.data.get("label") or mark.data["number"]) for mark in marks}
+        first = numbers[0]
+        own: dict[str, Any] = {"page_number": first} if self.page == "page_number" else {"page_label": labels[first]}
+        if self.page == "page":
+            own["page"] = first - 1
+        own[PAGES] = ", ".join(map(str, numbers))
+        return {f"chunk_{key}" if key in given else key: value for key, value in own.items()}
+
 
 def _ends(spans: Sequence[Span]) -> tuple[int, int]:
     return min(span.start for span in spans), max(span.end for span in spans)
+
+
+# ---- Pages: a framework's document carries its page marks as one string, which its chunks do not inherit
+
+
+def with_page_marks(document: Document) -> dict[str, Any]:
+    """The document's metadata with its page marks as ``page_marks``, for a framework's document of the same text."""
+    pages = [
+        [mark.data["number"], mark.span.start, mark.span.end, *([label] if (label := mark.data.get("label")) else [])]
+        for mark in document.marks
+        if mark.kind == "page" and type(mark.data.get("number")) is int
+    ]
+    return {**document.metadata, **({PAGE_MARKS: json.dumps(pages, separators=(",", ":"))} if pages else {})}
+
+
+def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
+    """The marks of `with_page_marks`; () if there are none, or they are not readable.
+
+    >>> page_marks({"page_marks": '[[3,0,1800,"iii"]]'})
+    (Mark(kind='page', span=Span(start=0, end=1800), data={'number': 3, 'label': 'iii'}),)
+    """
+    written = metadata.get(PAGE_MARKS)
+    try:
+        rows = json.loads(written) if isinstance(written, str) else []
+        return tuple(
+            Mark("page", Span(start, end), {"number": int(number), **({"label": label[0]} if label else {})})
+            for number, start, end, *label in rows
+        )
+    except (ValueError, TypeError, RecursionError, DataError):
+        return ()
 
 
 # ---- Everything else that a chunk says of itself
@@ -291,14 +345,19 @@ def _flat(value: Any) -> Any:
 def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()) -> dict[Any, Any]:
     """The metadata that a chunk inherits, as a copy.
 
-    From a chunk that is cut again, all but its own spans, segments and the keys to `drop`. From a source document, all;
+    From a chunk that is cut again, all but its own spans, segments and the keys to `drop`. From a source document, all
+    but its page marks;
     ``spans``, ``segments`` and ``derived`` that read like a chunk's place become ``source_spans`` and so on.
     """
     if of_a_chunk:
-        return {key: value for key, value in metadata.items() if key not in (SPANS, SEGMENTS, *drop)}
+        return {key: value for key, value in metadata.items() if key not in (SPANS, SEGMENTS, PAGE_MARKS, *drop)}
     own: dict[Any, Callable[[Any], object]] = {
         SPANS: decode_spans,
         SEGMENTS: decode_segments,
         DERIVED: lambda value: value is True,
     }
-    return {f"source_{key}" if key in own and own[key](value) else key: value for key, value in metadata.items()}
+    return {
+        f"source_{key}" if key in own and own[key](value) else key: value
+        for key, value in metadata.items()
+        if key != PAGE_MARKS
+    }

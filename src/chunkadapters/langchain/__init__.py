@@ -35,7 +35,9 @@ from chunkadapters.langchain.splitter import (
     SemanticTextSplitter,
     SourceWarning,
     content_key,
+    from_document,
 )
+from chunkadapters.pages import join_pages, join_pages_by_source
 
 __all__ = [
     "ChunkcoreEmbeddings",
@@ -55,6 +57,9 @@ __all__ = [
     "content_key",
     "embed_late",
     "evaluate_retriever",
+    "from_document",
+    "join_pages",
+    "join_pages_by_source",
     "langsmith_evaluator",
     "merge_overlaps",
     "run_retriever",

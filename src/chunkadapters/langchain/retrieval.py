@@ -227,7 +227,8 @@ def _merged(merged: MergedHit, hits: Sequence[Document]) -> Document:
     if len(merged.members) == 1:
         return hits[merged.first]
     members = [hits[rank] for rank in merged.members]
-    metadata = merged_metadata(hits[merged.first].metadata, [each.id for each in members if each.id])
+    known = [hits[merged.first].metadata, *(each.metadata for each in members)]
+    metadata = merged_metadata(known, [each.id for each in members if each.id])
     metadata |= {key: value for key, value in members[0].metadata.items() if key in ("score", "relevance_score")}
     metadata |= KEYS.write(merged.spans)
     ids = [each.id or f"{each.metadata.get('start_index')}:{each.page_content}" for each in members]

@@ -16,6 +16,7 @@ from langchain_text_splitters import TextSplitter
 from chunkadapters.configuration import OneStrategy, build, watched, workers_for
 from chunkadapters.langchain.models import as_model
 from chunkadapters.places import (
+    PAGES,
     SEGMENTS,
     SPANS,
     Origin,
@@ -24,7 +25,9 @@ from chunkadapters.places import (
     chunk_place,
     digest,
     inherited,
+    page_marks,
     unused_id,
+    with_page_marks,
 )
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Document as CoreDocument
@@ -43,11 +46,12 @@ __all__ = [
     "SemanticTextSplitter",
     "SourceWarning",
     "content_key",
+    "from_document",
     "part_of",
     "source_of",
 ]
 
-KEYS = PlaceKeys("start_index", "end_index")
+KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
 SOURCE_PART = "source_part"
 # Loaders make a document of each of these, and offsets refer to that.
@@ -74,6 +78,8 @@ class ChunkcoreTextSplitter(TextSplitter):
       written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
       has the key, the chunk's gets the prefix ``chunk_``.
     - ``derived``: true if a model wrote the text; the place is then the passage it was written from.
+    - of a document from `from_document` with pages: ``page`` (from 0) and ``page_label`` of the first, and ``pages``
+      (``"3, 4"``, from 1).
 
     A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
@@ -188,16 +194,28 @@ class ChunkcoreTextSplitter(TextSplitter):
         watching = watched(chunked, self._fit_to)
         for ((source_id, origin), _, text, metadata), chunks in zip(rows, watching, strict=True):
             given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
+            marks = page_marks(metadata)
             shallow = all(type(value) in _IMMUTABLE for value in given.values())
             for chunk in chunks:
                 own = given.copy() if shallow else copy.deepcopy(given)
                 own |= chunk_metadata(chunk, given, origin)
-                own |= KEYS.write(chunk_place(chunk, origin)) or UNKNOWN
+                place = chunk_place(chunk, origin)
+                own |= KEYS.write(place) or UNKNOWN
+                if marks:
+                    own |= KEYS.write_pages(marks, place, given)
                 own["source_id"] = source_id
                 if (part := parts.get((source_id, text))) is not None:
                     own[SOURCE_PART] = part
                 made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
         return made
+
+
+def from_document(document: CoreDocument) -> Document:
+    """A chunkcore document, as from `join_pages` or `load_documents`, as LangChain's; its chunks say their pages.
+
+    The metadata have ``page_marks``, which chunks of `ChunkcoreTextSplitter` do not inherit.
+    """
+    return Document(page_content=document.text, metadata=with_page_marks(document), id=document.id)
 
 
 def _listed(values: Any, what: str) -> list[Any]:
@@ -209,7 +227,9 @@ def _listed(values: Any, what: str) -> list[Any]:
 
 def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
     """The name of a source's part, such as a page: places refer to it."""
-    return "#".join([source, *(f"{key}={metadata[key]}" for key in _PARTS if key in metadata)])
+    # The pages of a chunk are no parts: its place is in the whole document.
+    keys = [key for key in _PARTS if key in metadata and not (PAGES in metadata and key in ("page", "page_number"))]
+    return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
 def _unnamed_parts(rows: Sequence[tuple[tuple[str, Origin], str | None, str, dict[Any, Any]]]) -> dict[Any, int]:

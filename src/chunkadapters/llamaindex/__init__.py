@@ -21,6 +21,7 @@ from chunkadapters.llamaindex.node_parser import (
     RecursiveNodeParser,
     SemanticNodeParser,
     chunk_id_func,
+    from_document,
 )
 from chunkadapters.llamaindex.retrieval import (
     MergeOverlaps,
@@ -38,6 +39,7 @@ from chunkadapters.llamaindex.retrieval import (
     segment_nodes,
 )
 from chunkadapters.llamaindex.updating import IndexUpdate, update_index
+from chunkadapters.pages import join_pages, join_pages_by_source
 
 __all__ = [
     "ChunkcoreEmbedding",
@@ -61,6 +63,9 @@ __all__ = [
     "chunk_id_func",
     "embed_late",
     "evaluate_retriever",
+    "from_document",
+    "join_pages",
+    "join_pages_by_source",
     "merge_overlaps",
     "run_retriever",
     "segment_nodes",

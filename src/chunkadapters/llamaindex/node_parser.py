@@ -14,7 +14,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serialize
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
-from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
 from typing_extensions import Self
@@ -24,12 +24,15 @@ from chunkadapters.llamaindex.models import as_model
 from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
+    PAGE_MARKS,
     Origin,
     PlaceKeys,
     chunk_metadata,
     chunk_place,
     inherited,
+    page_marks,
     unused_id,
+    with_page_marks,
 )
 from chunkcore.chunkers import Chunker, strategies
 from chunkcore.document import Chunk, Span
@@ -45,13 +48,29 @@ __all__ = [
     "RecursiveNodeParser",
     "SemanticNodeParser",
     "chunk_id_func",
+    "from_document",
     "node_place",
     "stated_place",
 ]
 
 # ---- Where a node's place is: two attributes, and metadata for several spans
 
-KEYS = PlaceKeys("start_char_idx", "end_char_idx")
+KEYS = PlaceKeys("start_char_idx", "end_char_idx", page="page_label")
+
+
+def from_document(document: CoreDocument) -> Document:
+    """A chunkcore document, as from `join_pages` or `load_documents`, as LlamaIndex'; its nodes say their pages.
+
+    The metadata have ``page_marks``, which no model reads and nodes of `ChunkcoreNodeParser` do not inherit.
+    """
+    unread = [PAGE_MARKS]
+    return Document(
+        id_=document.id,
+        text=document.text,
+        metadata=with_page_marks(document),
+        excluded_embed_metadata_keys=unread,
+        excluded_llm_metadata_keys=unread.copy(),
+    )
 
 
 def node_place(spans: tuple[Span, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -353,11 +372,13 @@ class ChunkcoreNodeParser(NodeParser):
         pattern = _pattern(incoming)
         pattern.model_fields_set.update(("metadata", KEYS.start, KEYS.end))  # and so of its copies
         given = inherited(incoming.metadata, of_a_chunk=_is_chunk(incoming)) if self.include_metadata else {}
+        marks = page_marks(incoming.metadata)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
         for i, chunk in enumerate(chunks):
-            attributes, several = node_place(chunk_place(chunk, origin))
-            own = chunk_metadata(chunk, given, origin) | several
+            place = chunk_place(chunk, origin)
+            attributes, several = node_place(place)
+            own = chunk_metadata(chunk, given, origin) | several | KEYS.write_pages(marks, place, given)
             node = copy(pattern)
             # As pydantic's model_copy(update=...), in a third of its time.
             vars(node).update(

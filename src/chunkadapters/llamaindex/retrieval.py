@@ -352,7 +352,7 @@ def _merged(merged: MergedHit, hits: Sequence[NodeWithScore]) -> NodeWithScore:
         node=TextNode(
             id_=merged_id(ids),
             text=merged.text,
-            metadata=merged_metadata(first.metadata, ids) | several,
+            metadata=merged_metadata([first.metadata, *(each.node.metadata for each in members)], ids) | several,
             **attributes,
             relationships={key: node.relationships[key] for key, node in related.items() if key in node.relationships},
             excluded_embed_metadata_keys=_unread(first.excluded_embed_metadata_keys),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import ordered
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Chunk, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError
 from chunkcore.registry import Registry, check_options, format_spec, plain_option, plain_options, split_spec
 from chunkcore.spans import merge_touching
@@ -53,6 +53,8 @@ class Draft(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Chunker:
     """Cuts a text into spans.
+
+    Chunks of a document with page marks say their ``pages`` in their metadata.
 
     A strategy is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `split` (spans) or `draft` (spans with metadata). `separator` joins the texts of a chunk's spans. Set
@@ -179,12 +181,24 @@ class Chunker:
         if len(documents) == 1:
             name, rows = documents[0].id, zip(found, texts, counts, drafts, strict=True)
             return [
-                [
-                    Chunk(
-                        name, index, spans, text, count, context, dict(told), fingerprint, segments, derived is not None
-                    )
-                    for index, (spans, text, count, (_, told, context, derived, segments)) in enumerate(rows)
-                ]
+                _with_pages(
+                    documents[0],
+                    [
+                        Chunk(
+                            name,
+                            index,
+                            spans,
+                            text,
+                            count,
+                            context,
+                            dict(told),
+                            fingerprint,
+                            segments,
+                            derived is not None,
+                        )
+                        for index, (spans, text, count, (_, told, context, derived, segments)) in enumerate(rows)
+                    ],
+                )
             ]
         # Only `tokens_only` strategies: their drafts hold only spans.
         built: list[list[Chunk]] = [[] for _ in documents]
@@ -194,7 +208,7 @@ class Chunker:
             chunks, offset = built[owner], offsets[owner]
             own = tuple([Span(span.start - offset, span.end - offset) for span in spans])
             chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, fingerprint=fingerprint))
-        return built
+        return list(map(_with_pages, documents, built))
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
@@ -288,6 +302,17 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> C
 
 def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     return spans if len(spans) == 1 else merge_touching(spans)
+
+
+def _with_pages(document: Document, chunks: list[Chunk]) -> list[Chunk]:
+    """The chunks with the numbers of their pages in their metadata, if the document has page marks."""
+    if not any(mark.kind == "page" for mark in document.marks):
+        return chunks
+    found = pages_of_all(document.marks, (chunk.spans for chunk in chunks))
+    return [
+        replace(chunk, metadata={**chunk.metadata, "pages": list(pages)}) if pages else chunk
+        for chunk, pages in zip(chunks, found, strict=True)
+    ]
 
 
 def _identity(value: Any) -> Any:

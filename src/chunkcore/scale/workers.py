@@ -158,7 +158,7 @@ def _parted(document: Document, part_size: int) -> Iterator[_Part]:
     offset = 0
     for number, each in enumerate(parts(BytesIO(data), part_size)):
         text = each.decode("utf-8", "surrogatepass")
-        yield _Part(replace(document, text=text), offset, number)
+        yield _Part(document.part(offset, offset + len(text)), offset, number)
         offset += len(text)
 
 

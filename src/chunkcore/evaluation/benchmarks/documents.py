@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any
 
-from chunkcore.document import Document
+from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError
 from chunkcore.files import NoTextError, json_lines, read_text, written_names
 from chunkcore.stored import store_documents
@@ -37,7 +37,8 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
     A folder that holds ``documents.jsonl`` is that file. In any other folder each file, at any depth, is a document;
     its id is its relative path. Skipped are names with a leading dot and, with a warning, files that chunkcore wrote
     and files without text (empty ones, images, archives, PDFs). Text in another encoding is an error. A ``.jsonl`` file
-    has one ``{"id", "text", ...}`` a line; other keys become metadata. Any other file is one document.
+    has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become metadata. Any
+    other file is one document.
 
     `leave_out` names files of the folder to skip.
 
@@ -84,13 +85,17 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
         raise DataError(
             f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row) or 'nothing'}"
         )
-    others = {key: value for key, value in row.items() if key not in ("id", "text", "metadata")}
+    marks = row.get("marks")
+    has_marks = isinstance(marks, list) and all(isinstance(each, dict) and "kind" in each for each in marks)
+    own = ("id", "text", "metadata", "marks" if has_marks else "")
+    others = {key: value for key, value in row.items() if key not in own}
     nested = row.get("metadata") or {}
     if not isinstance(nested, dict):
         raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
     identity = str(row["id"]) if type(row["id"]) is int else row["id"]
     try:
-        return Document(identity, row["text"], {**nested, **others})
+        found = tuple(map(Mark.from_dict, marks or ())) if has_marks else ()
+        return Document(identity, row["text"], {**nested, **others}, found)
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
 

@@ -183,7 +183,7 @@ _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
     """Write documents and questions as JSON lines, replacing the two files, which are returned.
 
-    `load_benchmark` reads the same documents and queries, without marks. Left-out questions are not written.
+    `load_benchmark` reads the same documents and queries. Left-out questions are not written.
 
     Raises:
         DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair
@@ -208,7 +208,11 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
 
 def _document(document: Document) -> dict[str, Any]:
     row: dict[str, Any] = {"id": document.id, "text": document.text}
-    return row | {"metadata": dict(document.metadata)} if document.metadata else row
+    if document.metadata:
+        row["metadata"] = dict(document.metadata)
+    if document.marks:
+        row["marks"] = [mark.to_dict() for mark in document.marks]
+    return row
 
 
 def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:

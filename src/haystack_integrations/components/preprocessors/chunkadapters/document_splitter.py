@@ -19,7 +19,7 @@ from haystack import Document, component, logging
 import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
 from chunkadapters.configuration import build, watched, workers_for
-from chunkadapters.places import SPANS, Origin, chunk_metadata, chunk_place, inherited, unused_id
+from chunkadapters.places import SPANS, Origin, chunk_metadata, chunk_place, inherited, page_marks, unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
@@ -47,7 +47,7 @@ class ChunkcoreDocumentSplitter(Serialized):
     - ``spans``: ``"0-12,40-55"``, only on a chunk of several places; the content is their texts, joined, and
       ``split_idx_start`` and ``split_idx_end`` are the first and the last offset.
     - ``page_number``: the page of the chunk's first character that is no form feed, counted from 1 or from the
-      parent's whole ``page_number``.
+      parent's whole ``page_number``; or, of a document from `from_document`, by its marks, with ``pages`` (``"3, 4"``).
     - ``_split_overlap``: as in `DocumentSplitter`, ``[{"doc_id": neighbour, "range": (start, end)}]`` with the range in
       that neighbour's characters. On every chunk if the strategy overlaps.
     - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
@@ -182,6 +182,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         parent_meta = _copier(given)
         chained = _root(document.meta, len(document.content or ""))
         root_id, root_origin = chained or (document.id, Origin.at(0))
+        marks = page_marks(document.meta)
         parent = Origin.at(0)
         found = []
         for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
@@ -191,9 +192,11 @@ class ChunkcoreDocumentSplitter(Serialized):
             meta["split_id"] = chunk.index
             meta |= KEYS.write(chunk_place(chunk, parent))
             meta["page_number"] = page
+            root = chunk_place(chunk, root_origin)
+            if marks:
+                meta |= KEYS.write_pages(marks, root, ())
             if overlap is not None:
                 meta["_split_overlap"] = overlap
-            root = chunk_place(chunk, root_origin)
             if root and (chained or len(root) > 1):
                 meta |= {"root_source_id": root_id, **ROOT.write(root)}
             found.append(Document(id=name, content=chunk.text, meta=meta))

@@ -65,7 +65,7 @@ def _document(merged: MergedHit, hits: Sequence[Document]) -> Document:
         return hits[merged.first]
     members = [hits[rank] for rank in merged.members]
     ids = [each.id for each in members]
-    meta = merged_metadata(hits[merged.first].meta, ids, _OF_ONE_HIT)
+    meta = merged_metadata([hits[merged.first].meta, *(each.meta for each in members)], ids, _OF_ONE_HIT)
     keys = keys_of(meta)
     if keys is ROOT:
         meta = {key: value for key, value in meta.items() if not key.startswith("split_") and key != "source_id"}

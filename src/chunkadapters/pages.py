@@ -1,0 +1,180 @@
+"""`join_pages`: what a framework's loader read page by page, as one document that knows its pages.
+
+Works on LangChain's, LlamaIndex' and Haystack's documents and on docling's, by their attributes: no framework is
+imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from chunkcore.document import Document, Mark, Span, pack_boxes
+from chunkcore.errors import DataError
+
+__all__ = ["join_pages", "join_pages_by_source"]
+
+_PAGE_KEYS = ("page", "page_label", "page_number")
+_NAMES = ("source", "file_path", "file_name", "path", "url")
+_MARKDOWN = {"title": "# ", "section_header": "## ", "list_item": "- "}
+
+
+class _Page(NamedTuple):
+    source: str
+    text: str
+    metadata: Mapping[Any, Any]
+    number: int | None = None
+    label: str = ""
+
+
+def join_pages(documents: Any, *, separator: str = "\n") -> Document:
+    r"""One chunkcore `Document` of a file's pages, with page marks, so that chunks cross pages and still name them.
+
+    Args:
+        documents: LangChain's documents of a file (``page`` from 0, ``page_label`` or ``page_number``), LlamaIndex'
+            (``page_label``), Haystack's (``page_number``, or form feeds in one document), or a ``DoclingDocument``,
+            whose text becomes Markdown with page, heading and table marks and boxes.
+        separator: between pages.
+
+    The id is the pages' ``source``, ``file_path`` or ``file_name``; the metadata are those that all pages share.
+
+    Raises:
+        DataError: no text, several sources (see `join_pages_by_source`), or not documents of these kinds.
+
+    >>> from types import SimpleNamespace
+    >>> page = lambda text, number: SimpleNamespace(page_content=text, metadata={"source": "a.pdf", "page": number})
+    >>> joined = join_pages([page("Black", 0), page("tea", 1)])
+    >>> joined.text, joined.pages_of(Span(3, 7)), joined.id
+    ('Black\ntea', (1, 2), 'a.pdf')
+    """
+    found = join_pages_by_source(documents, separator=separator)
+    if len(found) > 1:
+        named = ", ".join(repr(each.id) for each in found[:3])
+        raise DataError(f"expected the pages of one file, got {len(found)} ({named}, ...): use join_pages_by_source")
+    return found[0]
+
+
+def join_pages_by_source(documents: Any, *, separator: str = "\n") -> list[Document]:
+    """`join_pages` for the pages of several files, in the order of their first pages."""
+    if callable(getattr(documents, "iterate_items", None)):
+        documents = [documents]
+    if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
+        raise DataError(f"expected a list of documents, got {type(documents).__name__}")
+    sources: dict[str, list[_Page]] = {}
+    docling: list[Document] = []
+    for place, each in enumerate(documents):
+        if callable(getattr(each, "iterate_items", None)):
+            docling.append(_docling(each))
+            continue
+        for page in _pages(each, place):
+            sources.setdefault(page.source, []).append(page)
+    found = docling + [_joined(source, pages, separator) for source, pages in sources.items()]
+    if not found:
+        raise DataError("expected at least one document, got none")
+    return found
+
+
+def _pages(given: Any, place: int) -> list[_Page]:
+    """The pages of one framework document."""
+    metadata = getattr(given, "metadata", None)
+    if not isinstance(metadata, Mapping):
+        metadata = getattr(given, "meta", None)
+    text = next((x for x in (getattr(given, key, None) for key in ("page_content", "text", "content")) if x), "")
+    if not isinstance(metadata, Mapping) or not isinstance(text, str):
+        raise DataError(
+            f"document {place} is a {type(given).__name__}: expected one of LangChain's, LlamaIndex', Haystack's or "
+            "docling's documents"
+        )
+    named = next((metadata[key] for key in _NAMES if isinstance(metadata.get(key), str) and metadata[key]), "")
+    is_page = any(key in metadata for key in _PAGE_KEYS)
+    source = named or ("document" if is_page else str(getattr(given, "id", None) or f"document-{place}"))
+    first = metadata.get("page_number")
+    if "\f" in text and hasattr(given, "meta"):
+        begin = first if type(first) is int else 1
+        return [_Page(source, part, metadata, begin + turn) for turn, part in enumerate(text.split("\f"))]
+    label = str(metadata.get("page_label") or "")
+    if type(first) is int:
+        return [_Page(source, text, metadata, first, label)]
+    if type(metadata.get("page")) is int:
+        return [_Page(source, text, metadata, metadata["page"] + 1, label)]
+    if not label and type(first) is str:
+        label = first
+    return [_Page(source, text, metadata, int(label) if label.isdecimal() and label.isascii() else None, label)]
+
+
+def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
+    texts: list[str] = []
+    marks: list[Mark] = []
+    end = number = 0
+    # Elements of one page, as some loaders give, are one page.
+    for (stated, label), group in groupby(pages, key=lambda page: (page.number, page.label)):
+        text = separator.join(page.text for page in group if page.text)
+        number = number + 1 if stated is None else stated
+        if not text.strip():
+            continue  # a picture: it has a number and no text
+        start = end + len(separator) if texts else 0
+        end = start + len(text)
+        texts.append(text)
+        marks.append(Mark("page", Span(start, end), {"number": number, **({"label": label} if label else {})}))
+    if not texts:
+        raise DataError(f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)")
+    first, *others = [page.metadata for page in pages]
+    shared = {
+        key: value
+        for key, value in first.items()
+        if key not in _PAGE_KEYS and all(key in each and each[key] == value for each in others)
+    }
+    return Document(source, separator.join(texts), shared, tuple(marks))
+
+
+# ---- docling
+
+
+def _docling(given: Any) -> Document:
+    """A `DoclingDocument`: its items in reading order."""
+    texts: list[str] = []
+    marks: list[Mark] = []
+    pages: dict[int, list[tuple[int, int, Any]]] = {}
+    end = 0
+    for item, _ in given.iterate_items():
+        kind = str(getattr(getattr(item, "label", ""), "value", getattr(item, "label", "")))
+        is_table = callable(getattr(item, "export_to_markdown", None)) and hasattr(item, "data")
+        text = item.export_to_markdown(doc=given) if is_table else getattr(item, "text", "")
+        if not isinstance(text, str) or not text.strip():
+            continue
+        level = getattr(item, "level", 1) if kind == "section_header" else 1
+        prefix = "#" * level + "# " if kind == "section_header" else _MARKDOWN.get(kind, "")
+        start = end + 2 if texts else 0
+        begin, end = start + len(prefix), start + len(prefix) + len(text)
+        texts.append(prefix + text)
+        if kind in ("title", "section_header"):
+            marks.append(Mark("heading", Span(start, end), {"level": prefix.count("#")}))
+        elif is_table:
+            marks.append(Mark("table", Span(start, end)))
+        provenance = getattr(item, "prov", None) or ()
+        for part in provenance:
+            low, high = (0, len(text)) if len(provenance) == 1 else part.charspan
+            low, high = min(low, len(text)), min(high, len(text))
+            if low < high:
+                low = low - len(prefix) if low == 0 else low
+                pages.setdefault(part.page_no, []).append((begin + low, begin + high, part.bbox))
+    marks += [_docling_page(given, number, places) for number, places in sorted(pages.items())]
+    name = str(getattr(given, "name", "") or "document")
+    if not texts:
+        raise DataError(f"the docling document {name!r} has no text")
+    return Document(name, "\n\n".join(texts), {"format": "markdown"}, tuple(marks))
+
+
+def _docling_page(given: Any, number: int, places: list[tuple[int, int, Any]]) -> Mark:
+    first, last = min(start for start, _, _ in places), max(end for _, end, _ in places)
+    data: dict[str, Any] = {"number": number}
+    page = given.pages.get(number)
+    if page is not None and page.size.width and page.size.height:
+        width, height = float(page.size.width), float(page.size.height)
+        words = []
+        for start, end, box in sorted(places, key=lambda each: each[:2]):
+            top = box.to_top_left_origin(page_height=height)
+            words.append((start - first, end - first, top.l, top.t, top.r, top.b))
+        data |= {"width": width, "height": height, "boxes": pack_boxes(words, width, height)}
+    return Mark("page", Span(first, last), data)

@@ -1,0 +1,280 @@
+"""Pages and boxes: of a span, of chunks, and of chunks in each framework under the framework's own key."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from chunkadapters.pages import join_pages, join_pages_by_source
+from chunkadapters.places import page_marks, with_page_marks
+from chunkcore import Document, Span, get_chunker, load_benchmark
+from chunkcore.document import Box, Mark, pack_boxes
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks.stitching import write_benchmark
+
+TEXT = "Black tea is hot. Green tea is not. White tea is rare."
+MARKS = tuple(
+    Mark("page", Span(start, end), {"number": number, "label": label})
+    for start, end, number, label in [(0, 17, 1, "i"), (18, 35, 2, "ii"), (36, 54, 4, "1")]
+)
+PAGED = Document("tea.pdf", TEXT, {"title": "Tea"}, MARKS)
+
+
+def test_a_span_is_on_the_pages_it_touches():
+    assert PAGED.pages_of(Span(0, 17)) == (1,)
+    assert PAGED.pages_of(Span(16, 40)) == (1, 2, 4)
+    assert PAGED.pages_of([Span(40, 44), Span(0, 3)]) == (1, 4)
+    assert PAGED.pages_of(Span(17, 18)) == ()  # what joins two pages
+    assert Document("a", TEXT).pages_of(Span(0, 5)) == ()
+
+
+def test_pages_of_marks_that_overlap_or_are_out_of_order():
+    marks = (
+        Mark("page", Span(20, 30), {"number": 3}),
+        Mark("page", Span(0, 50), {"number": 1}),
+        Mark("page", Span(5, 8), {"number": 2}),
+        Mark("heading", Span(20, 22), {"level": 1}),
+        Mark("page", Span(0, 9)),  # without a number
+    )
+    document = Document("a", TEXT, marks=marks)
+    for start in range(50):
+        expected = {m.data["number"] for m in marks[:3] if m.span.start <= start < m.span.end}
+        assert set(document.pages_of(Span(start, start + 1))) == expected
+
+
+def words(text, top, left=72.0):
+    place = 0
+    for word in text.split(" "):
+        start = text.index(word, place)
+        place = start + len(word)
+        yield start, place, left + 6 * start, top, left + 6 * place, top + 12
+
+
+def boxed():
+    first, second = "Black tea is hot", "and green is not"
+    text = f"{first}\n{second}"
+    below = [(start + 17, end + 17, *box) for start, end, *box in words(second, 84.0)]
+    data = {"number": 3, "width": 612.0, "height": 792.0}
+    data["boxes"] = pack_boxes([*words(first, 72.0), *below], 612.0, 792.0)
+    return Document("tea.pdf", f"Title\n{text}", marks=(Mark("page", Span(6, 6 + len(text)), data),))
+
+
+def test_a_span_has_one_box_a_line():
+    document = boxed()
+    assert document.text[12:28] == "tea is hot\nand g"
+    found = document.boxes_of(Span(12, 28))
+    assert [(box.page, round(box.left), round(box.top), round(box.right), round(box.bottom)) for box in found] == [
+        (3, 108, 72, 168, 84),
+        (3, 72, 84, 126, 96),
+    ]
+    assert document.boxes_of(Span(0, 5)) == ()
+    assert document.boxes_of([Span(6, 8), Span(30, 31)])[0] == Box(3, 72.0, 72.0, 102.0, 84.0)
+
+
+def test_damaged_boxes_are_said():
+    for boxes in ("no base64!", "AAAA", 7):
+        document = Document("a", TEXT, marks=(Mark("page", Span(0, 9), {"number": 1, "boxes": boxes}),))
+        with pytest.raises(DataError, match="boxes of page 1"):
+            document.boxes_of(Span(0, 4))
+
+
+def test_a_part_of_a_document_keeps_its_marks():
+    document = boxed()
+    part = document.part(10, 30)
+    assert part.text == document.text[10:30]
+    assert part.pages_of(Span(0, 4)) == (3,)
+    for place in range(2, 20):  # the first word is cut
+        assert part.boxes_of(Span(place, place + 1)) == document.boxes_of(Span(place + 10, place + 11))
+
+
+def test_marks_survive_json_lines(tmp_path):
+    document = boxed()
+    questions = [{"question": "Hot?", "evidence": ["hot"]}]
+    write_benchmark(load_benchmark([document], questions), tmp_path)
+    (again,) = load_benchmark(tmp_path).documents
+    assert again == document
+    assert again.boxes_of(Span(12, 28)) == document.boxes_of(Span(12, 28))
+
+
+def test_a_row_whose_marks_are_no_marks_keeps_them_as_metadata(tmp_path):
+    (tmp_path / "documents.jsonl").write_text(json.dumps({"id": "a", "text": "Tea", "marks": [1, 2]}))
+    (tmp_path / "questions.jsonl").write_text(json.dumps({"question": "What?", "evidence": ["Tea"]}))
+    assert load_benchmark(tmp_path).documents[0].metadata == {"marks": [1, 2]}
+    bad = {"id": "a", "text": "Tea", "marks": [{"kind": "page", "start": 9, "end": 2}]}
+    (tmp_path / "documents.jsonl").write_text(json.dumps(bad))
+    with pytest.raises(DataError, match="line 1"):
+        load_benchmark(tmp_path)
+
+
+@pytest.mark.parametrize("spec", ["recursive:size=6,counter=words", "sentence:size=4,counter=words", "auto:size=6"])
+def test_chunks_say_their_pages(spec):
+    other = Document("other", "No pages here.")
+    for chunks in get_chunker(spec).chunk_each([PAGED, other]):
+        for chunk in chunks:
+            expected = PAGED.pages_of(chunk.spans) if chunk.document_id == "tea.pdf" else ()
+            assert chunk.metadata.get("pages", []) == list(expected)
+
+
+def test_page_marks_travel_as_a_string():
+    assert page_marks(with_page_marks(PAGED)) == MARKS
+    for damaged in ("", "[", "[[1]]", '[["x",0,1]]', "[[1,5,2]]", "[" * 5000, 7):
+        assert page_marks({"page_marks": damaged}) == ()
+
+
+def test_langchain_chunks_say_page_and_label():
+    langchain = pytest.importorskip("chunkadapters.langchain")
+    document = langchain.from_document(PAGED)
+    splitter = langchain.ChunkcoreTextSplitter("recursive:size=6,counter=words")
+    chunks = splitter.split_documents([document])
+    assert len(chunks) > 1
+    for chunk in chunks:
+        place = Span(chunk.metadata["start_index"], chunk.metadata["end_index"])
+        pages = PAGED.pages_of(place)
+        assert chunk.metadata["page"] == pages[0] - 1
+        assert chunk.metadata["page_label"] == {1: "i", 2: "ii", 4: "1"}[pages[0]]
+        assert chunk.metadata["pages"] == ", ".join(map(str, pages))
+        assert chunk.metadata["title"] == "Tea"
+        assert "page_marks" not in chunk.metadata
+    merged = langchain.merge_overlaps(chunks)
+    assert len(merged) == 1
+    assert merged[0].metadata["pages"] == "1, 2, 4"
+
+
+def test_langchain_chains_of_splitters_say_the_pages_of_the_source():
+    langchain = pytest.importorskip("chunkadapters.langchain")
+    from langchain_text_splitters import CharacterTextSplitter
+
+    first = CharacterTextSplitter(separator=". ", chunk_size=20, chunk_overlap=0, add_start_index=True)
+    pieces = first.split_documents([langchain.from_document(PAGED)])
+    chunks = langchain.ChunkcoreTextSplitter("recursive:size=2,counter=words").split_documents(pieces)
+    for chunk in chunks:
+        place = Span(chunk.metadata["start_index"], chunk.metadata["end_index"])
+        assert chunk.metadata["pages"] == ", ".join(map(str, PAGED.pages_of(place)))
+
+
+def test_llamaindex_nodes_say_page_label():
+    llamaindex = pytest.importorskip("chunkadapters.llamaindex")
+    parser = llamaindex.ChunkcoreNodeParser("recursive:size=6,counter=words")
+    nodes = parser.get_nodes_from_documents([llamaindex.from_document(PAGED)])
+    assert len(nodes) > 1
+    for node in nodes:
+        pages = PAGED.pages_of(Span(node.start_char_idx, node.end_char_idx))
+        assert node.metadata["page_label"] == {1: "i", 2: "ii", 4: "1"}[pages[0]]
+        assert node.metadata["pages"] == ", ".join(map(str, pages))
+        assert "page_marks" not in node.metadata
+        assert "page_marks" not in node.get_content(metadata_mode="all")
+
+
+def test_haystack_chunks_say_page_number():
+    haystack = pytest.importorskip("chunkadapters.haystack")
+    splitter = haystack.ChunkcoreDocumentSplitter("recursive:size=6,counter=words")
+    chunks = splitter.run([haystack.from_document(PAGED)])["documents"]
+    assert len(chunks) > 1
+    for chunk in chunks:
+        pages = PAGED.pages_of(Span(chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]))
+        assert chunk.meta["page_number"] == pages[0]
+        assert chunk.meta["pages"] == ", ".join(map(str, pages))
+        assert "page_marks" not in chunk.meta
+
+
+def test_join_pages_of_langchain():
+    documents = pytest.importorskip("langchain_core.documents")
+    pages = [
+        documents.Document(page_content=text, metadata={"source": "tea.pdf", "page": page, "page_label": label, "k": 1})
+        for page, label, text in [(0, "i", "Black tea is"), (1, "ii", ""), (2, "1", "hot.")]
+    ]
+    joined = join_pages(pages)
+    assert (joined.id, joined.text, joined.metadata) == ("tea.pdf", "Black tea is\nhot.", {"source": "tea.pdf", "k": 1})
+    assert [(mark.data["number"], mark.data["label"]) for mark in joined.marks] == [(1, "i"), (3, "1")]
+    (chunk,) = get_chunker("recursive").chunk(joined)
+    assert chunk.metadata["pages"] == [1, 3]
+
+
+def test_join_pages_of_llamaindex():
+    schema = pytest.importorskip("llama_index.core.schema")
+    pages = [
+        schema.Document(text=text, metadata={"page_label": label, "file_name": "tea.pdf", "file_path": "/x/tea.pdf"})
+        for label, text in [("1", "Black tea is"), ("2", "hot.")]
+    ]
+    joined = join_pages(pages)
+    assert (joined.id, joined.text) == ("/x/tea.pdf", "Black tea is\nhot.")
+    assert joined.pages_of(Span(8, 15)) == (1, 2)
+
+
+def test_join_pages_of_haystack():
+    haystack = pytest.importorskip("haystack")
+    one = haystack.Document(content="Black tea is\fhot.\f\fAnd cold.", meta={"file_path": "tea.pdf"})
+    joined = join_pages([one])
+    assert joined.text == "Black tea is\nhot.\nAnd cold."
+    assert [mark.data["number"] for mark in joined.marks] == [1, 2, 4]
+    several = [
+        haystack.Document(content=each, meta={"file_path": "tea.pdf", "page_number": 1 + n})
+        for n, each in enumerate("ab")
+    ]
+    assert join_pages(several).pages_of(Span(2, 3)) == (2,)
+
+
+def test_elements_of_one_page_are_one_page():
+    elements = [
+        SimpleNamespace(page_content=each, metadata={"source": "a", "page_number": 2}) for each in ("One", "two")
+    ]
+    assert [(mark.data["number"], mark.span) for mark in join_pages(elements).marks] == [(2, Span(0, 7))]
+
+
+def test_join_pages_refuses_what_it_cannot_join():
+    page = SimpleNamespace(page_content="Tea", metadata={"source": "a", "page": 0})
+    other = SimpleNamespace(page_content="Tea", metadata={"source": "b", "page": 0})
+    assert [each.id for each in join_pages_by_source([page, other])] == ["a", "b"]
+    empty = SimpleNamespace(page_content="", metadata={"source": "a", "page": 0})
+    for wrong, told in [
+        ([page, other], "one file"),
+        ([], "at least one"),
+        ("tea.pdf", "list"),
+        (7, "list"),
+        ([7], "document 0 is a int"),
+        ([empty], "OCR"),
+    ]:
+        with pytest.raises(DataError, match=told):
+            join_pages(wrong)
+
+
+def test_join_pages_of_docling():
+    types = pytest.importorskip("docling_core.types.doc")
+    given = types.DoclingDocument(name="tea")
+    for number in (1, 2):
+        given.add_page(page_no=number, size=types.Size(width=600, height=800))
+
+    def prov(page, left, top, right, bottom, length):
+        box = types.BoundingBox(l=left, t=top, r=right, b=bottom, coord_origin=types.CoordOrigin.BOTTOMLEFT)
+        return types.ProvenanceItem(page_no=page, bbox=box, charspan=(0, length))
+
+    given.add_heading("Tea", level=1, prov=prov(1, 60, 740, 120, 720, 3))
+    given.add_text(types.DocItemLabel.TEXT, "Black tea is hot.", prov=prov(1, 60, 700, 300, 680, 17))
+    cells = [
+        types.TableCell(
+            text=text,
+            start_row_offset_idx=r,
+            end_row_offset_idx=r + 1,
+            start_col_offset_idx=c,
+            end_col_offset_idx=c + 1,
+        )
+        for r, row in enumerate([["Kind", "Heat"], ["black", "hot"]])
+        for c, text in enumerate(row)
+    ]
+    table = types.TableData(table_cells=cells, num_rows=2, num_cols=2)
+    given.add_table(table, prov=prov(2, 60, 700, 300, 600, 0))
+    joined = join_pages(given)
+    assert joined.text.startswith("## Tea\n\nBlack tea is hot.\n\n|")
+    assert [(mark.kind, mark.span.slice(joined.text)[:6]) for mark in joined.marks] == [
+        ("heading", "## Tea"),
+        ("table", joined.text[27:33]),
+        ("page", "## Tea"),
+        ("page", joined.text[27:33]),
+    ]
+    place = joined.text.index("Black")
+    assert joined.pages_of(Span(place, place + 5)) == (1,)
+    (box,) = joined.boxes_of(Span(place, place + 5))
+    assert [round(each) for each in box] == [1, 60, 100, 300, 120]
+    assert joined.boxes_of(Span(30, 31))[0].page == 2
