@@ -12,10 +12,9 @@ from itertools import accumulate, groupby, pairwise
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.run import Retrieved
-from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["MAX_TOKENS", "assemble", "passages_of"]
+__all__ = ["MAX_TOKENS", "assemble", "cut_unit", "passage_of", "passages_of", "spans_of", "text_of"]
 
 MAX_TOKENS = 1000
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
@@ -240,50 +239,75 @@ class _Assembly:
         self._taken[low] = tokens, high
         return True
 
-    def _spans(self, first: int, last: int) -> tuple[Span, ...]:
-        units = self._units[first : last + 1]
-        spans = [*units[0].spans]
-        for unit in units[1:]:
-            at = unit.spans
-            if unit.document_id in self._documents and at[0].start > spans[-1].end:
-                at = (Span(spans[-1].end, at[0].end), *at[1:])
-            spans += at
-        return merge_touching(spans)
-
     def _text(self, first: int, last: int) -> str:
         units = self._units[first : last + 1]
-        if len(units) == 1:
-            return units[0].text
-        if document := self._documents.get(units[0].document_id):
-            text = document.text
-            return " ".join(span.slice(text) for span in self._spans(first, last))
-        text = units[0].text
-        for one, other in pairwise(units):
-            text += ("" if one.spans[-1].end == other.spans[0].start else " ") + other.text
-        return text
+        return text_of(units, spans_of(units, self._documents), self._documents)
 
     def _passage(self, first: int, last: int, score: float) -> Retrieved:
-        units = self._units[first : last + 1]
-        return Retrieved(units[0].document_id, self._spans(first, last), score, self._text(first, last), tuple(units))
+        return passage_of(self._units[first : last + 1], score, self._documents)
 
     def _cut(self, number: int) -> list[Retrieved]:
-        """The unit alone, cut at the budget; nothing if not one character fits."""
-        unit = self._units[number]
-        text, spans = unit.text, unit.spans
-        if self._sizes[number] > self._budget:
-            begins = self._counter.boundaries(text)
-            text = text[: int(begins[self._budget])].rstrip()
-            while text and self._counter.count(text) > self._budget:
-                text = text[: int(self._counter.boundaries(text)[-1])].rstrip()
-        if not text:
-            return []
-        gaps = len(unit.text) - sum(map(len, spans))
-        if gaps == 0 or (gaps > 0 and len(spans) > 1):  # else the text is not the source's
-            starts = accumulate((len(span) + gaps // max(1, len(spans) - 1) for span in spans), initial=0)
-            spans = tuple(
-                Span(span.start, min(span.end, span.start + len(text) - start))
-                for span, start in zip(spans, starts, strict=False)
-                if start < len(text)
-            )
-        part = replace(unit, spans=spans, text=text, how="part")
-        return [replace(part, parts=(part,))]
+        return cut_unit(self._units[number], self._budget, self._counter)
+
+
+def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> tuple[Span, ...]:
+    """The spans of neighbouring units of one document, by place, and what stands between them if the document is known.
+
+    Disjoint and ascending; units may overlap.
+    """
+    spans, end = [*units[0].spans], units[0].spans[-1].end if units[0].spans else 0
+    for unit in units[1:]:
+        at = unit.spans
+        if unit.document_id in documents and at[0].start > end:
+            at = (Span(end, at[0].end), *at[1:])
+        spans += at
+        end = max(end, at[-1].end)
+    merged: list[Span] = []
+    for span in sorted(spans):
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
+        else:
+            merged.append(span)
+    return tuple(merged)
+
+
+def text_of(units: Sequence[Retrieved], spans: Sequence[Span], documents: Mapping[str, Document]) -> str:
+    """The text of neighbouring units, whose spans are `spans_of` them."""
+    if len(units) == 1:
+        return units[0].text
+    if document := documents.get(units[0].document_id):
+        text = document.text
+        return " ".join(span.slice(text) for span in spans)
+    text = units[0].text
+    for one, other in pairwise(units):
+        shared = one.spans[-1].end - other.spans[0].start
+        text += other.text[shared:] if shared >= 0 else f" {other.text}"
+    return text
+
+
+def passage_of(units: Sequence[Retrieved], score: float, documents: Mapping[str, Document]) -> Retrieved:
+    """One passage of neighbouring units, which are its parts."""
+    spans = spans_of(units, documents)
+    return Retrieved(units[0].document_id, spans, score, text_of(units, spans, documents), tuple(units))
+
+
+def cut_unit(unit: Retrieved, budget: int, counter: TokenCounter) -> list[Retrieved]:
+    """A passage of one unit, cut at its last whole token within the budget; none if not one character fits."""
+    text, spans = unit.text, unit.spans
+    if counter.count(unit.text) > budget:
+        begins = counter.boundaries(text)
+        text = text[: int(begins[budget])].rstrip()
+        while text and counter.count(text) > budget:
+            text = text[: int(counter.boundaries(text)[-1])].rstrip()
+    if not text:
+        return []
+    gaps = len(unit.text) - sum(map(len, spans))
+    if gaps == 0 or (gaps > 0 and len(spans) > 1):  # else the text is not the source's
+        starts = accumulate((len(span) + gaps // max(1, len(spans) - 1) for span in spans), initial=0)
+        spans = tuple(
+            Span(span.start, min(span.end, span.start + len(text) - start))
+            for span, start in zip(spans, starts, strict=False)
+            if start < len(text)
+        )
+    part = replace(unit, spans=spans, text=text, how="part")
+    return [replace(part, parts=(part,))]
