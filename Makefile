@@ -22,7 +22,8 @@ demo: $(VENV)/ready
 # A process a core; one that has nothing left takes half of what another has. WORKERS=0: one after the other.
 WORKERS ?= auto
 test: $(VENV)/ready
-	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+	@echo "running all tests that need no server: some eight minutes on two cores"
+	@HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 # All integration tests, with the stores that they write to: some embedded, and a PostgreSQL that they start and stop, or
 # the one of CHUNKADAPTERS_POSTGRES (a URL). faiss-haystack asks for a NumPy before 2 and works with later ones.

