@@ -116,7 +116,11 @@ def test_the_id_is_the_same_for_the_same_hits():
 
 def test_what_was_said_of_one_hit_alone_is_left_out():
     known = {"page": 3, "spans": "0-2,4-5", "segments": "0-2", "neighbour": 1}
-    assert merged_metadata(known, ["b", "a"], ["neighbour"]) == {"page": 3, "merged_ids": "b,a"}
+    assert merged_metadata([known, {"pages": "10, 9"}, {"pages": "2"}], ["b", "a"], ["neighbour"]) == {
+        "page": 3,
+        "pages": "2, 9, 10",
+        "merged_ids": "b,a",
+    }
 
 
 @st.composite
