@@ -281,6 +281,13 @@ def test_a_function_that_gives_empty_sentences_does_not_hang() -> None:
     assert [chunk.text for chunk in cut(splitter, "one two three four")] == ["one two three", "four"]
 
 
+def test_pieces_that_fill_the_overlap_exactly_are_shared() -> None:
+    splitter = SentenceSplitter(chunk_size=4, chunk_overlap=2, tokenizer=words, secondary_chunking_regex=None)
+    text = "one two three four five six seven"
+    found = [chunk.text for chunk in cut(splitter, text)]
+    assert found == splitter.split_text(text) == ["one two three four", "three four five six", "five six seven"]
+
+
 def test_nodes_are_the_originals_with_right_offsets_and_links() -> None:
     parser = SentenceSplitter(chunk_size=60, chunk_overlap=20, include_prev_next_rel=False)
     documents = [

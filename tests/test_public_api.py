@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from difflib import unified_diff
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -59,6 +62,30 @@ def test_importing_chunkcore_imports_no_framework_and_no_model() -> None:
     program = f"import sys, chunkcore; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def _private(program: str) -> Iterator[str]:
+    """The names of chunkcore that a program imports though their module does not export them."""
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):  # whose attributes nobody checks
+            yield from (each.name for each in node.names if each.name.split(".")[0] == "chunkcore")
+        elif isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "chunkcore":
+            exported = import_module(str(node.module)).__all__
+            names = (each.name for each in node.names)
+            yield from (f"{node.module}.{each}" for each in names if each not in exported or each.startswith("_"))
+
+
+def test_adapters_import_only_public_names_of_chunkcore() -> None:
+    """Import contracts see modules, not names."""
+    assert list(_private("from chunkcore.spans import _pairs, intersect\nimport chunkcore.files")) == [
+        "chunkcore.spans._pairs",
+        "chunkcore.files",
+    ]
+    paths = [
+        path for room in ("chunkadapters", "haystack_integrations") for path in (ROOT / "src" / room).rglob("*.py")
+    ]
+    found = {str(path): names for path in paths if (names := list(_private(path.read_text(encoding="utf-8"))))}
+    assert (len(paths) > 30, found) == (True, {})
 
 
 def test_every_module_imports_without_frameworks_and_models() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 from haystack import Document, component, logging
 
-import chunkcore.chunkers  # noqa: F401  # registers the strategies
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
 from chunkadapters.configuration import build, watched, workers_for
 from chunkadapters.places import SPANS, Origin, chunk_metadata, chunk_place, inherited, page_marks, unused_id
