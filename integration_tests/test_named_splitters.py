@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
+import sys
+from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import pytest
+
+import chunkadapters
+from chunkadapters import configuration
+from chunkcore import strategies
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -90,3 +98,52 @@ def test_haystack_loads_them_from_yaml(name: str) -> None:
         assert found == general.run(documents)["documents"]
     with pytest.raises(ValueError, match="was given"):
         cls(strategy="fixed_token")
+
+
+TYPED = """
+from chunkadapters.haystack import ChunkcoreDocumentSplitter, RecursiveSplitter
+from chunkadapters.langchain import ChunkcoreTextSplitter, SemanticTextSplitter
+from chunkadapters.llamaindex import ChunkcoreNodeParser, SemanticNodeParser
+
+ChunkcoreTextSplitter(strategy="recursive", chunk_overlap=3, fit_to="a model")
+SemanticTextSplitter(max_size=9, embedder="a model", add_start_index=True)
+ChunkcoreNodeParser(chunk_overlap=3, metadata_aware=True)
+SemanticNodeParser(max_size=9, metadata_aware=True)
+ChunkcoreDocumentSplitter("recursive:size=9", keep_white_space=True)
+RecursiveSplitter(options={"chunk_overlap": 3}, fit_to="a model")
+ChunkcoreTextSplitter(chunk_overlpa=3)  # wrong
+ChunkcoreTextSplitter.from_tiktoken_encoder(chunk_overlpa=3)  # wrong
+SemanticTextSplitter(overlap=3)  # wrong
+ChunkcoreNodeParser(chunk_overlpa=3)  # wrong
+SemanticNodeParser(overlap=3)  # wrong
+ChunkcoreDocumentSplitter(options={"chunk_overlpa": 3})  # wrong
+RecursiveSplitter(options={"threshold": "percentile"})  # wrong
+"""
+
+
+def test_a_type_checker_sees_a_misspelt_option(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    program = tmp_path / "program.py"
+    program.write_text(TYPED, encoding="utf-8")
+    # The frameworks are not read: a keyword is checked against our own signatures, in seconds.
+    options = ("--config-file=", "--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent")
+    told = run(
+        [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path}", program],
+        env=os.environ | {"MYPYPATH": str(Path(chunkadapters.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    wrong = [number for number, line in enumerate(TYPED.splitlines(), start=1) if line.endswith("# wrong")]
+    assert [int(each) for each in re.findall(r"py:(\d+): error", told)] == wrong, told
+
+
+def test_the_options_that_type_checkers_see_are_the_strategies() -> None:
+    names: dict[str, set[str]] = {name: set(strategies[name].option_names()) for name in STRATEGIES.values()}
+    alias = {"recursive": {"chunk_size", "chunk_overlap"}}
+    for name, strategy in STRATEGIES.items():
+        typed = set(getattr(configuration, f"{name}Options").__annotations__)
+        assert typed == names[strategy] | alias.get(strategy, {"chunk_size"})
+    shipped = [each for _, each in strategies.items() if each.__module__.startswith("chunkcore.")]
+    known = {option for strategy in shipped for option in strategy.option_names()}
+    assert set(configuration.Options.__annotations__) == known - {"chunker"} | {"chunk_size", "chunk_overlap"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypedDict
 
 from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import sized_options
@@ -15,9 +15,24 @@ from chunkcore.document import Chunk
 from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter
+from chunkcore.packing import Overlap
 from chunkcore.registry import split_spec
+from chunkcore.tokens import TokenCounter
 
-__all__ = ["DEFAULT_STRATEGY", "OneStrategy", "TruncationWarning", "build", "is_bridged", "watched", "workers_for"]
+__all__ = [
+    "DEFAULT_STRATEGY",
+    "ClusterSemanticOptions",
+    "LumberOptions",
+    "OneStrategy",
+    "Options",
+    "RecursiveOptions",
+    "SemanticOptions",
+    "TruncationWarning",
+    "build",
+    "is_bridged",
+    "watched",
+    "workers_for",
+]
 
 DEFAULT_STRATEGY = "recursive"
 
@@ -26,6 +41,93 @@ _ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
 
 # The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
+
+
+# ---- The strategies' options as type checkers see them. `get_chunker` checks what is in range.
+
+
+class RecursiveOptions(TypedDict, total=False):
+    """Options of ``recursive``; `chunk_size` is `size`, `chunk_overlap` is `overlap`."""
+
+    chunk_overlap: int | str | Overlap
+    chunk_size: int
+    counter: TokenCounter | str
+    keep: Literal["start", "end", "drop"]
+    maximum: int | str | None
+    minimum: int
+    overlap: int | str | Overlap
+    regex: bool
+    separators: Sequence[str]
+    size: int
+    strip: bool
+
+
+class SemanticOptions(TypedDict, total=False):
+    """Options of ``breakpoint``; `chunk_size` is `max_size`."""
+
+    amount: float | None
+    buffer: int
+    chunk_size: int
+    counter: TokenCounter | str
+    embedder: Any
+    empty_end: bool
+    max_size: int | None
+    min_size: int
+    splitter: str | Callable[[str], Any]
+    threshold: str
+
+
+class ClusterSemanticOptions(TypedDict, total=False):
+    """Options of ``cluster_semantic``; `chunk_size` is `max_size`."""
+
+    chunk_size: int
+    counter: TokenCounter | str
+    embedder: Any
+    max_size: int | None
+    maximum: int | str | None
+    mean: float | None
+    min_size: int
+    piece_size: int | None
+    separators: Sequence[str]
+
+
+class LumberOptions(TypedDict, total=False):
+    """Options of ``lumber``; `chunk_size` is `max_size`."""
+
+    chunk_size: int
+    counter: TokenCounter | str
+    llm: Any
+    max_size: int | None
+    min_size: int
+    paragraph_end: str
+    retries: int
+    strict: bool
+    window: int
+
+
+class Options(RecursiveOptions, SemanticOptions, ClusterSemanticOptions, LumberOptions, total=False):
+    """Options of all strategies, but for the ``chunker`` of ``contextual``, which needs a specification string."""
+
+    chunks: int | None
+    content: str
+    context_size: int
+    d: int
+    document_size: int
+    eps: float
+    goal: str
+    heading_level: int
+    k: float
+    language: str
+    max_segment: int | None
+    min_samples: int
+    overlap_sentences: int
+    passage_minimum: int
+    passage_size: int
+    position_weight: float
+    segmenter: Any
+    sentences: int
+    spread: str
+    stop: float
 
 
 def build(

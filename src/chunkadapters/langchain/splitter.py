@@ -12,8 +12,19 @@ from typing import Any, ClassVar, Literal
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import TextSplitter
+from typing_extensions import Unpack
 
-from chunkadapters.configuration import OneStrategy, build, watched, workers_for
+from chunkadapters.configuration import (
+    ClusterSemanticOptions,
+    LumberOptions,
+    OneStrategy,
+    Options,
+    RecursiveOptions,
+    SemanticOptions,
+    build,
+    watched,
+    workers_for,
+)
 from chunkadapters.langchain.models import as_model
 from chunkadapters.places import (
     PAGES,
@@ -58,6 +69,7 @@ SOURCE_PART = "source_part"
 _PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id", SOURCE_PART)
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
+_Model = Embedder | Embeddings | str | None
 
 
 class SourceWarning(UserWarning):
@@ -111,8 +123,8 @@ class ChunkcoreTextSplitter(TextSplitter):
         *,
         strategy: str | None = None,
         add_start_index: bool = True,
-        fit_to: Embedder | Embeddings | str | None = None,
-        **options: Any,
+        fit_to: _Model = None,
+        **options: Unpack[Options],
     ) -> None:
         self._fit_to = None if fit_to is None else get_embedder(as_model(fit_to))
         self._chunker = build(chunker, strategy, options, self._fit_to, as_model)
@@ -132,13 +144,13 @@ class ChunkcoreTextSplitter(TextSplitter):
         return f"{type(self).__name__}({self._chunker!r})"
 
     @classmethod
-    def from_tiktoken_encoder(
+    def from_tiktoken_encoder(  # type: ignore[override]  # whose keywords are of any kind
         cls,
         encoding_name: str = "cl100k_base",
         model_name: str | None = None,
         allowed_special: Literal["all"] | AbstractSet[str] | None = None,
         disallowed_special: Any = "all",
-        **options: Any,
+        **options: Unpack[Options],
     ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a tiktoken encoding.
 
@@ -151,12 +163,16 @@ class ChunkcoreTextSplitter(TextSplitter):
                 "allowed_special would count text that looks like a special token as one token; here it is text: "
                 "leave the option out"
             )
-        return cls(counter=_encoding_of(model_name) if model_name else encoding_name, **options)
+        options["counter"] = _encoding_of(model_name) if model_name else encoding_name
+        return cls(**options)
 
     @classmethod
-    def from_huggingface_tokenizer(cls, tokenizer: Any, **options: Any) -> ChunkcoreTextSplitter:
+    def from_huggingface_tokenizer(  # type: ignore[override]
+        cls, tokenizer: Any, **options: Unpack[Options]
+    ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a fast Hugging Face tokenizer. Raises `ValueError` for any other."""
-        return cls(counter=_TokenizerCounter(tokenizer), **options)
+        options["counter"] = _TokenizerCounter(tokenizer)
+        return cls(**options)
 
     def split_text(self, text: str) -> list[str]:
         return self._chunker.split_text(text)
@@ -318,11 +334,21 @@ class RecursiveTextSplitter(OneStrategy, ChunkcoreTextSplitter):
 
     _own: ClassVar[str] = "recursive"
 
+    def __init__(
+        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[RecursiveOptions]
+    ) -> None:
+        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
+
 
 class SemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
     """`ChunkcoreTextSplitter` with ``breakpoint`` (SemanticChunker): cuts where neighbouring sentences differ most."""
 
     _own: ClassVar[str] = "breakpoint"
+
+    def __init__(
+        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[SemanticOptions]
+    ) -> None:
+        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
 
 
 class ClusterSemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
@@ -330,11 +356,21 @@ class ClusterSemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
 
     _own: ClassVar[str] = "cluster_semantic"
 
+    def __init__(
+        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[ClusterSemanticOptions]
+    ) -> None:
+        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
+
 
 class LumberTextSplitter(OneStrategy, ChunkcoreTextSplitter):
     """`ChunkcoreTextSplitter` with ``lumber`` (LumberChunker): a language model says where the content changes."""
 
     _own: ClassVar[str] = "lumber"
+
+    def __init__(
+        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[LumberOptions]
+    ) -> None:
+        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
 
 
 def content_key(document: Document) -> str:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
@@ -17,9 +17,20 @@ from llama_index.core.node_parser.node_utils import build_nodes_from_splits, def
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
-from chunkadapters.configuration import DEFAULT_STRATEGY, OneStrategy, build, watched, workers_for
+from chunkadapters.configuration import (
+    DEFAULT_STRATEGY,
+    ClusterSemanticOptions,
+    LumberOptions,
+    OneStrategy,
+    Options,
+    RecursiveOptions,
+    SemanticOptions,
+    build,
+    watched,
+    workers_for,
+)
 from chunkadapters.llamaindex.models import as_model
 from chunkadapters.places import (
     BOOKKEEPING,
@@ -152,6 +163,7 @@ def chunk_id_func(i: int, doc: BaseNode) -> str:
     return f"{doc.node_id}-{i}"
 
 
+_IdFunc = Callable[[int, BaseNode], str] | Mapping[str, str] | None
 _ID_FUNCS = {each.__name__: each for each in (chunk_id_func, default_id_func)}
 
 
@@ -225,10 +237,10 @@ class ChunkcoreNodeParser(NodeParser):
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
         callback_manager: CallbackManager | None = None,
-        id_func: Callable[[int, BaseNode], str] | Mapping[str, str] | None = None,
-        **more: Any,
+        id_func: _IdFunc = None,
+        **more: Unpack[Options],
     ) -> None:
-        more.pop("fingerprint", None)  # in dictionaries and pickles; it is computed anew
+        more.pop("fingerprint", None)  # type: ignore[typeddict-item]  # of dictionaries and pickles; it is computed anew
         fields: dict[str, Any] = {
             "chunker": chunker,
             "strategy": strategy,
@@ -462,7 +474,31 @@ def _not_context(key: str) -> bool:
 # ---- Parsers of one strategy
 
 
-class _OneStrategyParser(OneStrategy, ChunkcoreNodeParser):
+class _Beside(TypedDict, total=False):
+    """What `ChunkcoreNodeParser` takes beside a strategy's options."""
+
+    options: Mapping[str, Any] | None
+    fit_to: Embedder | BaseEmbedding | str | None
+    metadata_aware: bool
+    include_metadata: bool
+    include_prev_next_rel: bool
+    callback_manager: CallbackManager | None
+    id_func: _IdFunc
+
+
+class _Recursive(_Beside, RecursiveOptions): ...
+
+
+class _Semantic(_Beside, SemanticOptions): ...
+
+
+class _ClusterSemantic(_Beside, ClusterSemanticOptions): ...
+
+
+class _Lumber(_Beside, LumberOptions): ...
+
+
+class _OneStrategyParser(OneStrategy, ChunkcoreNodeParser):  # type checkers see a constructor that pydantic makes
     @classmethod
     def class_name(cls) -> str:
         return cls.__name__
@@ -479,11 +515,17 @@ class RecursiveNodeParser(_OneStrategyParser):
 
     _own: ClassVar[str] = "recursive"
 
+    def __init__(self, **options: Unpack[_Recursive]) -> None:
+        OneStrategy.__init__(self, **options)
+
 
 class SemanticNodeParser(_OneStrategyParser):
     """`ChunkcoreNodeParser` with ``breakpoint`` (SemanticSplitter): cuts where neighbouring sentences differ most."""
 
     _own: ClassVar[str] = "breakpoint"
+
+    def __init__(self, **options: Unpack[_Semantic]) -> None:
+        OneStrategy.__init__(self, **options)
 
 
 class ClusterSemanticNodeParser(_OneStrategyParser):
@@ -491,8 +533,14 @@ class ClusterSemanticNodeParser(_OneStrategyParser):
 
     _own: ClassVar[str] = "cluster_semantic"
 
+    def __init__(self, **options: Unpack[_ClusterSemantic]) -> None:
+        OneStrategy.__init__(self, **options)
+
 
 class LumberNodeParser(_OneStrategyParser):
     """`ChunkcoreNodeParser` with ``lumber`` (LumberChunker): a language model says where the content changes."""
 
     _own: ClassVar[str] = "lumber"
+
+    def __init__(self, **options: Unpack[_Lumber]) -> None:
+        OneStrategy.__init__(self, **options)

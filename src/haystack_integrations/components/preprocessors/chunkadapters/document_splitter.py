@@ -17,7 +17,7 @@ from typing import Any
 from haystack import Document, component, logging
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
-from chunkadapters.configuration import build, watched, workers_for
+from chunkadapters.configuration import Options, build, watched, workers_for
 from chunkadapters.places import SPANS, Origin, chunk_metadata, chunk_place, inherited, page_marks, unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Span
@@ -85,7 +85,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         chunker: Chunker | str | None = None,
         *,
         strategy: str | None = None,
-        options: dict[str, Any] | None = None,
+        options: Options | None = None,
         fit_to: Any = None,
         keep_white_space: bool = False,
     ) -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from haystack import component
+from typing_extensions import Unpack
 
-from chunkadapters.configuration import OneStrategy
+from chunkadapters.configuration import (
+    ClusterSemanticOptions,
+    LumberOptions,
+    OneStrategy,
+    RecursiveOptions,
+    SemanticOptions,
+)
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
 __all__ = ["ClusterSemanticSplitter", "LumberSplitter", "RecursiveSplitter", "SemanticSplitter"]
+
+
+class _Beside(TypedDict, total=False):
+    fit_to: Any
+    keep_white_space: bool
 
 
 @component
@@ -24,12 +36,18 @@ class RecursiveSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
     _own: ClassVar[str] = "recursive"
 
+    def __init__(self, *, options: RecursiveOptions | None = None, **more: Unpack[_Beside]) -> None:
+        OneStrategy.__init__(self, options=options, **more)  # super() finds the class as it was before `component`
+
 
 @component
 class SemanticSplitter(OneStrategy, ChunkcoreDocumentSplitter):
     """`ChunkcoreDocumentSplitter` with ``breakpoint``: cuts where neighbouring sentences differ most."""
 
     _own: ClassVar[str] = "breakpoint"
+
+    def __init__(self, *, options: SemanticOptions | None = None, **more: Unpack[_Beside]) -> None:
+        OneStrategy.__init__(self, options=options, **more)
 
 
 @component
@@ -38,9 +56,15 @@ class ClusterSemanticSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
     _own: ClassVar[str] = "cluster_semantic"
 
+    def __init__(self, *, options: ClusterSemanticOptions | None = None, **more: Unpack[_Beside]) -> None:
+        OneStrategy.__init__(self, options=options, **more)
+
 
 @component
 class LumberSplitter(OneStrategy, ChunkcoreDocumentSplitter):
     """`ChunkcoreDocumentSplitter` with ``lumber`` (LumberChunker): a language model says where the content changes."""
 
     _own: ClassVar[str] = "lumber"
+
+    def __init__(self, *, options: LumberOptions | None = None, **more: Unpack[_Beside]) -> None:
+        OneStrategy.__init__(self, options=options, **more)
