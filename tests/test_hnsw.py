@@ -128,8 +128,8 @@ def test_a_report_tells_what_was_found_and_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("hnsw:m=1", "m is at least 2, got 1"),
-        ("hnsw:depth=0", "depth is at least 1, got 0"),
+        ("hnsw:m=1", "m is at least 2 and at most 1000, got 1"),
+        ("hnsw:depth=0", "depth is at least 1 and at most 100000, got 0"),
         ("hnsw:precision=f8", "precision"),
         ("hnsw:ef=9", "no option 'ef'"),
     ],

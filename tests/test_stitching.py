@@ -290,7 +290,7 @@ def test_questions_are_drawn_once_in_their_order_by_the_seed() -> None:
     assert len(set(drawn[0])) == 10
     assert sorted(drawn[0], key=lambda each: int(each[1:])) == drawn[0]
     assert sample_queries(benchmark, 60) is benchmark
-    with pytest.raises(OptionError, match="at least 1 question"):
+    with pytest.raises(OptionError, match="count is at least 1, got 0"):
         sample_queries(benchmark, 0)
 
 

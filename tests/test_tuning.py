@@ -940,7 +940,7 @@ def test_the_command_runs_every_combination_of_a_grid(collection, fake, tmp_path
         (["--measure", "Recall"], "Recall needs k"),
         (["--by", "page"], "by is question or document"),
         (["--folds", "99"], "got 99"),
-        (["--timeout", "0"], "timeout is over 0"),
+        (["--timeout", "0"], "timeout is at least 0.001"),
         (["--baseline", "recursive:size=0"], "size is at least 1"),
         (["--space", "nowhere.yaml"], "nowhere.yaml cannot be read"),
         (["-s", "lumber:llm=openai:m@http://localhost:1/v1"], "lumber asks a language model"),

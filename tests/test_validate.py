@@ -229,7 +229,7 @@ def test_without_a_model_the_rest_is_looked_for_and_that_is_told(docs, questions
     ("more", "message"),
     [
         (["--ignore", "odd"], "--ignore is one of malformed, not-found"),
-        (["--similarity", "2"], "similarity is a cosine"),
+        (["--similarity", "2"], "similarity is at most 1"),
         (["--counter", "odd"], "odd"),
         (["--questions", "none.jsonl"], "none.jsonl is no file"),
         (["--docs", "none"], "none does not exist"),

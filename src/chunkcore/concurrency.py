@@ -75,6 +75,9 @@ class _Effort:
         return begun
 
 
+LONGEST_WAIT = 31_536_000  # seconds: a year; threads cannot wait for some hundreds
+
+
 class TimeoutExpired(TimeoutError):  # noqa: N818
     """The time limit of `with_timeout` passed. Distinct from a TimeoutError raised by the work."""
 

@@ -8,10 +8,12 @@
     │   └── NoAnswerError              a language model gave no valid answer to one question, however often asked
     └── MissingExtraError (ImportError) a package that is not installed is needed
 
-Each message says what was expected, what was seen and what to do about it.
+Each message says what was expected, what was seen and what to do about it. `echo` shows what was seen.
 """
 
 from __future__ import annotations
+
+import unicodedata
 
 __all__ = [
     "ChunkcoreError",
@@ -21,11 +23,49 @@ __all__ = [
     "NoAnswerError",
     "OptionError",
     "SizeError",
+    "echo",
 ]
+
+_LONGEST = 1_000  # characters of a message
+
+
+def echo(value: object, most: int = 60) -> str:
+    r"""A value as an error repeats it: on one line, shortened, and escaped where it could not be read.
+
+    >>> echo("recursive"), echo("a" * 100_000, most=4)
+    ("'recursive'", "'aaaa...' (100,000 characters)")
+    """
+    if isinstance(value, str | bytes) and len(value) > most:
+        text = repr(value[:most])
+        return f"{_readable(text[:-1])}...{text[-1]} ({len(value):,} characters)"
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write an int of thousands of digits
+        return f"a {type(value).__name__} of thousands of digits"
+    return _readable(text if len(text) <= 2 * most else f"{text[:most]}... ({len(text):,} characters)")
+
+
+def _readable(text: str) -> str:
+    """`text` with combining marks escaped from the third in a row on: hundreds would cover the lines around."""
+    if text.isascii():
+        return text
+    found, marks = [], 0
+    for each in text:
+        marks = marks + 1 if unicodedata.category(each) in ("Mn", "Me", "Mc") else 0
+        found.append(each if marks < 3 else ascii(each)[1:-1])
+    return "".join(found)
 
 
 class ChunkcoreError(Exception):
-    """The root: catch this to catch everything that chunkcore raises on purpose."""
+    """The root: catch this to catch everything that chunkcore raises on purpose. A long message loses its middle."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(_short(each) if isinstance(each, str) else each for each in arguments))
+
+
+def _short(message: str) -> str:
+    half = _LONGEST // 2
+    return _readable(message if len(message) <= _LONGEST else f"{message[:half]} ... {message[-half + 5 :]}")
 
 
 class OptionError(ChunkcoreError, ValueError):

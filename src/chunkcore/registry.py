@@ -14,15 +14,17 @@ from inspect import cleandoc
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = [
+    "LARGEST",
     "Description",
     "Option",
     "Registry",
+    "check_number",
     "check_option",
     "check_option_names",
     "check_options",
@@ -305,6 +307,9 @@ def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -
         raise OptionError(f"{owner} has no option {', '.join(map(repr, unknown))}: {told}")
 
 
+# Of the numbers in options. Larger ones overflow in arrays of 64 bits.
+LARGEST = 2**63 - 1
+
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
 
 
@@ -333,7 +338,26 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     try:
         return _checked(value, hint)
     except _WrongTypeError:
-        raise OptionError(f"{_called(cls)}: {name} is {described(hint)}; got {value!r}") from None
+        limit = f" of at most {LARGEST}" if _is_large(value) else ""
+        raise OptionError(f"{_called(cls)}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
+
+
+def check_number(name: str, value: Any, least: float = 0, most: float = LARGEST, *, whole: bool = True) -> None:
+    """Raise `OptionError` for anything but a number from `least` to `most`; `whole`: an integer.
+
+    >>> check_number("k", 0, least=1)
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: k is at least 1, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value != value:
+        raise OptionError(f"{name} is a {'whole ' * whole}number, got {echo(value)}")
+    if not least <= value <= most:
+        bound = f"least {least:,}" if value < least else f"most {most:,}"
+        raise OptionError(f"{name} is at {bound}, got {echo(value)}")
 
 
 def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | str]) -> None:
@@ -354,7 +378,8 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | 
         if value is None or numbers[0] <= value <= [*numbers, float("inf")][1]:
             continue
         told = [
-            f"{each} ({n})" if isinstance(each, str) else f"{each:g}" for each, n in zip(limits, numbers, strict=True)
+            f"{each} ({n})" if isinstance(each, str) else f"{each:.15g}"
+            for each, n in zip(limits, numbers, strict=True)
         ]
         if len(told) > 1:
             told[0] += f" and at most {told[1]}"
@@ -415,9 +440,9 @@ def _checked_plain(value: Any, hint: type) -> Any:
     if isinstance(value, bool):
         fits = hint is bool
     elif isinstance(value, Integral):
-        fits = hint in (int, float)
+        fits = hint in (int, float) and not _is_large(value)
     elif isinstance(value, Real):
-        fits = hint is float and value == value  # not NaN, which no range check would catch
+        fits = hint is float and not _is_large(value) and value == value  # not NaN, which no range check would catch
     else:
         fits = isinstance(value, str) and hint is str
     if not fits:

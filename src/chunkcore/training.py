@@ -14,10 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
 from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.registry import check_number
 from chunkcore.segmenters.tagger import Tagger, TaggerSettings, metadata_of, peaks, sentence_features
 from chunkcore.segmenters.texttiling import TextTiling
 from chunkcore.spans import Numbers
@@ -181,19 +182,14 @@ class Training:
     def __post_init__(self) -> None:
         object.__setattr__(self, "windows", tuple(self.windows))
         for name in ("hidden", "layers", "members", "epochs", "patience", "batch"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} is at least 1, got {getattr(self, name)}")
-        for name in ("dropout", "shuffle", "splice", "thin"):
-            if not 0 <= getattr(self, name) < 1 and not (name in ("shuffle", "splice") and getattr(self, name) == 1):
-                raise OptionError(f"{name} is at least 0 and less than 1, got {getattr(self, name)}")
-        if self.piece < SHORTEST:
-            raise OptionError(f"piece is at least {SHORTEST} sentences, got {self.piece}")
-        if not self.rate > 0:
-            raise OptionError(f"rate is over 0, got {self.rate}")
-        if not self.windows or min(self.windows) < 1:
-            raise OptionError(f"windows are at least 1 sentence each, got {list(self.windows)}")
-        if self.seed < 0:
-            raise OptionError(f"seed is at least 0, got {self.seed}")
+            check_number(name, getattr(self, name), 1, 10_000)
+        for name in ("dropout", "thin", "shuffle", "splice"):
+            check_number(name, getattr(self, name), 0, 0.99 if name in ("dropout", "thin") else 1, whole=False)
+        check_number("piece", self.piece, SHORTEST)
+        check_number("rate", self.rate, 1e-9, 100, whole=False)
+        for window in self.windows or [0]:
+            check_number("windows", window, 1, 10_000)
+        check_number("seed", self.seed)
 
 
 class Batch(NamedTuple):

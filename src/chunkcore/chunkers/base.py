@@ -16,7 +16,15 @@ import numpy as np
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError
-from chunkcore.registry import Registry, check_options, format_spec, plain_option, plain_options, split_spec
+from chunkcore.registry import (
+    Registry,
+    check_number,
+    check_options,
+    format_spec,
+    plain_option,
+    plain_options,
+    split_spec,
+)
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
@@ -135,8 +143,7 @@ class Chunker:
         together. Other strategies chunk one document in each thread. Memory holds a few documents, or a few hundred
         thousand characters, a worker.
         """
-        if workers < 1:
-            raise OptionError(f"workers is at least 1, got {workers}")
+        check_number("workers", workers, 1, 1_000)
         if workers == 1:
             if self.tokens_only:
                 for batch in _batches(documents):

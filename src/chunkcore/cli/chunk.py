@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,8 +87,6 @@ def chunk(
 
 
 def _bytes(megabytes: float) -> int:
-    if isnan(megabytes):  # which is in every range, to some releases of typer
-        raise OptionError("--part-size is a number of megabytes, got nan")
     return round(megabytes * _MB)
 
 

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
+from chunkcore.registry import LARGEST, check_number
+
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.cli.running import Gate
@@ -48,12 +50,14 @@ Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="The language mo
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")]
 By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of everything that is drawn.")]
-Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="How often the bootstrap resamples.")]
+Resamples = Annotated[int, typer.Option(min=100, max=1_000_000, metavar="N", help="How often the bootstrap resamples.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")]
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command as typer reads it: in place of each parameter that is a group of options, these options.
+
+    Every number is finite and at most `registry.LARGEST`; NaN is in every range, to typer.
 
     >>> @grouped
     ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
@@ -71,6 +75,9 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
+        for name, value in given.items():
+            if type(value) in (int, float):
+                check_number(f"--{name.replace('_', '-')}", value, -LARGEST, whole=False)
         for name, kind in groups.items():
             given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
         return command(**given)

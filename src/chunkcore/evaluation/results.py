@@ -13,6 +13,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.models.llm import Prices, Usage
+from chunkcore.registry import check_number
 from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers
@@ -69,8 +70,8 @@ class Cost:
 
         Raises `OptionError`: a price is negative.
         """
-        if embedding is not None and not 0 <= embedding < math.inf:
-            raise OptionError(f"embed_price is at least 0, got {embedding}")
+        if embedding is not None:
+            check_number("the price of a million tokens (embedding)", embedding, whole=False)
         if embedding is None and llm is None:
             return self
         money = 0.0

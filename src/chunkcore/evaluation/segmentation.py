@@ -24,6 +24,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.loading import segmented_rows
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
+from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
 __all__ = [
@@ -380,8 +381,7 @@ class SegmentOptions:
     def __post_init__(self) -> None:
         if self.unit not in get_args(SegmentUnit):
             raise OptionError(f"unit is sentence or character, got {self.unit!r}")
-        if self.tolerance < 0:
-            raise OptionError(f"tolerance is at least 0 {self.unit}s, got {self.tolerance}")
+        check_number("tolerance", self.tolerance)
 
 
 @dataclass(frozen=True, eq=False)

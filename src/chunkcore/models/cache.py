@@ -30,6 +30,7 @@ from chunkcore.models.base import (
     is_symmetric,
     sorted_batches,
 )
+from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
 __all__ = ["Cache", "CacheWarning", "CachedEmbedder", "EmbeddingCache", "LLMCache", "text_key"]
@@ -582,8 +583,7 @@ class CachedEmbedder:
         progress: Callable[[int, int], None] | None = None,
         timeout: float | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise OptionError(f"batch_size is at least 1, got {batch_size}")
+        check_number("batch_size", batch_size, 1)
         if timeout is not None and not 0 < timeout < float("inf"):
             raise OptionError(f"timeout is over 0 seconds, or None to wait for ever, got {timeout}")
         self.embedder = embedder

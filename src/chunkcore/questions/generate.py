@@ -32,6 +32,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
+from chunkcore.registry import LARGEST, check_number
 
 __all__ = [
     "INTERRUPTED",
@@ -78,8 +79,8 @@ class GenerationOptions:
             raise OptionError(f"mode is one of {', '.join(MODES)}, got {self.mode!r}")
         least = {"sample_size": 100, "earlier": 0, "seed": 0, "retries": 0}
         for name, value in asdict(self).items():
-            if name != "mode" and (type(value) is not int or value < least.get(name, 1)):
-                raise OptionError(f"{name} is a whole number of at least {least.get(name, 1)}, got {value!r}")
+            if name != "mode":
+                check_number(name, value, least.get(name, 1), 1_000 if name == "concurrency" else LARGEST)
 
 
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]

@@ -19,6 +19,7 @@ from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.files import AppendLog
 from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, UnreachableError, Usage
 from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens, question_key
+from chunkcore.registry import check_number
 
 __all__ = ["FINISHES", "BudgetError", "CallBudget", "Failure", "Journal", "JournaledLLM"]
 
@@ -43,10 +44,10 @@ class CallBudget:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        if self.max_calls is not None and self.max_calls < 0:
-            raise OptionError(f"max_calls is at least 0, got {self.max_calls}")
-        if self.max_cost is not None and not 0 <= self.max_cost < float("inf"):
-            raise OptionError(f"max_cost is at least 0, got {self.max_cost}")
+        if self.max_calls is not None:
+            check_number("max_calls", self.max_calls)
+        if self.max_cost is not None:
+            check_number("max_cost", self.max_cost, whole=False)
         if self.max_cost is not None and self.prices is None:
             raise OptionError("max_cost needs the prices of a million tokens: give them, or cap the calls instead")
 

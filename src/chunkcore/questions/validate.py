@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import recognised
@@ -21,6 +21,7 @@ from chunkcore.evaluation.benchmarks.questions import QuestionReader
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder, embed
+from chunkcore.registry import check_number
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["KINDS", "Finding", "Kind", "ValidationOptions", "validate_benchmark"]
@@ -77,10 +78,8 @@ class ValidationOptions:
 
     def __post_init__(self) -> None:
         for name, value in (("size", self.size), ("least", self.least)):
-            if type(value) is not int or value < 1:
-                raise OptionError(f"{name} is a whole number of at least 1, got {value!r}")
-        if isinstance(self.similarity, bool) or not -1 <= self.similarity <= 1:
-            raise OptionError(f"similarity is a cosine from -1 to 1, got {self.similarity!r}")
+            check_number(name, value, 1)
+        check_number("similarity", self.similarity, -1, 1, whole=False)
         get_counter(self.counter)
 
 

@@ -13,6 +13,7 @@ from chunkcore.columns import BLOCK
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
+from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Mapper, Rows, Shard, top_k_owners, top_k_shards
@@ -112,8 +113,7 @@ class Sharded(RetrievalMethod):
         return self.kind
 
     def validate(self) -> None:
-        if self.size < 1:
-            raise OptionError(f"sharded: size is at least 1, got {self.size!r}")
+        check_ranges(self, size=1)
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         if self.folder is not None and not Path(self.folder).is_dir():

@@ -12,6 +12,7 @@ import numpy as np
 from chunkcore.columns import BLOCK
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder, Vectors
+from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Best, cosines, first_of_each, top_k, unit
@@ -63,9 +64,7 @@ class HNSW(RetrievalMethod):
     threads: int = 1
 
     def validate(self) -> None:
-        for option, least in (("m", 2), ("build", 1), ("depth", 1), ("checked", 1), ("threads", 1)):
-            if getattr(self, option) < least:
-                raise OptionError(f"hnsw: {option} is at least {least}, got {getattr(self, option)}")
+        check_ranges(self, m=(2, 1_000), build=(1, 100_000), depth=(1, 100_000), checked=1, threads=(1, 1_000))
         if self.precision not in get_args(Precision):
             raise OptionError(f"hnsw: precision is one of {', '.join(get_args(Precision))}, got {self.precision!r}")
 

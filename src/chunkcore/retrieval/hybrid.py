@@ -12,7 +12,7 @@ import numpy as np
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import format_spec, split_options
+from chunkcore.registry import check_ranges, format_spec, split_options
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
@@ -100,10 +100,7 @@ class Hybrid(RetrievalMethod):
         repeated = [each.name for number, each in enumerate(self.methods) if each in self.methods[:number]]
         if repeated:
             raise OptionError(f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out")
-        if self.k < 0:
-            raise OptionError(f"hybrid: k is at least 0, got {self.k}")
-        if self.depth < 1:
-            raise OptionError(f"hybrid: depth is at least 1, got {self.depth}")
+        check_ranges(self, k=0, depth=1)
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
@@ -237,8 +234,7 @@ class Reranked(RetrievalMethod):
     depth: int = 50
 
     def validate(self) -> None:
-        if self.depth < 1:
-            raise OptionError(f"rerank: depth is at least 1, got {self.depth}")
+        check_ranges(self, depth=1)
 
     @property
     def name(self) -> str:

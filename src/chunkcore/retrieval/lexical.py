@@ -16,6 +16,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.models.base import Embedder
+from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
@@ -122,10 +123,7 @@ class BM25(RetrievalMethod):
     words: str = "whole"
 
     def validate(self) -> None:
-        if not 0 <= self.k1 < float("inf"):
-            raise OptionError(f"bm25: k1 is at least 0, got {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise OptionError(f"bm25: b is 0 to 1, got {self.b}")
+        check_ranges(self, k1=0, b=(0, 1))
         check_words(self.words)
 
     @property

@@ -15,6 +15,7 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, listed, tell_left_out, tell_written
 from chunkcore.files import NoTextError
+from chunkcore.registry import check_number
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 
@@ -47,10 +48,8 @@ class StreamOptions:
 
     def __post_init__(self) -> None:
         for name in ("processes", "workers"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} is at least 1, got {getattr(self, name)}")
-        if self.part_size < _SMALLEST:
-            raise OptionError(f"part_size is at least {_SMALLEST} bytes, got {self.part_size}")
+            check_number(name, getattr(self, name), 1, 1_000)
+        check_number("part_size", self.part_size, _SMALLEST)
         if self.errors not in ("stop", "skip"):
             raise OptionError(f"errors is stop or skip, got {self.errors!r}")
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.registry import LARGEST, check_number
 from chunkcore.segmenters.base import segmenters
 from chunkcore.spans import Numbers
 
@@ -41,10 +42,8 @@ class TextTiling:
     deviations: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.window < 1:
-            raise OptionError(f"window is at least 1, got {self.window}")
-        if not abs(self.deviations) < float("inf"):
-            raise OptionError(f"deviations is a finite number, got {self.deviations}")
+        check_number("window", self.window, 1)
+        check_number("deviations", self.deviations, -LARGEST, whole=False)
 
     @property
     def name(self) -> str:

@@ -34,6 +34,7 @@ from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import AppendLog
 from chunkcore.models.base import Embedder
+from chunkcore.registry import LARGEST, check_number
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -209,15 +210,12 @@ class TuneOptions:
         get_chunker(self.baseline)
         get_retriever(self.retriever)
         for name, least in (("trials", 1), ("seed", 0), ("folds", 2), ("resamples", 100)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise OptionError(f"{name} is a whole number from {least} on, got {value!r}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise OptionError(f"timeout is over 0 seconds, got {self.timeout!r}")
-        if not 0 <= self.margin < math.inf:
-            raise OptionError(f"margin is at least 0, in the measure's unit, got {self.margin!r}")
-        if self.llm_tokens is not None and self.llm_tokens < 0:
-            raise OptionError(f"llm_tokens is at least 0, got {self.llm_tokens!r}")
+            check_number(name, getattr(self, name), least, 1_000_000 if name == "resamples" else LARGEST)
+        if self.timeout is not None:
+            check_number("timeout", self.timeout, 0.001, whole=False)
+        check_number("margin", self.margin, whole=False)
+        if self.llm_tokens is not None:
+            check_number("llm_tokens", self.llm_tokens)
 
     @property
     def goal(self) -> Goal:

@@ -13,9 +13,10 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.files import BENCHMARK_NAMES, write_text
+from chunkcore.registry import check_number
 from chunkcore.spans import Ranges
 
 __all__ = ["BENCHMARK_NAMES", "SEAM", "sample_queries", "stitch", "whole_sentences", "write_benchmark"]
@@ -32,10 +33,8 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
     >>> len(sample_queries(load_dataset("lochmere"), 10).queries)
     10
     """
-    if count < 1:
-        raise OptionError(f"at least 1 question is drawn, got {count}")
-    if seed < 0:
-        raise OptionError(f"the seed is at least 0, got {seed}")
+    check_number("count", count, 1)
+    check_number("seed", seed)
     if count >= len(benchmark.queries):
         return benchmark
     drawn = np.random.default_rng(seed).choice(len(benchmark.queries), count, replace=False)
@@ -94,10 +93,8 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     >>> evidence.document_id, evidence.span.slice(long.documents[0].text)
     ('stitched-1', 'fox')
     """
-    if sentences < 1:
-        raise OptionError(f"a stitched document has at least 1 sentence, got sentences={sentences}")
-    if seed < 0:
-        raise OptionError(f"the seed is at least 0, got {seed}")
+    check_number("sentences", sentences, 1)
+    check_number("seed", seed)
     groups = list(_groups(_shuffled(benchmark.documents, seed), sentences))
     digits = len(str(len(groups)))
     joined = [_join(f"stitched-{number:0{digits}}", group) for number, group in enumerate(groups, start=1)]

@@ -27,6 +27,7 @@ from chunkcore.evaluation.statistics.resampling import (
     resampled_means,
     units_of,
 )
+from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -253,14 +254,11 @@ def _sign(measure: Measure) -> int:
 
 
 def _check(reports: Sequence[Report], resamples: int, confidence: float, margin: float, check: float) -> None:
-    if resamples < 100:
-        raise OptionError(f"resamples is at least 100, got {resamples}: fewer give no interval to speak of")
+    check_number("resamples", resamples, 100, 1_000_000)
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
-    if not margin >= 0:
-        raise OptionError(f"margin is 0 or more, in the measure's unit, got {margin}")
-    if not 0 <= check <= 1:
-        raise OptionError(f"check is a share of the resamples, from 0 to 1, got {check}")
+    check_number("margin", margin, whole=False)
+    check_number("check", check, 0, 1, whole=False)
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
     repeated = [name for name, count in Counter(report.name for report in reports).items() if count > 1]

@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import ModelError
 from chunkcore.models.cache import LLMCache
+from chunkcore.registry import check_number
 from chunkcore.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ class Prices:
     def __post_init__(self) -> None:
         for field in fields(self):
             price = getattr(self, field.name)
-            if price is not None and not 0 <= price < float("inf"):
-                raise OptionError(f"the price of a million tokens is at least 0, got {field.name}={price}")
+            if price is not None:
+                check_number(f"the price of a million tokens ({field.name})", price, whole=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +212,7 @@ class MeteredLLM(ABC):
     """
 
     def __init__(self, *, name: str, fingerprint: str, concurrency: int) -> None:
-        if concurrency < 1:
-            raise OptionError(f"concurrency is at least 1, got {concurrency}")
+        check_number("concurrency", concurrency, 1, 1_000)
         self.name = name
         self.fingerprint = fingerprint
         self.concurrency = concurrency

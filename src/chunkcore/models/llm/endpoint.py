@@ -16,9 +16,11 @@ from importlib import import_module
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from chunkcore.concurrency import LONGEST_WAIT
 from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
 from chunkcore.models.llm.asking import BadAnswerError
 from chunkcore.models.llm.base import Message, MeteredLLM, Reply, UnreachableError
+from chunkcore.registry import check_number
 
 __all__ = ["LARGEST", "OpenAILLM", "TooLargeError", "bounded_client"]
 
@@ -128,14 +130,13 @@ class OpenAILLM(MeteredLLM):
             raise OptionError(f"an endpoint's model has a name, got {model!r}")
         if key and not _KEY_NAME.fullmatch(key):
             raise OptionError("key names an environment variable that ends in _API_KEY, and is not the key itself")
-        if temperature is not None and not 0 <= temperature < float("inf"):
-            raise OptionError(f"temperature is at least 0, or none for the endpoint's own, got {temperature}")
-        if max_tokens is not None and max_tokens < 1:
-            raise OptionError(f"max_tokens is at least 1, or none for the endpoint's own, got {max_tokens}")
-        if not 0 < timeout < float("inf"):
-            raise OptionError(f"timeout is over 0 seconds, got {timeout}")
-        if tries < 1:
-            raise OptionError(f"tries is at least 1, got {tries}")
+        if temperature is not None:
+            check_number("temperature", temperature, whole=False)
+        if max_tokens is not None:
+            check_number("max_tokens", max_tokens, 1)
+        check_number("timeout", timeout, 0.001, LONGEST_WAIT, whole=False)
+        check_number("tries", tries, 1)
+        check_number("concurrency", concurrency, 1, 1_000)
         settings = {
             "key": key,
             "temperature": temperature,
