@@ -19,8 +19,9 @@ from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.measures import get_measure, measures_at
 from chunkcore.report.tuning import option_panels, option_plot, tuning_html, tuning_markdown, write_tuning
-from chunkcore.tuning import Goal, TuneOptions, Tuning, grid_space, parse_grid, parse_space, tune
+from chunkcore.tuning import Goal, TuneOptions, Tuning, grid_space, load_space, parse_grid, parse_space, snippets, tune
 from chunkcore.tuning.choosing import StrategyChoices, halves, optimism
+from chunkcore.tuning.space import configuration, retriever_values
 from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY
 
@@ -495,3 +496,69 @@ def test_scores_that_are_not_known_are_null_and_choose_nothing() -> None:
     found = choices(("min",), {"any": (("unknown", "known"), scores)}, 6, first=np.arange(6) < 3, resamples=50)
     [choice] = found.choices
     assert (choice.configuration, choice.score) == ("known", 0.25)
+
+
+# --- retrievers, searched as one more option
+
+
+def test_retrievers_are_searched_beside_the_options_and_each_scores_as_a_comparison_says() -> None:
+    pytest.importorskip("bm25s")
+    space = parse_space(["recursive:size={40,160}"]).with_retrievers(retriever_values(["dense", "bm25:b={0,1}"]))
+    benchmark = load_dataset("lochmere")
+    options = TuneOptions(measure="Recall@200tok", resamples=100)
+    found = tune(benchmark, space, FakeEmbedder(), options=options)
+    assert [trial.spec for trial in found.trials if trial.number >= 0] == [
+        f"recursive:size={size} · {retriever}" for retriever in ("dense", "bm25:b=0", "bm25:b=1") for size in (40, 160)
+    ]
+    for trial in found.trials:
+        spec, retriever = configuration(trial.spec)
+        (report,) = run_experiment(
+            benchmark,
+            [get_chunker(spec)],
+            FakeEmbedder(),
+            measures=["Recall@200tok"],
+            retrievers=[retriever or "dense"],
+        )
+        assert trial.quality == report.mean("Recall@200tok")
+    pasted = snippets(found.winner.spec)
+    assert configuration(found.winner.spec)[1] in pasted["Retriever"]
+    assert " · " not in "".join(pasted.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["nothing"], "nothing"),
+        (["bm25:b={0,7}"], "b is 0 to 1"),
+        (["dense", "dense"], "each once"),
+        ([f"hnsw:ef={{{','.join(map(str, range(1, 2000)))}}}"], "narrow it"),
+    ],
+)
+def test_a_wrong_retriever_is_refused_before_anything_is_run(given, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        retriever_values(given)
+
+
+def test_a_file_and_a_grid_may_name_retrievers(tmp_path: Path) -> None:
+    pytest.importorskip("bm25s")
+    file = tmp_path / "space.yaml"
+    file.write_text("sentence:\n  size: [50, 100]\n  retriever: [bm25, dense]\n")
+    assert load_space(file).branches[0].parameters["retriever"].values == ("bm25", "dense")
+    assert grid_space(["sentence:retriever={bm25,dense}"]).specs == ["sentence · bm25", "sentence · dense"]
+    file.write_text("sentence:\n  retriever: [bm25, dence]\n")
+    with pytest.raises(OptionError, match="dence"):
+        load_space(file)
+
+
+def test_the_command_searches_retrievers_resumes_and_keeps_a_strategy_for_yaml(
+    tmp_path: Path, fake: FakeEmbedder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("bm25s")
+    command = ["tune", "-s", "sentence:size={50,100}", "-r", "bm25:words={whole,first5}", "--resamples", "100"]
+    output = ["-o", str(tmp_path / "out")]
+    assert main([*command, *output]) == 0
+    assert 'get_retriever("bm25:words=' in capsys.readouterr().out
+    assert read_specs(tmp_path / "out" / "winner.yaml")[0].startswith("sentence:size=")
+    before = (tmp_path / "out" / "study.jsonl").read_bytes()
+    assert main([*command, *output]) == 0
+    assert (tmp_path / "out" / "study.jsonl").read_bytes() == before

@@ -47,7 +47,10 @@ def tune(
     costs: _Kept,
     strategy: options.Strategies = None,
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of a space or of grids.")] = None,
-    retriever: options.Retriever = "dense",
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option("--retriever", "-r", metavar="SPEC", help="Repeatable, or with {a,b}: searched. Default: dense."),
+    ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     measure: Annotated[str, typer.Option(metavar="NAME", help="Maximised. Default: Recall@1000tok.")] = "",
     k: Annotated[
@@ -79,8 +82,10 @@ def tune(
     from chunkcore.tuning import TuneOptions, default_space
     from chunkcore.tuning import tune as search
     from chunkcore.tuning.result import snippets
+    from chunkcore.tuning.space import retriever_values
 
-    searched = _space(strategy or [], space) or default_space()
+    asked = retriever_values(retriever or ["dense"])
+    searched = (_space(strategy or [], space) or default_space()).with_retrievers(asked)
     grids = searched.exhaustive
     measures = _measures(measure, k, cast("Unit", unit), grids=grids)
     benchmark = _prepared(data.benchmark(output, TUNE_NAMES), measures, queries, seed)
@@ -92,7 +97,7 @@ def tune(
         by=cast("By", by),
         measure=measures,
         counter=counter,
-        retriever=retriever,
+        retriever=asked.values[0],
         baseline=baseline,
         margin=margin / 100 if measures[0].is_share else margin,
         resamples=resamples,

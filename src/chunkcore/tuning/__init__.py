@@ -17,6 +17,7 @@ from chunkcore.tuning.space import (
     load_space,
     parse_grid,
     parse_space,
+    retriever_values,
 )
 from chunkcore.tuning.trials import Goal, Trial, TuneOptions
 from chunkcore.tuning.tuner import tune
@@ -40,6 +41,7 @@ __all__ = [
     "load_space",
     "parse_grid",
     "parse_space",
+    "retriever_values",
     "snippets",
     "tune",
 ]

@@ -30,7 +30,7 @@ from chunkcore.tuning.choosing import (
     hold_out,
     rechosen,
 )
-from chunkcore.tuning.space import Branch, Space
+from chunkcore.tuning.space import Branch, Space, configuration
 from chunkcore.tuning.trials import Goal, Trial, TuneOptions, mean_of
 
 __all__ = ["Fold", "Stopped", "Tuning", "conclude", "pareto_trials", "portable_spec", "snippets"]
@@ -312,10 +312,11 @@ def pareto_trials(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> dict[str, dict[str, Scores]]:
     """By strategy, the scores of all configurations of its grids; of equal configurations the first."""
-    found: dict[str, dict[str, Trial]] = {}
+    found: dict[str, dict[tuple[str, str], Trial]] = {}
     for trial in done:
         strategy = space.branch(trial.branch).strategy
-        found.setdefault(strategy, {}).setdefault(get_chunker(trial.spec).label, trial)
+        spec, retriever = configuration(trial.spec)
+        found.setdefault(strategy, {}).setdefault((get_chunker(spec).label, retriever), trial)
 
     def scores(trial: Trial) -> Scores:
         return np.column_stack([trial.measured[measure] for measure in goal.measures])
@@ -413,10 +414,10 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
 
 
 def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
-    """Code to paste, by title; every snippet makes the same chunks.
+    """Code to paste, by title; every snippet makes the same chunks, and the first names the retriever if there is one.
 
     Args:
-        spec: the configuration, as `get_chunker` reads it.
+        spec: the configuration; see `configuration`.
         embedder: the model of the search, as `get_embedder` reads it.
 
     >>> print(snippets("sentence:size=100")["LangChain"])
@@ -424,11 +425,13 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
     <BLANKLINE>
     splitter = ChunkcoreTextSplitter("sentence:size=100")
     """
+    spec, retriever = configuration(spec)
     spec = portable_spec(spec, embedder)
     name, options = split_spec(spec)
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
-    found = {
+    found = {"Retriever": f'get_retriever("{_escaped(retriever)}")'} if retriever else {}
+    found |= {
         "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
         "YAML, for compare --config": _yaml(name, options),
     }

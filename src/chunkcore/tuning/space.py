@@ -1,7 +1,8 @@
 """`Space`: the strategies to try, and the values of their options.
 
 A branch is a strategy with lists or ranges of values for some options. Values may be shares of another option, so that
-an overlap never exceeds its size. A grid such as ``recursive:size={50,100,200}`` runs every combination.
+an overlap never exceeds its size. A grid such as ``recursive:size={50,100,200}`` runs every combination. Retrievers are
+searched as one more option, ``retriever``; a configuration then reads "recursive:size=100 · bm25:words=first5".
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import read_small, read_specs, root_node, telling_where
 from chunkcore.errors import OptionError
 from chunkcore.registry import format_spec, read_value, split_parts, split_spec
+from chunkcore.retrieval import get_retriever, retrievers
 
 __all__ = [
+    "RETRIEVER",
     "USUAL",
     "Branch",
     "Parameter",
     "Range",
     "Space",
     "Values",
+    "configuration",
     "default_space",
     "grid_space",
     "known_space",
@@ -37,8 +41,11 @@ __all__ = [
     "option_default",
     "parse_grid",
     "parse_space",
+    "retriever_values",
 ]
 
+RETRIEVER = "retriever"
+_AND = " · "  # between a strategy and its retriever
 _CORNERS = 2_000
 _CONFIGURATIONS = 1_000  # of one grid: more is a slip, and would take days
 
@@ -218,17 +225,19 @@ class Branch:
             if parameter.share_of:
                 base = found.get(parameter.share_of, option_default(self.strategy, parameter.share_of))
                 found[option] = int(parameter.value(drawn[option]) * base)
-        return {option: found[option] for option in self.parameters}
+        return {option: found[option] for option in self.parameters if option != RETRIEVER}
 
     def spec(self, drawn: Mapping[str, Any]) -> str:
-        """The strategy as a string, with every searched option in it."""
-        return format_spec(self.strategy, self.options(drawn))
+        """The strategy as a string with every searched option, and its retriever if retrievers are searched."""
+        asked = self.parameters.get(RETRIEVER)
+        written = format_spec(self.strategy, self.options(drawn))
+        return f"{written}{_AND}{asked.value(drawn[RETRIEVER])}" if asked else written
 
     def default(self) -> dict[str, Any] | None:
         """What `options` needs to give the defaults; None if the space lacks a default."""
         found = {}
         for option, parameter in self.parameters.items():
-            value = option_default(self.strategy, option)
+            value = parameter.value(0) if option == RETRIEVER else option_default(self.strategy, option)
             if parameter.share_of:
                 base = option_default(self.strategy, parameter.share_of)
                 value = value / base if _is_number(value) and _is_number(base) and base else None
@@ -263,6 +272,11 @@ class Branch:
 
     def _check_share(self, cls: type[Chunker], option: str, parameter: Parameter) -> None:
         base = parameter.share_of
+        if option == RETRIEVER:
+            if not isinstance(parameter, Values) or base:
+                raise OptionError(f"{self.strategy}: retriever is a retriever or a list of them, not a range")
+            for each in parameter.values:
+                get_retriever(each)
         if not base:
             return
         if base not in cls.option_names() or base == option:
@@ -329,6 +343,13 @@ class Space:
         found = (branch.spec(drawn) for branch in self.branches for drawn in branch.combinations())
         return list(dict.fromkeys(found)) if self.exhaustive else []
 
+    def with_retrievers(self, searched: Values) -> Space:
+        """The space with these retrievers for each branch that names none. One retriever is no choice: no change."""
+        if searched.size < 2:
+            return self
+        branches = (replace(each, parameters={RETRIEVER: searched, **each.parameters}) for each in self.branches)
+        return replace(self, branches=tuple(branches))
+
     def branch(self, name: str) -> Branch:
         for each in self.branches:
             if each.name == name:
@@ -356,6 +377,50 @@ def parse_grid(spec: str) -> Branch:
     """
     if not isinstance(spec, str):
         raise OptionError(f"a grid is given as name:option={{value,value}},...; got {spec!r}")
+    name, given = _grid(spec)
+    branch = Branch(strategy=name, parameters=given)
+    if branch.size > _CONFIGURATIONS:
+        raise OptionError(f"the grid {spec!r} is {branch.size:,} configurations: expected {_CONFIGURATIONS:,} at most")
+    for drawn in branch.combinations():
+        get_chunker(branch.strategy, **branch.options(drawn))
+    return branch
+
+
+def configuration(spec: str) -> tuple[str, str]:
+    """The strategy and the retriever of a configuration; "" where the retriever is not searched.
+
+    >>> configuration("recursive:size=100 · bm25:words=first5"), configuration("sentence")
+    (('recursive:size=100', 'bm25:words=first5'), ('sentence', ''))
+    """
+    before, _, after = spec.rpartition(_AND)
+    return (before, after) if before and after.partition(":")[0].partition("+")[0] in retrievers else (spec, "")
+
+
+def retriever_values(specs: Sequence[str]) -> Values:
+    """The retrievers of some strings, options with several values in braces.
+
+    Raises:
+        OptionError: a malformed string, a retriever that is given twice, or over a thousand of them.
+
+    >>> retriever_values(["dense", "bm25:words={whole,first5}"]).values
+    ('dense', 'bm25:words=whole', 'bm25:words=first5')
+    """
+    found: list[str] = []
+    for spec in specs:
+        if not _has_braces(spec):
+            found.append(spec)
+            continue
+        name, given = _grid(spec)
+        if math.prod(each.size for each in given.values()) > _CONFIGURATIONS:
+            raise OptionError(f"{spec!r} is over {_CONFIGURATIONS:,} retrievers: narrow it")
+        combined = product(*(each.values for each in given.values()))
+        found += (format_spec(name, dict(zip(given, values, strict=True))) for values in combined)
+    for each in found:
+        get_retriever(each)
+    return Values(values=tuple(found))
+
+
+def _grid(spec: str) -> tuple[str, dict[str, Values]]:
     name, _, rest = spec.partition(":")
     given: dict[str, Values] = {}
     for part in split_parts(rest, spec, "grid"):
@@ -365,12 +430,7 @@ def parse_grid(spec: str) -> Branch:
         if option in given:
             raise OptionError(f"the option {option} is given twice in the grid {spec!r}; keep one")
         given[option] = Values(values=tuple(_grid_values(option, text, spec)))
-    branch = Branch(strategy=name.strip(), parameters=given)
-    if branch.size > _CONFIGURATIONS:
-        raise OptionError(f"the grid {spec!r} is {branch.size:,} configurations: expected {_CONFIGURATIONS:,} at most")
-    for drawn in branch.combinations():
-        get_chunker(branch.strategy, **branch.options(drawn))
-    return branch
+    return name.strip(), given
 
 
 def _grid_values(option: str, text: str, spec: str) -> list[Any]:

@@ -37,6 +37,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.registry import LARGEST, check_number
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.tuning.space import configuration
 
 __all__ = ["PLOTTED", "By", "Goal", "Trial", "TrialLog", "TuneOptions", "assign_folds", "run_trial"]
 
@@ -179,7 +180,8 @@ class TuneOptions:
         measure: one to maximise, or several that differ in depth and are averaged. A token budget (``Recall@1000tok``)
             compares chunks of all sizes fairly; at a number of chunks, retrieved tokens are minimised too.
         counter: counts the scored tokens.
-        retriever: as in `run_experiment`: "dense", "bm25", "hybrid" and others.
+        retriever: as in `run_experiment`: "dense", "bm25", "hybrid" and others. Of a space that searches retrievers,
+            only the baseline's.
         baseline: the configuration to beat, as `get_chunker` reads it.
         margin: quality to give up for fewer retrieved tokens, then for a lower cost.
         resamples: of the bootstrap.
@@ -239,7 +241,7 @@ class Trial:
     Attributes:
         number: from 0, in order; -1 for the baseline.
         origin: "baseline", "default", "grid", "random", or "fold 2" if proposed from the scores of all other folds.
-        spec: the configuration, as `get_chunker` reads it.
+        spec: the configuration; see `configuration`.
         branch: of the search space; "" for the baseline.
         drawn: the index or number drawn for each of the branch's parameters.
         scores: per question, by the search's goal; float64, shape (queries,).
@@ -390,7 +392,7 @@ def run_trial(
         embedder,
         # A measure without a depth looks at as many chunks as the deepest of the others.
         measures=[*measures_at(() if goal.ks else (10,)), *goal.measures, *measured],
-        retrievers=[options.retriever],
+        retrievers=[configuration(trial.spec)[1] or options.retriever],
         progress=progress,
     )
     embedded = report.cost.embedded_tokens if report.cost else None

@@ -34,7 +34,7 @@ from chunkcore.registry import split_spec
 from chunkcore.tokens import get_counter
 from chunkcore.tuning.choosing import Outcomes
 from chunkcore.tuning.result import Stopped, Tuning, conclude
-from chunkcore.tuning.space import Parameter, Space, Values, default_space, parse_space
+from chunkcore.tuning.space import Parameter, Space, Values, configuration, default_space, parse_space
 from chunkcore.tuning.trials import Trial, TrialLog, TuneOptions, assign_folds, run_trial
 
 if TYPE_CHECKING:
@@ -260,8 +260,9 @@ class _Search:
             self.log.append(trial.to_dict())
 
     def _run(self, trial: Trial) -> Trial:
-        chunker = get_chunker(trial.spec)
-        if "embedder" in split_spec(trial.spec)[1]:
+        spec, _ = configuration(trial.spec)
+        chunker = get_chunker(spec)
+        if "embedder" in split_spec(spec)[1]:
             # A name could be the default's, which the run's own embedder replaces.
             chunker = replace(chunker, embedder=get_embedder(chunker.embedder))  # type: ignore[call-arg, attr-defined]
         if isinstance(chunker, LLMChunker):
@@ -274,7 +275,9 @@ class _Search:
         usage = chunker.estimate(self.benchmark.documents)
         tokens = usage.input_tokens + usage.output_tokens
         most = self.options.llm_tokens or 0
-        spent = sum({trial.spec: trial.asked for trial in self.trials.values() if not trial.failure}.values())
+        spent = sum(
+            {configuration(trial.spec)[0]: trial.asked for trial in self.trials.values() if not trial.failure}.values()
+        )
         if spent + tokens > most:
             raise _OverBudgetError(
                 f"it would take about {tokens:,} tokens of a language model; {spent:,} of {most:,} are spent"
@@ -338,8 +341,9 @@ class _Search:
 
 
 @lru_cache(maxsize=4_096)
-def _label(spec: str) -> str:
-    return get_chunker(spec).label
+def _label(spec: str) -> tuple[str, str]:
+    strategy, retriever = configuration(spec)
+    return get_chunker(strategy).label, retriever
 
 
 class _OverBudgetError(OptionError):
