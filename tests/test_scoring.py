@@ -16,7 +16,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.counting import Coverage, meeting_pairs
 from chunkcore.evaluation.measures import Measure, get_measure, measures_at
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.run import Retrieved, Run
+from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import union_ranges
 from chunkcore.tokens import get_counter
 from tests.strategies import hard_text
@@ -352,6 +352,29 @@ def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark,
     for measure in (each for each in report.scores if each.unit == "token"):
         character = get_measure(measure.kind, measure.k, "character")
         np.testing.assert_array_equal(report.values(measure), report.values(character))
+
+
+@given(cases())
+def test_columns_are_scored_as_objects_are(case: tuple[Benchmark, Run]) -> None:
+    benchmark, run = case
+    pool = run.pool or ()
+    pieces = [*pool, *(each for own in run.results.values() for each in own)]
+    names = [document.id for document in benchmark.documents]
+    plain = [piece.document_id in names and len(piece.spans) == 1 for piece in pieces]
+    places = [
+        (names.index(piece.document_id), piece.spans[0].start, piece.spans[0].end) if one else (-1, 0, 0)
+        for piece, one in zip(pieces, plain, strict=True)
+    ]
+    columns = PieceColumns(pieces.__getitem__, names, *np.array(places, dtype=np.int64).reshape(-1, 3).T)
+    counts = np.array([len(own) for own in run.results.values()], dtype=np.int64)
+    numbers = np.arange(len(pool), len(pieces))
+    answers = RankedPieces(columns, counts, numbers, np.array([pieces[i].score for i in numbers]))
+    ranked = dict(zip(run.results, answers, strict=True))
+    assert ranked == run.results
+    scorer = Scorer(benchmark, counter="characters")
+    expected = scorer.score(run)
+    found = scorer.score(Run(run.name, ranked, run.pool))
+    assert found.to_dict() | {"seconds": 0} == expected.to_dict() | {"seconds": 0}
 
 
 @given(cases())

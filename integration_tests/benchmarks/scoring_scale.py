@@ -4,6 +4,7 @@
 
 500 documents of 20,000 characters, cut every 400 characters with 100 of overlap; each query has evidence in one to
 three places, and is answered with neighbours of it and with chunks from anywhere, in an order drawn with a fixed seed.
+As objects, a `Retrieved` of its own for each answer, and as columns, as an index and `read_run` give them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, get_measure, measures_at
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.run import Retrieved, Run
+from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
 
 LENGTH, SIZE, STEP = 20_000, 400, 300
 ORDER = ("HitRate@5", "MRR@10", "MAP@100", "nDCG@10", "DCG@5", "ChunkPrecision@5")
@@ -35,7 +36,8 @@ GROUPS: dict[str, list[Measure]] = {
 }
 
 
-def drawn(queries: int, pieces: int) -> tuple[Benchmark, Run]:
+def drawn(queries: int, pieces: int) -> tuple[Benchmark, Run, Run]:
+    """The benchmark, and the same run of objects and of columns."""
     draw = np.random.default_rng(0)
     words = np.array(["valve", "pump", "under", "lid.", "red", "the", "keys.", "outside", "caretaker", "A"])
     texts = [" ".join(draw.choice(words, LENGTH // 5)).ljust(LENGTH)[:LENGTH] for _ in range(500)]
@@ -46,7 +48,7 @@ def drawn(queries: int, pieces: int) -> tuple[Benchmark, Run]:
         for start in range(0, LENGTH, STEP)
     ]
     each = len(range(0, LENGTH, STEP))
-    asked, results = [], {}
+    asked, numbers = [], []
     for number in range(queries):
         places = [(int(draw.integers(500)), int(draw.integers(LENGTH - 200))) for _ in range(draw.integers(1, 4))]
         evidence = tuple(Evidence(f"d{document}", Span(start, start + 150)) for document, start in places)
@@ -55,8 +57,20 @@ def drawn(queries: int, pieces: int) -> tuple[Benchmark, Run]:
             min(document * each + start // STEP + step, len(pool) - 1) for document, start in places for step in (0, 1)
         ]
         found = np.concatenate((near, draw.integers(0, len(pool), pieces)))[:pieces]
-        results[f"q{number}"] = [pool[i] for i in draw.permutation(found).tolist()]
-    return Benchmark("drawn", documents, asked), Run("drawn", results, pool)
+        numbers.append(draw.permutation(found))
+    results = {f"q{i}": [pool[at].with_score(0.0) for at in own.tolist()] for i, own in enumerate(numbers)}
+    columns = PieceColumns(
+        pool.__getitem__,
+        [document.id for document in documents],
+        np.repeat(np.arange(len(documents)), each),
+        np.array([piece.spans[0].start for piece in pool]),
+        np.array([piece.spans[0].end for piece in pool]),
+    )
+    counts = np.array([len(own) for own in numbers])
+    ranked = dict(
+        zip(results, RankedPieces(columns, counts, np.concatenate(numbers), np.zeros(counts.sum())), strict=True)
+    )
+    return Benchmark("drawn", documents, asked), Run("drawn", results, pool), Run("drawn", ranked, columns)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,18 +78,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--pieces", type=int, default=100)
     options = parser.parse_args(arguments)
-    benchmark, run = drawn(options.queries, options.pieces)
+    benchmark, objects, columns = drawn(options.queries, options.pieces)
     began = time.perf_counter()
     scorer = Scorer(benchmark)
     for unit in ("token", "sentence"):
         scorer.relevance(unit)
     print(f"tokens and sentences of {500 * LENGTH:,} characters: {time.perf_counter() - began:.1f} s")
-    print(f"\n| {options.queries:,} queries × {options.pieces} spans | seconds |\n|---|--:|")
+    print(f"\nProcessor seconds\n\n| {options.queries:,} queries × {options.pieces} spans | objects | columns |")
+    print("|---|--:|--:|")
     for name, measures in GROUPS.items():
-        began = time.perf_counter()
-        scorer.score(run, measures)
-        print(f"| {name} | {time.perf_counter() - began:.1f} |", flush=True)
-    print(f"\nmost memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB, the run included")
+        seconds = []
+        for run in (objects, columns):
+            began = time.process_time()
+            scorer.score(run, measures)
+            seconds.append(time.process_time() - began)
+        print(f"| {name} | {seconds[0]:.2f} | {seconds[1]:.2f} |", flush=True)
+    print(f"\nmost memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB, the runs included")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import mmap
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from operator import eq
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -41,6 +42,13 @@ class Mapped(Sequence[R], Generic[T, R]):
 
     def __iter__(self) -> Iterator[R]:
         return map(self._function, self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
 
     @overload
     def __getitem__(self, place: int) -> R: ...

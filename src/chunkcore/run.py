@@ -9,13 +9,19 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
 from typing import Literal, Protocol, runtime_checkable
 
-from chunkcore.document import Span
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["MatchKind", "Retrieved", "Retriever", "Run"]
+from chunkcore.columns import Mapped
+from chunkcore.document import Span
+from chunkcore.spans import Numbers
+
+__all__ = ["MatchKind", "PieceColumns", "RankedPieces", "RankedRow", "Retrieved", "Retriever", "Run"]
 
 MatchKind = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
 
@@ -57,6 +63,73 @@ class Retrieved:
             certainty=self.certainty,
             id=self.id,
         )
+
+
+class PieceColumns(Mapped[int, Retrieved]):
+    """Pieces of one span each as columns; a `Retrieved` is made on each read.
+
+    Args:
+        made: from a piece's number to the piece.
+        documents: the documents' ids.
+        document: of each piece, its document's place in `documents`; -1 for a piece that is more than one span, which
+            is read where it is needed.
+        starts: of each piece's span.
+        ends: of each piece's span.
+    """
+
+    def __init__(
+        self,
+        made: Callable[[int], Retrieved],
+        documents: Sequence[str],
+        document: Numbers,
+        starts: Numbers,
+        ends: Numbers,
+    ) -> None:
+        super().__init__(made, range(len(document)))
+        self.documents = documents
+        self.document, self.starts, self.ends = document, starts, ends
+
+
+class RankedPieces(Mapped[int, "RankedRow"]):
+    """The pieces of many queries, best first, as columns; `Retrieved` objects are made when they are read.
+
+    Args:
+        pieces: each piece once, with any score.
+        counts: the number of answers of each query.
+        numbers: the piece of each answer, by query and rank.
+        scores: of each answer.
+
+    >>> pool = [Retrieved("a.txt", (Span(0, 9),)), Retrieved("b.txt", (Span(4, 7),))]
+    >>> first, second = RankedPieces(pool, np.array([2, 0]), np.array([1, 0]), np.array([0.9, 0.4]))
+    >>> [(piece.document_id, piece.score) for piece in first], len(second)
+    ([('b.txt', 0.9), ('a.txt', 0.4)], 0)
+    """
+
+    def __init__(
+        self, pieces: Sequence[Retrieved], counts: Numbers, numbers: Numbers, scores: NDArray[np.float64]
+    ) -> None:
+        super().__init__(partial(RankedRow, self), range(len(counts)))
+        self.pieces, self.counts, self.numbers, self.scores = pieces, counts, numbers, scores
+        self.starts: Numbers = np.cumsum(counts) - counts
+
+    @cached_property
+    def read(self) -> dict[int, Retrieved]:
+        """The pieces that are answers, by number."""
+        # All at once, in their order: no document is read from its file twice.
+        return {number: self.pieces[number] for number in sorted(set(self.numbers.tolist()))}
+
+
+class RankedRow(Mapped[int, Retrieved]):
+    """One query's pieces: row `row` of `answers`."""
+
+    def __init__(self, answers: RankedPieces, row: int) -> None:
+        self.answers, self.row = answers, row
+        start = int(answers.starts[row])
+        super().__init__(self._piece, range(start, start + int(answers.counts[row])))
+
+    def _piece(self, place: int) -> Retrieved:
+        answers = self.answers
+        return answers.read[int(answers.numbers[place])].with_score(float(answers.scores[place]))
 
 
 @runtime_checkable

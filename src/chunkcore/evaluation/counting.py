@@ -8,10 +8,10 @@ each query, so that a few array operations count all queries at once.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures.base import Ranking, Scores, discount, running
-from chunkcore.run import Retrieved
+from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 
 __all__ = [
@@ -91,7 +91,7 @@ class StartAxis:
         """
         first = self._first_from(characters[:, 0])
         after = self._first_from(characters[:, 1])
-        least = self._first_from(self._characters.bases[self._characters.documents(characters)])
+        least = self._first_from(self._characters.bases)[self._characters.documents(characters)]
         release(self._begins)
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
 
@@ -99,8 +99,11 @@ class StartAxis:
         return self._begins[units].astype(np.int64)
 
     def _first_from(self, characters: Numbers) -> Numbers:
-        # In the numbers' own dtype: NumPy would copy them all to another.
-        return np.searchsorted(self._begins, characters.astype(self._begins.dtype))
+        # In the numbers' own dtype: NumPy would copy them all to another. In order: neighbours are found in the cache.
+        order = np.argsort(characters)
+        found = np.empty_like(characters)
+        found[order] = np.searchsorted(self._begins, characters[order].astype(self._begins.dtype))
+        return found
 
 
 class DocumentAxis:
@@ -147,51 +150,70 @@ class SpanTable:
     documents: Numbers
 
     @classmethod
-    def of(cls, retrieved: Iterable[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
+    def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
         """The table of the pieces, in order. Raises `DataError`: a span ends after its document, or a piece of an
         unknown document has no text.
         """
-        rows = array("q")
+        documents = np.full(len(pieces), -1, dtype=np.int64)
+        if isinstance(pieces, PieceColumns):
+            known = np.array([*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64)
+            documents = known[pieces.document]
+        plain, others = np.flatnonzero(documents >= 0), np.flatnonzero(documents < 0)
+        read = [pieces[number] for number in others.tolist()] if len(plain) else pieces
+        spans = [piece.spans for piece in read]
+        names = [piece.document_id for piece in read]
+        documents[others] = _filled(map(axis.numbers.get, names, repeat(-1)), len(read))
+        counts = _filled(map(len, spans), len(read))
+        owner = np.repeat(others, counts)
+        parts = chain.from_iterable(spans)
+        characters = _filled(chain.from_iterable((part.start, part.end) for part in parts), 2 * len(owner))
+        characters = characters.reshape(-1, 2)[placed := documents[owner] >= 0]
+        owner = owner[placed]
         texts: dict[int, str] = {}
-        documents = array("q")
         unknown: dict[str, int] = {}
-        for number, piece in enumerate(retrieved):
-            document = axis.numbers.get(piece.document_id)
-            if document is not None:
-                documents.append(document)
-            elif piece.document_id:
-                documents.append(unknown.setdefault(piece.document_id, len(axis.numbers) + len(unknown)))
-            else:
-                documents.append(-1 - number)
-            if document is not None and piece.spans:
-                for span in piece.spans:
-                    rows.extend((number, document, span.start, span.end))
-            elif piece.text or not piece.spans:
-                texts[number] = piece.text
-            else:
+        for place in np.flatnonzero((documents[others] < 0) | (counts == 0)).tolist():
+            number, piece = int(others[place]), read[place]
+            if documents[number] < 0:
+                new = len(axis.numbers) + len(unknown)
+                documents[number] = unknown.setdefault(names[place], new) if names[place] else -1 - number
+            if spans[place] and not piece.text:
                 raise DataError(
                     f"{source}: piece {number} is of the document {piece.document_id!r}, which the benchmark does not "
                     "have, and has no text that could be counted: give it one, or the document"
                 )
-        table = np.frombuffer(rows, dtype=np.int64).reshape(-1, 4)
-        _check(table, axis, source)
-        characters = table[:, 2:] + axis.bases[table[:, 1], None]
-        return cls(len(documents), table[:, 0], characters, texts, np.frombuffer(documents, dtype=np.int64))
+            texts[number] = piece.text
+        if len(plain):
+            assert isinstance(pieces, PieceColumns)
+            more = np.column_stack((pieces.starts[plain], pieces.ends[plain]))
+            order = np.argsort(np.concatenate((plain, owner)), kind="stable")
+            owner = np.concatenate((plain, owner))[order]
+            characters = np.concatenate((more, characters))[order]
+        _check(owner, documents[owner], characters, axis, source)
+        return cls(len(pieces), owner, characters + axis.bases[documents[owner], None], texts, documents)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
-        first = np.searchsorted(self.owner, pieces, side="left")
-        counts = np.searchsorted(self.owner, pieces, side="right") - first
-        return expand(first, counts)
+        first = self._first[pieces]
+        return expand(first, self._first[pieces + 1] - first)
+
+    @cached_property
+    def _first(self) -> Numbers:
+        """Each piece's first span; one more for the end."""
+        return np.searchsorted(self.owner, np.arange(self.count + 1))
 
 
-def _check(table: Numbers, axis: CharacterAxis, source: str) -> None:
-    outside = np.flatnonzero(table[:, 3] > axis.sizes[table[:, 1]])
+def _filled(values: Iterable[int], count: int) -> Numbers:
+    return np.fromiter(values, dtype=np.int64, count=count)
+
+
+def _check(owner: Numbers, document: Numbers, characters: Ranges, axis: CharacterAxis, source: str) -> None:
+    outside = np.flatnonzero(characters[:, 1] > axis.sizes[document])
     if len(outside):
-        number, document, _, end = table[outside[0]].tolist()
+        first = outside[0]
         raise DataError(
-            f"{source}: a span of piece {number} ends at {end}, its document {list(axis.numbers)[document]!r} at "
-            f"{axis.sizes[document]}: spans are code points of the benchmark's own text"
+            f"{source}: a span of piece {owner[first]} ends at {characters[first, 1]}, its document "
+            f"{list(axis.numbers)[document[first]]!r} at {axis.sizes[document[first]]}: spans are code points of the "
+            "benchmark's own text"
         )
 
 
@@ -208,11 +230,10 @@ class RankedSpans:
     rank: Numbers
 
     @classmethod
-    def of(cls, results: Sequence[Sequence[Retrieved]], axis: CharacterAxis, source: str) -> RankedSpans:
-        table = SpanTable.of((piece for each in results for piece in each), axis, source)
-        sizes = np.array([len(each) for each in results], dtype=np.int64)
-        query, rank = expand(np.zeros(len(sizes), dtype=np.int64), sizes)
-        return cls(table, np.arange(table.count, dtype=np.int64), query, rank)
+    def of(cls, pieces: SpanTable, piece: Numbers, counts: Numbers) -> RankedSpans:
+        """`piece`: of each answer, by query and then by rank; `counts`: the answers of each query."""
+        query, rank = expand(np.zeros_like(counts), counts)
+        return cls(pieces, piece, query, rank)
 
     def per_query(self, queries: int) -> Numbers:
         return np.bincount(self.query, minlength=queries).astype(np.int64)
@@ -231,26 +252,27 @@ class RankedSpans:
         first = np.sort(np.unique(pair, return_index=True)[1])
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
-        known = np.flatnonzero((document >= 0) & (document < len(axis.sizes)))
+        placed = (document >= 0) & (document < len(axis.sizes))
+        known = np.flatnonzero(placed)
         begins = axis.bases[document[known]]
-        unknown = np.setdiff1d(number, known).tolist()
+        unknown = np.flatnonzero(~placed).tolist()
         pieces = SpanTable(
             len(first), known, np.column_stack((begins, begins + 1)), dict.fromkeys(unknown, ""), document
         )
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
-    def within(self, budget: int, axis: StartAxis, sizes: Numbers, cut_text: Callable[[str, int], str]) -> RankedSpans:
+    def within(
+        self, budget: int, axis: StartAxis, counted: UnitTable, cut_text: Callable[[str, int], str]
+    ) -> RankedSpans:
         """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
 
-        `axis` is of tokens, `sizes` are the tokens of every piece; `cut_text` gives the first tokens of an unlocated
-        text.
+        `axis` is of tokens, `counted` has `pieces` in them; `cut_text` gives the first tokens of an unlocated text.
         """
-        left = budget - running(sizes[self.piece], self.query)
+        left = budget - running(counted.sizes[self.piece], self.query)
         kept = np.flatnonzero(left > 0)
         piece, left = self.piece[kept], left[kept]
         answer, span = self.pieces.spans_of(piece)
-        characters = self.pieces.characters[span]
-        tokens = axis.ranges(characters)
+        characters, tokens = self.pieces.characters[span], counted.ranges[span]
         lengths = tokens[:, 1] - tokens[:, 0]
         room = left[answer] - running(lengths, answer)
         over = np.flatnonzero((lengths > room) & (room > 0))

@@ -68,10 +68,11 @@ def run_retriever(
     """
     asked = list(queries.queries if isinstance(queries, Benchmark) else queries)
     texts = [query.text for query in asked]
-    pool = None
+    pool: Sequence[Retrieved] | None = None
+    results: Sequence[Sequence[Retrieved]]
     if isinstance(retriever, Index):
         pool = retriever.corpus.retrieved
-        results: list[Sequence[Retrieved]] = [*retriever.answers(texts, k, max_tokens, sizes=sizes, counter=counter)]
+        results = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=counter)
     else:
         limits = (k,) if max_tokens is None else (k, max_tokens)
         results = [_checked(retriever.retrieve(text, *limits), retriever) for text in texts]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.files import json_lines, text_lines, write_parts
-from chunkcore.run import Retrieved, Run
+from chunkcore.run import PieceColumns, RankedPieces, RankedRow, Retrieved, Run
 
 __all__ = ["is_column", "read_pool", "read_run", "write_pool", "write_run"]
 
@@ -176,9 +179,9 @@ def read_run(
     hits = _Hits(place, benchmark, pool, aligner)
     for line, query, hit in _json_hits(place) if _is_json(place) else _trec_hits(place):
         hits.add(line, query, hit)
-    if not hits.results:
+    if not hits.rows:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(name or place.name.removesuffix(place.suffix), hits.results, list(pool.values()) if pool else None)
+    return Run(name or place.name.removesuffix(place.suffix), hits.results(), list(pool.values()) if pool else None)
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
@@ -218,13 +221,17 @@ class _Hits:
     def __init__(
         self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
     ) -> None:
-        self.results: dict[str, list[Retrieved]] = {}
+        documents = {document.id: document for document in benchmark.documents}
+        self.rows: dict[str, int] = {}  # of the queries
+        self._rows, self._pieces, self._scores = array("q"), array("q"), array("d")  # of the hits
+        self._placed_hits = _PlacedHits(list(documents))
+        self._of_pool: dict[str, int] = {}
         self._path = path
         self._benchmark = benchmark
         self._pool = pool
         self._given = aligner
         self._queries = {query.id for query in benchmark.queries}
-        self._documents = {document.id: document for document in benchmark.documents}
+        self._documents = documents
         self._seen: dict[str, dict[object, int]] = {}
         self._last: dict[str, _Hit] = {}
 
@@ -239,7 +246,7 @@ class _Hits:
                 f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
                 f"as {min(self._queries, default='')!r}: give the questions that were asked"
             )
-        own = self.results.setdefault(query, [])
+        row = self.rows.setdefault(query, len(self.rows))
         if hit is None:
             return
         self._check_order(where, query, hit)
@@ -254,7 +261,23 @@ class _Hits:
             )
         if key is not None:
             seen[key] = line
-        own.append(piece)
+        if piece is self._pool.get(hit.id):
+            number = self._of_pool.get(hit.id)
+            if number is None:
+                number = self._of_pool[hit.id] = self._placed_hits.add(piece)
+        else:
+            number = self._placed_hits.add(piece)
+        self._rows.append(row)
+        self._pieces.append(number)
+        self._scores.append(0.0 if hit.score is None else hit.score)
+
+    def results(self) -> dict[str, RankedRow]:
+        rows = np.array(self._rows, dtype=np.int64)
+        order = np.argsort(rows, kind="stable")
+        numbers, scores = np.array(self._pieces, dtype=np.int64), np.array(self._scores)
+        counts = np.bincount(rows, minlength=len(self.rows))
+        found = RankedPieces(self._placed_hits.columns(), counts, numbers[order], scores[order])
+        return dict(zip(self.rows, found, strict=True))
 
     def _check_order(self, where: str, query: str, hit: _Hit) -> None:
         last = self._last.get(query)
@@ -289,8 +312,7 @@ class _Hits:
         if document is not None and spans:
             return Retrieved(document.id, spans, score, id=hit.id)
         if hit.id in self._pool:
-            piece = self._pool[hit.id]
-            return Retrieved(piece.document_id, piece.spans, score, piece.text, id=hit.id)
+            return self._pool[hit.id]
         whole = document if document is not None or self._pool else self._documents.get(hit.id)
         if whole is None:
             raise DataError(f"{where}: {self._unknown(hit.id)}")
@@ -308,6 +330,38 @@ class _Hits:
             f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
             "documents that were searched or, for a run of chunks, the file of chunks"
         )
+
+
+class _PlacedHits:
+    """Hits as columns; what is more than one span, its document and an id is held whole."""
+
+    def __init__(self, documents: list[str]) -> None:
+        self._documents = documents
+        self._numbers = {name: number for number, name in enumerate(documents)}
+        self._columns = tuple(array("q") for _ in range(3))
+        self._ids: list[str] = []
+        self._whole: dict[int, Retrieved] = {}
+
+    def add(self, piece: Retrieved) -> int:
+        number = len(self._ids)
+        document, start, end = -1, 0, 0
+        if piece == Retrieved(piece.document_id, piece.spans[:1], piece.score, id=piece.id) and piece.spans:
+            document, start, end = self._numbers[piece.document_id], piece.spans[0].start, piece.spans[0].end
+        else:
+            self._whole[number] = piece
+        for column, value in zip(self._columns, (document, start, end), strict=True):
+            column.append(value)
+        self._ids.append(piece.id)
+        return number
+
+    def columns(self) -> PieceColumns:
+        return PieceColumns(self._made, self._documents, *(np.array(each, dtype=np.int64) for each in self._columns))
+
+    def _made(self, number: int) -> Retrieved:
+        if number in self._whole:
+            return self._whole[number]
+        document, start, end = (column[number] for column in self._columns)
+        return Retrieved(self._documents[document], (Span(start, end),), 0.0, id=self._ids[number])
 
 
 def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:

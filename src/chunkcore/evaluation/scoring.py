@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,6 +25,7 @@ from chunkcore.evaluation.counting import (
     StartAxis,
     UnitCounts,
     UnitTable,
+    expand,
     meeting_pairs,
 )
 from chunkcore.evaluation.measures import (
@@ -39,7 +40,7 @@ from chunkcore.evaluation.measures import (
 )
 from chunkcore.evaluation.measures.base import running
 from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.run import MatchKind, Retrieved, Run
+from chunkcore.run import MatchKind, PieceColumns, RankedRow, Retrieved, Run
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -128,14 +129,17 @@ class Scorer:
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
         began = time.perf_counter()
         wanted = retrieval_measures(measures_at() if measures is None else measures)
-        results = self._results(run)
-        retrieved = RankedSpans.of(results, self.axis, f"the run {run.name!r}")
-        holding = None if run.pool is None else self._holding(run.pool, run.name)
+        pieces, answers, counts = self._answers(run)
+        chunks = None if run.pool is None else SpanTable.of(run.pool, self.axis, f"the pool of {run.name!r}")
+        shared = chunks if pieces is run.pool else None
+        table = SpanTable.of(pieces, self.axis, f"the run {run.name!r}") if shared is None else shared
+        retrieved = RankedSpans.of(table, answers, counts)
+        holding = None if chunks is None else self._holding(chunks)
         counted = _RunCounts(self, retrieved, holding)
         scores: dict[Measure, Scores] = {measure: counted.scores(measure) for measure in wanted}
         ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
         queries = self.benchmark.queries
-        located, certainty = _located(results, retrieved.pieces)
+        located, certainty = _located(pieces, retrieved)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
@@ -160,19 +164,29 @@ class Scorer:
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64; `pool` is every chunk. A retriever must return that many."""
-        return self._holding(pool, "pool").per_query(len(self.benchmark.queries))
+        pieces = SpanTable.of(pool, self.axis, "the pool")
+        return self._holding(pieces).per_query(len(self.benchmark.queries))
 
-    def _results(self, run: Run) -> list[Sequence[Retrieved]]:
+    def _answers(self, run: Run) -> tuple[Sequence[Retrieved], Numbers, Numbers]:
+        """Pieces; the piece of each answer, by query and then by rank; the number of answers of each query."""
         ids = {query.id for query in self.benchmark.queries}
         if run.results and not ids & run.results.keys():
             raise DataError(
                 f"the run {run.name!r} answers none of the benchmark's queries: it has {next(iter(run.results))!r}, "
                 f"the benchmark {next(iter(ids), 'none')!r}"
             )
-        return [run.results.get(query.id, ()) for query in self.benchmark.queries]
+        results = [run.results.get(query.id, ()) for query in self.benchmark.queries]
+        counts = np.array([len(each) for each in results], dtype=np.int64)
+        rows = [each for each in results if isinstance(each, RankedRow)]
+        others = any(len(each) for each in results if not isinstance(each, RankedRow))
+        if len({id(each.answers) for each in rows}) == 1 and not others:
+            answers = rows[0].answers
+            starts = answers.starts[[each.row if isinstance(each, RankedRow) else 0 for each in results]]
+            return answers.pieces, answers.numbers[expand(starts, counts)[1]], counts
+        pieces = list(chain.from_iterable(results))
+        return pieces, np.arange(len(pieces), dtype=np.int64), counts
 
-    def _holding(self, pool: Sequence[Retrieved], name: str) -> RankedSpans:
-        pieces = SpanTable.of(pool, self.axis, f"the pool of {name!r}")
+    def _holding(self, pieces: SpanTable) -> RankedSpans:
         # One more character on each side, so that touching pieces overlap too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
         evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
@@ -258,9 +272,8 @@ class _RunCounts:
             if unit == "document":
                 self._selected[key] = self._select(k, "token").documents(self._scorer.axis)
             elif (budget := budget_of(k)) is not None:
-                sizes = self._table("token", self._retrieved.pieces).sizes
-                scorer = self._scorer
-                self._selected[key] = self._retrieved.within(budget, scorer.tokens, sizes, scorer.first_tokens)
+                counted, scorer = self._table("token", self._retrieved.pieces), self._scorer
+                self._selected[key] = self._retrieved.within(budget, scorer.tokens, counted, scorer.first_tokens)
             else:
                 self._selected[key] = self._retrieved if k is None else self._retrieved.best(self._limit(k))
         return self._selected[key]
@@ -279,12 +292,25 @@ class _RunCounts:
 
 
 def _located(
-    results: Sequence[Sequence[Retrieved]], pieces: SpanTable
+    pieces: Sequence[Retrieved], retrieved: RankedSpans
 ) -> tuple[dict[MatchKind, int], dict[MatchKind, float]]:
-    retrieved = [piece for each in results for piece in each]
-    hows: list[MatchKind] = ["unlocated" if i in pieces.texts else each.how for i, each in enumerate(retrieved)]
-    counts = Counter(hows)
-    doubts: dict[MatchKind, float] = dict.fromkeys(counts, 0.0)
-    for how, piece in zip(hows, retrieved, strict=True):
-        doubts[how] += 1 - piece.certainty
-    return dict(counts), {how: 1 - doubt / counts[how] for how, doubt in doubts.items() if how != "unlocated"}
+    """The answers of each kind of match, and their mean certainty."""
+    kinds: dict[MatchKind, int] = {"spans": 0, "unlocated": 1}
+    kind, doubt = np.zeros(len(pieces), dtype=np.int64), np.zeros(len(pieces))
+    others = np.flatnonzero(pieces.document < 0) if isinstance(pieces, PieceColumns) else np.arange(len(pieces))
+    read = [pieces[number] for number in others.tolist()] if isinstance(pieces, PieceColumns) else pieces
+    kind[others] = [kinds.setdefault(piece.how, len(kinds)) for piece in read]
+    doubt[others] = 1 - np.array([piece.certainty for piece in read], dtype=np.float64)
+    kind[list(retrieved.pieces.texts)] = kinds["unlocated"]
+    kind, doubt = kind[retrieved.piece], doubt[retrieved.piece]
+    present, first = np.unique(kind, return_index=True)
+    names = list(kinds)
+    counts: dict[MatchKind, int] = {}
+    certainty: dict[MatchKind, float] = {}
+    for each in present[np.argsort(first)].tolist():
+        mine = doubt[kind == each]
+        counts[names[each]] = len(mine)
+        if names[each] != "unlocated":
+            # A running sum, as one answer after the other is added.
+            certainty[names[each]] = 1 - float(np.cumsum(mine)[-1]) / len(mine)
+    return counts, certainty

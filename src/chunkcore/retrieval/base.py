@@ -33,7 +33,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.run import Retrieved
+from chunkcore.run import RankedPieces, Retrieved
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 
@@ -176,7 +176,7 @@ class Index(ABC):
         *,
         sizes: Numbers | None = None,
         counter: TokenCounter | None = None,
-    ) -> list[list[Retrieved]]:
+    ) -> Sequence[Sequence[Retrieved]]:
         """Each query's pieces, enough for measures at `k` and at `max_tokens`: `k` or more, until they hold that many
         tokens or none are left. Both None: all.
 
@@ -212,16 +212,11 @@ class Index(ABC):
             indices, scores = found.best(deep).row(0)
             fitting = np.cumsum(sizes[indices]) <= max_tokens
             indices, scores = indices[fitting], scores[fitting]
-        return self.pieces(Hits(indices[None], scores[None]))[0]
+        return list(self.pieces(Hits(indices[None], scores[None]))[0])
 
-    def pieces(self, hits: Hits) -> list[list[Retrieved]]:
-        chunks = self.corpus.retrieved
-        # In document order: no document is read from its file twice.
-        found = {i: chunks[i] for i in np.unique(hits.indices[hits.indices >= 0]).tolist()}
-        return [
-            [found[i].with_score(score) for i, score in zip(indices, scores, strict=True) if i >= 0]
-            for indices, scores in zip(hits.indices.tolist(), hits.scores.tolist(), strict=True)
-        ]
+    def pieces(self, hits: Hits) -> RankedPieces:
+        kept = hits.indices >= 0
+        return RankedPieces(self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept])
 
 
 def check_limits(k: int | None, max_tokens: int | None) -> None:

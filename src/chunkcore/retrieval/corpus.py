@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
-from chunkcore.run import Retrieved
+from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers
 
 __all__ = ["ChunkedCorpus", "cut", "segment_texts"]
@@ -104,10 +104,18 @@ class ChunkedCorpus(Sequence[Chunk]):
         """Each chunk's context and text, as lexical search reads them."""
         return Mapped(attrgetter("embedded_text"), self)
 
-    @property
+    @cached_property
     def retrieved(self) -> Sequence[Retrieved]:
         """Each chunk as a piece: a `Run`'s pool."""
-        return Mapped(_retrieved, self)
+        names = dict(zip(self._numbers.values(), self._numbers, strict=True))
+        document, _, starts, ends, _ = (np.array(column, dtype=np.int64) for column in self._columns)
+        document[list(self._whole)] = -1
+        ids = [names.get(number, "") for number in range(len(self.documents))]
+        return PieceColumns(self._piece, ids, document, starts, ends)
+
+    def _piece(self, place: int) -> Retrieved:
+        chunk = self[place]
+        return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
 
     @property
     def segmented(self) -> bool:
@@ -163,10 +171,6 @@ def _told(chunks: Iterable[Chunk], documents: Sequence[Document], progress: Call
             last = done[chunk.document_id]
             progress(last)
         yield chunk
-
-
-def _retrieved(chunk: Chunk) -> Retrieved:
-    return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
 
 
 def segment_texts(chunk: Chunk) -> list[str]:

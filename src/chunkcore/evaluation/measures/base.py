@@ -231,7 +231,8 @@ def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
     [0, 5, 7, 0]
     """
     before: NDArray[_Number] = np.cumsum(values) - values
-    before -= before[np.searchsorted(group, group, side="left")]
+    begins = np.concatenate(([True], group[1:] != group[:-1]))[: len(group)]
+    before -= before[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))]
     return before
 
 
