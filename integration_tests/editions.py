@@ -5,7 +5,8 @@
     python -m integration_tests.editions --show KEY     # what a digest is of: run with both editions, and diff
 
 Commit 920d294 wrote `edition_920d294.json`. A key names what was computed; its digest is of canonical JSON, where a
-float64 has all its digits. Seconds are left out, and words that may be chosen anew: verdicts and messages.
+float64 has all its digits. Seconds are left out, and words that may be chosen anew: verdicts and messages. Intervals of
+single means, and the number of questions needed, are left out, too: 0.2.0 computes them otherwise.
 The embedder is a hashed bag of words, and the language model answers by the prompt's digest: a changed prompt is a
 difference. MiniLM embeds lochmere only; no digest holds its vectors, whose last digits depend on the processor.
 """
@@ -368,7 +369,7 @@ def scores(name: str, embedder: Callable[[], Any], quick: bool = False) -> Found
             [each.a, each.b, *difference_row(each), each.p_value, each.adjusted_p, each.effect]
             for each in found.differences
         ]
-        rest = [found.intervals, found.best, found.tied, found.questions_needed, found.firsts]
+        rest = [found.best, found.tied, found.firsts]
         yield f"compared/{measure}/{'by document' if clusters else ''}", rounded([apart, rest])
     for rules in RULES:
         report = score(some[1].run, benchmark, ["Recall@min", "IoU@5", "PrecisionOmega", "F1@200tok"], **rules)
@@ -419,7 +420,7 @@ def segments(collection: str) -> Found:
     for options in (SegmentOptions(), SegmentOptions(unit="character", tolerance=20), SegmentOptions(tolerance=2)):
         for spec, report in zip(specs, score_segments(texts, list(map(build, specs)), options), strict=True):
             arrays = {measure: values.tolist() for measure, values in report.scores.items()}
-            rest = [report.text_ids, report.segments.tolist(), rounded(report.intervals(resamples=500))]
+            rest = [report.text_ids, report.segments.tolist()]
             yield f"{options.unit} {options.tolerance}/{spec}", [arrays, rest]
 
 
@@ -445,7 +446,7 @@ def tuning() -> Found:
     options = TuneOptions(trials=6, folds=3, measure="Recall@500tok", resamples=200, baseline="sentence:size=100")
     found = tune(benchmark_of("lochmere"), space, HASHED, options=options)
     yield "chosen", [found.winner.spec, [each.spec for each in found.front], [each.spec for each in found.folds]]
-    yield "worth", rounded([found.held_out, found.picked, found.interval, difference_row(found.difference)])
+    yield "worth", rounded([found.held_out, found.picked, difference_row(found.difference)])
     for each in found.trials:
         arrays = [each.scores.tolist(), each.tokens.tolist()]
         yield f"trial {each.number}", [each.spec, each.chunks, each.embedded, *arrays]

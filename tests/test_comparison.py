@@ -108,6 +108,24 @@ def test_few_differing_questions_are_seldom_mistaken_for_a_difference() -> None:
     assert misled["guarded"] == 0
 
 
+def test_an_interval_of_shares_stays_from_0_to_1_and_is_never_a_point() -> None:
+    for scores in ([1.0] * 30, [0.0] * 30, [1.0] * 29 + [0.9], [0.0] * 29 + [0.2], [0.5]):
+        low, high = compare([report("a", scores)]).intervals["a"]
+        assert 0 <= low <= np.mean(scores) <= high <= 1
+        assert high - low > 0.01
+    assert compare([report("a", [0.5])]).intervals["a"] == (0, 1), "one question says nothing about others"
+
+
+def test_the_long_side_of_skewed_scores_is_the_longer() -> None:
+    scores = np.repeat([0.0, 0.05, 0.4], [60, 27, 3])
+    low, high = mean_intervals(scores[:, None], shares=True)
+    plain = mean_intervals(scores[:, None])
+    assert low[0] <= plain[0][0] < plain[1][0] < high[0]
+    assert high[0] - scores.mean() > 1.5 * (scores.mean() - low[0])
+    mirrored = mean_intervals(1 - scores[:, None], shares=True)
+    assert mirrored[0][0] == pytest.approx(1 - high[0], abs=1e-9)
+
+
 # --- verdicts ----------------------------------------------------------------------------------------
 
 
@@ -117,8 +135,7 @@ def test_a_clear_winner_is_named_with_its_lead_and_its_price() -> None:
     (difference,) = found.differences
     assert (difference.a, difference.b, difference.distinct) == ("b", "a", True)
     assert difference.low < difference.mean < difference.high < 0
-    assert found.questions_needed is not None
-    assert 6 <= found.questions_needed <= 400
+    assert found.questions_needed is None, "nothing is open"
     assert (difference.wins, difference.losses) == (28, 372)
     lead, low, high = (f"{-100 * each:.1f}" for each in (difference.mean, difference.high, difference.low))
     own = [f"{100 * each:.1f}" for each in (found.reports[1].mean(RECALL), *found.intervals["a"])]
@@ -127,8 +144,7 @@ def test_a_clear_winner_is_named_with_its_lead_and_its_price() -> None:
         "higher than that of the other strategy by more than chance explains. "
         f"It is {lead} points ahead of b (95 % interval of the difference {low} to {high}; higher on 372 questions, "
         "lower on 28). "
-        "Retrieved tokens per query: a 1,234, b 900; b is the cheapest of these. "
-        f"About {found.questions_needed} such questions would have separated a from b in 8 of 10 cases."
+        "Retrieved tokens per query: a 1,234, b 900; b is the cheapest of these."
     )
 
 
@@ -153,9 +169,8 @@ def test_without_a_clear_winner_all_tied_are_named_with_their_prices() -> None:
     assert "b is the cheapest of these" in found.verdict
     assert "worst" not in found.verdict
     assert found.questions_needed is not None
-    assert found.questions_needed > 400
-    about = f"{round(found.questions_needed, 1 - int(math.log10(found.questions_needed))):,}"
-    assert f"About {about} such questions would separate {first} from {second} in 8 of 10 cases, if" in found.verdict
+    low, high = (f"{round(each, 1 - int(math.log10(each))):,}" for each in found.questions_needed)
+    assert f"A difference of 0.2 points takes {low} to {high} such questions to show in 8 of 10 cases." in found.verdict
     loose = compare(systems, margin=0.02).verdict
     assert f"; {second} and {third} are surely within 2.0 points of it, as good as equal." in loose
     assert "such questions" not in loose
@@ -243,9 +258,9 @@ def test_questions_of_a_document_that_agree_count_as_few_witnesses() -> None:
     wide, narrow = (each.differences[0].high - each.differences[0].low for each in (together, alone))
     assert 4 < wide / narrow < 9  # about the square root of 40
     assert "over 480 questions about 12 documents, which were resampled whole" in together.verdict
+    assert alone.questions_needed is None
     assert together.questions_needed is not None
-    assert alone.questions_needed is not None
-    assert together.questions_needed > 480 >= alone.questions_needed
+    assert together.questions_needed[0] > 480
 
 
 def test_clusters_of_one_query_each_are_no_clusters() -> None:
@@ -277,9 +292,10 @@ def test_identical_strategies_are_tied_and_no_number_of_questions_separates_them
 
 
 def test_a_difference_too_small_to_matter_needs_no_number() -> None:
-    found = compare([report("a", near(0, 1)), report("b", near(0, 1)[::-1])])
+    found = compare([report("a", near(0, 1)), report("b", near(0, 2))])
+    assert found.differences[0].equivalent
     assert found.questions_needed is None
-    assert "No realistic number" in found.verdict
+    assert "such questions" not in found.verdict
 
 
 def test_one_strategy_has_nothing_to_be_compared_with() -> None:
@@ -296,9 +312,8 @@ def test_a_handful_of_questions_proves_nothing(questions: int) -> None:
     assert f"over {questions} question{'s' * (questions > 1)}. It is statistically tied with b, and" in found.verdict
     assert "would rank first in 100 % of repeats." in found.verdict
     assert "It is statistically tied with b, and would rank first in" in found.verdict
-    assert "realistic" not in found.verdict
     assert "they score differently on too few questions to tell" in found.verdict
-    assert found.questions_needed == (6 if questions > 1 else None)
+    assert found.questions_needed is None
 
 
 def test_six_questions_that_all_agree_are_enough() -> None:
@@ -331,12 +346,18 @@ def test_unanswered_questions_are_told() -> None:
     assert found.verdict.endswith("a left 3 of 400 questions unanswered, scored as 0.")
 
 
-def test_questions_needed_show_the_difference_again_in_8_of_10_cases() -> None:
-    apart = np.random.default_rng(5).normal(0.01, 0.3, 400)
-    mean, sd = apart.mean(), apart.std(ddof=1)
-    found = compare([report("a", apart), report("b", np.zeros(400))])
-    assert not found.differences[0].distinct
-    assert found.questions_needed == math.ceil(((1.959964 + 0.8416212) * sd / mean) ** 2)
+def test_the_questions_needed_are_for_the_margin_and_not_for_the_lead_that_chance_gave() -> None:
+    """Of equal systems the lead is chance: a number for it would be wrong by any factor."""
+    needed = ((1.959964 + 0.8416212) * 0.3 / 0.02) ** 2
+    for seed in range(5):
+        apart = np.random.default_rng(seed).normal(0.0, 0.3, 400)
+        found = compare([report("a", apart), report("b", np.zeros(400))])
+        assert not found.differences[0].distinct
+        assert found.questions_needed is not None
+        low, high = found.questions_needed
+        assert 0.9 * low < needed < 1.1 * high
+        assert high < 2 * low
+    assert compare([report("a", apart), report("b", np.zeros(400))], margin=0).questions_needed is None
 
 
 def test_the_questions_needed_are_those_for_the_nearest_of_the_tied() -> None:
@@ -346,27 +367,30 @@ def test_the_questions_needed_are_those_for_the_nearest_of_the_tied() -> None:
     found = compare([report("first", first), report("steady", steady), report("wild", wild)])
     assert (found.best, found.tied) == (None, ("first", "wild"))
     assert found.questions_needed is not None
-    assert found.questions_needed > 500
-    assert "would separate first from wild" in found.verdict
+    assert found.questions_needed[0] > 40_000
 
 
-def test_no_more_questions_are_needed_than_did_separate() -> None:
-    apart = np.repeat([1.0, -0.2, 0.0], [7, 6, 77])  # the formula alone says 150
-    found = compare([report("a", apart), report("b", np.zeros(90))])
-    assert found.differences[0].distinct
-    assert found.questions_needed == 90
+def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None:
+    for apart in (np.repeat([1.0, -1.0, 0.0], [3, 2, 85]), np.repeat([1.0, 0.01, -0.01], [1, 50, 39])):
+        found = compare([report("a", apart), report("b", np.zeros(90))])
+        assert not found.differences[0].distinct
+        assert found.questions_needed is None
 
 
-def test_more_questions_are_needed_than_did_not_separate_among_so_many_pairs() -> None:
+def test_more_questions_are_needed_among_so_many_pairs() -> None:
     apart = np.random.default_rng(0).normal(0, 0.3, 90)
-    apart += 0.092 - apart.mean()  # the formula alone says 84
+    apart += 0.092 - apart.mean()
     few = [report("a", apart), report("b", np.zeros(90))]
     assert compare(few).best == "a"
     many = compare([*few, *(report(f"c{i}", np.full(90, -1e-9 * i)) for i in range(10))])
     found = many.between("a", "b")
     assert found.low > 0
     assert found.p_value < 0.05 < found.adjusted_p
-    assert (many.best, many.questions_needed) == (None, 91)
+    pair = compare([report("a", apart - 0.06), report("b", np.zeros(90))])
+    assert many.best is None
+    assert many.questions_needed is not None
+    assert pair.questions_needed is not None
+    assert many.questions_needed[0] > pair.questions_needed[0] > 90
     assert f", but among 66 pairs chance alone may well give that much (p = {found.adjusted_p:.2g})." in many.verdict
 
 

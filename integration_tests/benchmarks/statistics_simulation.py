@@ -8,6 +8,8 @@ Systems whose true scores are known are compared again and again, each time on n
 3. Two systems that differ by just the margin (how often they are called equivalent, wrongly), or not at all (rightly).
 4. Equal systems whose questions come in documents that suit one of them: by question, and by document.
 5. As many questions as `questions_to_separate` advises: how often they do separate.
+6. One system: how often the 95 % interval of its mean holds the true mean, and how wide it is; beside it percentiles.
+7. How often the range of `questions_to_show` holds the number that a difference of the margin needs.
 
 The scores are made in five ways, which look like those of real comparisons: see `KINDS`.
 """
@@ -24,7 +26,7 @@ import numpy as np
 
 from chunkcore import Report, compare, get_measure
 from chunkcore.evaluation.measures import Scores
-from chunkcore.evaluation.statistics.resampling import questions_to_separate
+from chunkcore.evaluation.statistics.resampling import mean_intervals, questions_to_separate, questions_to_show
 
 MEASURE = get_measure("Recall", 5)
 RESAMPLES = 1000
@@ -175,6 +177,102 @@ def advised(draw: Draw, gap: float, runs: int, seed: int = 0) -> tuple[int, int]
     return questions, count
 
 
+# --- 6 and 7: intervals of single means, and of the number of questions ---
+
+
+def precision(rng: np.random.Generator, size: int) -> Scores:
+    return np.minimum(1, np.exp(rng.normal(-3.5, 1.0, size)))
+
+
+def recall(missed: float, found: float) -> Callable[[np.random.Generator, int], Scores]:
+    """All of the evidence is missed or found with these chances; else any share of it."""
+
+    def draw(rng: np.random.Generator, size: int) -> Scores:
+        kind = rng.random(size)
+        return np.where(kind < missed, 0.0, np.where(kind < missed + found, 1.0, rng.random(size)))
+
+    return draw
+
+
+def inflated(zeros: float) -> Callable[[np.random.Generator, int], Scores]:
+    """Precision, and a share of zeros."""
+    return lambda rng, size: np.where(rng.random(size) < zeros, 0.0, precision(rng, size))
+
+
+SINGLE: dict[str, Callable[[np.random.Generator, int], Scores]] = {
+    "found in 5 %": recall(0.95, 0.05),
+    "found in 30 %": recall(0.7, 0.3),
+    "found in 90 %": recall(0.1, 0.9),
+    "recall, high": recall(0.04, 0.86),
+    "recall, middling": recall(0.25, 0.5),
+    "recall, low": recall(0.75, 0.1),
+    "even": recall(0, 0),
+    "IoU (beta 0.5, 5)": lambda rng, size: rng.beta(0.5, 5, size),
+    "precision (log-normal)": precision,
+    "precision, 40 % zeros": inflated(0.4),
+    "precision, 80 % zeros": inflated(0.8),
+}
+
+
+def covered(name: str, questions: int, runs: int, seed: int = 0) -> dict[str, tuple[float, float]]:
+    """By interval, the share of runs in which it holds the true mean, and its mean width. A run is a column."""
+    draw, rng = SINGLE[name], np.random.default_rng(seed)
+    true = float(draw(np.random.default_rng(99), 4_000_000).mean())
+    columns = np.stack([draw(rng, questions) for _ in range(runs)], axis=1)
+    found = {}
+    for kind in ("used", "percentile"):
+        low, high = mean_intervals(columns, resamples=RESAMPLES, seed=seed, shares=kind == "used")
+        assert kind != "used" or ((low >= 0).all() and (high <= 1).all())
+        found[kind] = float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low))
+    return found
+
+
+def shown(draw: Draw, margin: float, questions: int, runs: int, seed: int = 0) -> tuple[int, int, int, float, float]:
+    """The number of questions needed; how often a range is given, and how often it holds that; its ends (medians)."""
+    rng = np.random.default_rng(seed)
+    many = draw(rng, 2, 400_000)
+    needed = round(questions_to_separate(margin, float((many[0] - many[1]).std())))
+    ranges = [questions_to_show(margin, np.subtract(*draw(rng, 2, questions))) for _ in range(runs)]
+    given = [each for each in ranges if each[0] == each[0]]
+    low, high = np.median(given, axis=0).tolist() if given else (0.0, 0.0)
+    return needed, len(given), sum(low <= needed <= high for low, high in given), low, high
+
+
+def single_table(runs: int) -> None:
+    _row("scores", "questions", "interval holds the mean", "its width", "percentile interval", "its width")
+    _row(*["---"] * 6)
+    for name in SINGLE:
+        for questions in (10, 30, 90, 300):
+            _row(
+                name,
+                questions,
+                *(f"{100 * each:.1f}" for pair in covered(name, questions, runs).values() for each in pair),
+            )
+
+
+def range_table(runs: int) -> None:
+    _row("scores", "questions at hand", "margin", "needed", "a range is given", "it holds that", "range, median")
+    _row(*["---"] * 7)
+    for name, margin in (
+        ("found or not", 0.05),
+        ("many ties", 0.02),
+        ("even", 0.05),
+        ("skewed", 0.01),
+        ("lopsided", 0.02),
+    ):
+        for questions in (30, 90, 300):
+            needed, given, count, low, high = shown(KINDS[name], margin, questions, runs)
+            _row(
+                name,
+                questions,
+                margin,
+                needed,
+                _share(given, runs),
+                _share(count, max(1, given)),
+                f"{low:.0f} to {high:.0f}",
+            )
+
+
 def pair_table(runs: int) -> None:
     _row("scores", "questions", "interval holds 0", "p <= 0.05", "distinct", "percentile", "BCa", "studentised")
     _row(*["---"] * 8)
@@ -226,13 +324,15 @@ TABLES: dict[str, Callable[[int], None]] = {
     "3": margin_table,
     "4": document_table,
     "5": advice_table,
+    "6": single_table,
+    "7": range_table,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
-    parser.add_argument("--tables", default="12345", help="which ones to print")
+    parser.add_argument("--tables", default="1234567", help="which ones to print")
     given = parser.parse_args()
     error = 100 * (0.05 * 0.95 / given.runs) ** 0.5
     print(f"{given.runs} comparisons a row: the standard error of 5 % is {error:.1f} points.")

@@ -259,6 +259,7 @@ class _Answered:
             seed=found.seed,
             confidence=found.confidence,
             clusters=labels,
+            shares=True,
         )
         means = [report.mean(get_measure(name, self.depth)) for name in names]
         return [f"{percent(mean)}\n{percent(low[i], 0)}–{percent(high[i], 0)}" for i, mean in enumerate(means)]

@@ -406,7 +406,7 @@ class SegmentReport:
     def intervals(self, *, resamples: int = 10_000, seed: int = 0) -> dict[str, tuple[float, float]]:
         """The 95 % interval of each measure's mean, resampling texts (see `mean_intervals`)."""
         columns = np.column_stack([self.scores[measure] for measure in SEGMENT_MEASURES])
-        low, high = mean_intervals(columns, resamples=resamples, seed=seed)
+        low, high = mean_intervals(columns, resamples=resamples, seed=seed, shares=True)
         return dict(zip(SEGMENT_MEASURES, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
 

@@ -23,6 +23,7 @@ from chunkcore.evaluation.statistics.resampling import (
     mean_intervals,
     randomisation_test,
     resampled_means,
+    score_interval,
     student_quantile,
     units_of,
 )
@@ -147,12 +148,16 @@ class Spread:
     lead: float
     units: int
 
-    def interval(self, value: float, error: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Student's t interval around a value with this standard error."""
+    def interval(
+        self, value: float, error: float, confidence: float = CONFIDENCE, *, share: bool = False
+    ) -> tuple[float, float]:
+        """Student's t interval around a value with this standard error; of a `share` a score interval, from 0 to 1."""
         if self.units < 2:
             return float("nan"), float("nan")
-        reach = student_quantile((1 + confidence) / 2, self.units - 1) * error
-        return value - reach, value + reach
+        reach = student_quantile((1 + confidence) / 2, self.units - 1)
+        if share:
+            return score_interval(value, error, reach, self.units)
+        return value - reach * error, value + reach * error
 
 
 def rechosen(
@@ -365,6 +370,12 @@ class StrategyChoices:
         def bounds(columns: Scores) -> tuple[Scores, Scores]:
             return mean_intervals(columns, resamples=resamples, seed=seed, confidence=CONFIDENCE, clusters=clusters)
 
+        def own(scores: Scores) -> tuple[Scores, Scores]:
+            """Of a single mean: grids are of shares."""
+            return mean_intervals(
+                scores, resamples=resamples, seed=seed, confidence=CONFIDENCE, clusters=clusters, shares=True
+            )
+
         found: list[tuple[Choice, Scores]] = []
         for strategy, scored in candidates.items():
             scores = np.stack(list(scored.values()), axis=1)
@@ -372,7 +383,7 @@ class StrategyChoices:
             picked = column_means(means[first])
             best = int(np.argmax(np.where(np.isnan(picked), -math.inf, picked)))
             later = means[~first][:, [best]]
-            low, high = bounds(later)
+            low, high = own(later)
             flattered, shares = optimism(means, labels, seed=seed)
             by_k = column_means(scores[~first][:, best]).tolist()
             choice = Choice(

@@ -292,8 +292,8 @@ def conclude(
             for fold, (pick, training, mean) in enumerate(zip(held.picks, held.training, held.means, strict=True))
         ),
         held_out_report=_report(benchmark, options.goal, done, held, fold_of),
-        interval=spread.interval(mean, spread.mean),
-        difference=_difference(held.scores, baseline, spread),
+        interval=spread.interval(mean, spread.mean, share=options.goal.measures[0].is_share),
+        difference=_difference(held.scores, baseline, spread, options.goal.measures[0].highest),
         strategies=strategies,
         stopped=stopped,
     )
@@ -339,7 +339,7 @@ def _report(
     return Report(CHOICE, benchmark.name, ids, collections, scores, depths)
 
 
-def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread) -> Gap:
+def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread, highest: float) -> Gap:
     apart = scores - baseline.scores
     known = apart[~np.isnan(apart)]
     mean = mean_of(apart)
@@ -350,8 +350,8 @@ def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread) ->
         CHOICE,
         baseline.spec,
         mean,
-        low,
-        high,
+        max(-highest, low),
+        min(highest, high),
         distinct=(low > 0 or high < 0) and wins + losses >= _FEWEST_UNALIKE,
         equivalent=narrow > -_MATTERS and wide < _MATTERS and wins + losses >= _FEWEST_UNALIKE,
         wins=wins,

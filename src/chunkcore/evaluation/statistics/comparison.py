@@ -17,14 +17,16 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.measures import Measure, Scores, budget_of, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.resampling import (
+    FEWEST_UNALIKE,
     holm,
     intervals,
-    questions_to_separate,
+    questions_to_show,
     randomisation_test,
     resampled_means,
+    share_intervals,
     units_of,
 )
 from chunkcore.registry import check_number
@@ -33,9 +35,7 @@ from chunkcore.spans import Numbers
 __all__ = ["Comparison", "Difference", "compare"]
 
 
-_REALISTIC = 1_000_000  # questions; a difference that needs more does not matter
 _PER_PAIR = 10  # sign patterns drawn per pattern that the smallest corrected p-value counts
-_FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class Comparison:
         intervals: of each system's own mean, by name.
         best: the system that beats every other; None if the data does not support one.
         tied: the system with the best mean, and all that are statistically tied with it.
-        questions_needed: roughly how many questions would separate the first from the next (tied, if any) with 80 %
-            power; None if no realistic number would, or there is nothing to separate.
+        questions_needed: while the first is tied, the range of the number of questions with which a difference of
+            `margin` from the next would be found in 8 of 10 cases; None if nothing is open, or too few scores differ.
         resamples: of the bootstrap.
         seed: of the bootstrap and the randomisation test.
         verdict: the result in two to five sentences.
@@ -115,7 +115,7 @@ class Comparison:
     intervals: Mapping[str, tuple[float, float]]
     best: str | None
     tied: tuple[str, ...]
-    questions_needed: int | None
+    questions_needed: tuple[int, int] | None
     resamples: int
     seed: int
     verdict: str
@@ -171,9 +171,8 @@ def compare(
 ) -> Comparison:
     """Which systems differ by more than the choice of questions explains, and which by less than matters.
 
-    - **Intervals**: queries are resampled with replacement, the same ones for every system (see `mean_intervals`). They
-    are
-      not widened for the number of pairs.
+    - **Intervals**: queries are resampled with replacement, the same ones for every system; those of means are widened
+      for skew (see `share_intervals`). They are not widened for the number of pairs.
     - **Distinct**: the interval of the difference excludes 0, and the randomisation test's p-value, corrected by Holm's
       method, is at most 1 - confidence. Among equal systems, at most 1 - confidence of comparisons have a distinct
       pair.
@@ -182,9 +181,8 @@ def compare(
       2 confidence - 1 lies within the margin. If fewer than six queries score differently, there must also be enough
       queries to show a difference of the margin. Not corrected for the number of pairs. A pair may be distinct and
       equivalent: a real difference that does not matter.
-    - **Questions needed** is ((z + z') sd / mean)² of the paired differences, for `confidence` and 80 % power. It
-    exceeds
-      the queries at hand exactly where the two are not distinct.
+    - **Questions needed** is ((z + z') sd / margin)² of the paired differences, for `confidence`, shared by the pairs
+      that are not distinct, and 80 % power; see `questions_to_show` for its range.
 
     Args:
         reports: of the same benchmark's queries, in the same order.
@@ -226,7 +224,10 @@ def compare(
     own, pair = means[:, : len(names)], means[:, len(names) :]
     flips = max(resamples, math.ceil(_PER_PAIR * len(pairs) / (1 - confidence)))
     p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
-    low, high = intervals(own, units[: len(names)], confidence)
+    if measure.is_share:
+        low, high = share_intervals(columns, own, confidence, labels)
+    else:
+        low, high = intervals(own, units[: len(names)], confidence)
     made = Comparison(
         reports=tuple(reports),
         measure=measure,
@@ -246,7 +247,7 @@ def compare(
         firsts=dict(zip(names, _firsts(_sign(measure) * own), strict=True)),
         clusters=clusters,
     )
-    return _conclude(made, pair.std(axis=0) * np.sqrt(len(columns)) if labels is not None else None)
+    return _conclude(made, labels)
 
 
 def _sign(measure: Measure) -> int:
@@ -310,7 +311,7 @@ def _differences(
         deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
         unalike = int(np.count_nonzero(known))
         # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
-        unseen = 0.0 if unalike >= _FEWEST_UNALIKE else -math.log(alpha) / max(1, int(units[number]))
+        unseen = 0.0 if unalike >= FEWEST_UNALIKE else -math.log(alpha) / max(1, int(units[number]))
         found.append(
             Difference(
                 a,
@@ -339,7 +340,7 @@ def _firsts(means: Scores) -> list[float]:
     return [float(share) for share in shared.mean(axis=0)]
 
 
-def _conclude(comparison: Comparison, spreads: Scores | None) -> Comparison:
+def _conclude(comparison: Comparison, labels: Sequence[str] | None) -> Comparison:
     measure = comparison.measure
     means = {report.name: _sign(measure) * report.mean(measure) for report in comparison.reports}
     standing = sorted(
@@ -356,29 +357,21 @@ def _conclude(comparison: Comparison, spreads: Scores | None) -> Comparison:
         comparison,
         best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.check else None,
         tied=tuple(report.name for report in [first, *tied]),
-        questions_needed=_questions_needed(comparison, first, rival, spreads) if rival else None,
+        questions_needed=_questions_needed(comparison, lead, labels) if tied and lead else None,
     )
     return replace(found, verdict=_verdict(found, standing, lead))
 
 
-def _questions_needed(comparison: Comparison, first: Report, rival: Report, spreads: Scores | None) -> int | None:
-    apart = first.values(comparison.measure) - rival.values(comparison.measure)
-    known = apart[~np.isnan(apart)]
-    if len(known) < 2 or math.isclose(mean := float(known.mean()), 0, abs_tol=1e-12):
+def _questions_needed(comparison: Comparison, lead: Difference, labels: Sequence[str] | None) -> tuple[int, int] | None:
+    if lead.equivalent:
         return None
-    deviation = float(known.std(ddof=1))
-    if spreads is not None:
-        names = {first.name, rival.name}
-        pair = next(number for number, each in enumerate(comparison.differences) if {each.a, each.b} == names)
-        deviation = float(spreads[pair])
-    # Enough queries must score differently: n of one sign have p = 2 · 0.5ⁿ.
-    fewest = math.ceil(math.log2(2 / (1 - comparison.confidence)))
-    unalike = fewest * len(known) / np.count_nonzero(known)
-    needed = max(questions_to_separate(mean, deviation, confidence=comparison.confidence), unalike)
-    if needed > _REALISTIC:
-        return None
-    distinct = comparison.between(first.name, rival.name).distinct
-    return min(math.ceil(needed), len(known)) if distinct else max(math.ceil(needed), len(known) + 1)
+    values = {report.name: report.values(comparison.measure) for report in comparison.reports}
+    unsure = sum(not each.distinct for each in comparison.differences)
+    shared = 1 - (1 - comparison.confidence) / unsure
+    low, high = questions_to_show(
+        comparison.margin, values[lead.a] - values[lead.b], confidence=shared, clusters=labels
+    )
+    return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
 
 def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
@@ -392,7 +385,7 @@ def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Differenc
     else:
         sentences.append(_lead(comparison, lead))
         sentences.append(_cost(comparison, standing, lead))
-        sentences.append(_questions(comparison, lead))
+        sentences.append(_questions(comparison))
     sentences.append(_gaps(comparison, standing))
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -457,7 +450,7 @@ def _matter(comparison: Comparison, lead: Difference) -> str:
 
 def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) -> str:
     k = comparison.measure.k
-    if k is None:
+    if k is None or budget_of(k) is not None:  # all retrieve the same budget
         return ""
     named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
     costs = {report.name: report.mean_tokens(k) for report in standing if report.name in named}
@@ -469,8 +462,8 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
 
 
 def _cheapest(costs: Mapping[str, float]) -> str:
-    least = min(costs.values())
-    names = [name for name, cost in costs.items() if cost == least]
+    least = min(map(round, costs.values()))
+    names = [name for name, cost in costs.items() if round(cost) == least]
     if len(names) == len(costs):
         return "they cost the same"
     return f"{_enumerate(names)} {'is' if len(names) == 1 else 'are'} the cheapest of these"
@@ -480,20 +473,12 @@ def _same(lead: Difference) -> bool:
     return lead.mean == lead.low == lead.high == 0
 
 
-def _questions(comparison: Comparison, lead: Difference) -> str:
-    if _same(lead) or (lead.equivalent and not lead.distinct):
-        return ""  # `_lead` says so
-    needed = comparison.questions_needed
-    if lead.wins + lead.losses < 2:
-        return ""  # the spread of one difference is unknown
-    if needed is None:
-        return (
-            f"No realistic number of questions would separate {lead.a} from {lead.b}: they differ by next to nothing."
-        )
-    about = f"About {_rounded(needed)} such questions"
-    if lead.distinct:
-        return f"{about} would have separated {lead.a} from {lead.b} in 8 of 10 cases."
-    return f"{about} would separate {lead.a} from {lead.b} in 8 of 10 cases, if the difference stays what it is."
+def _questions(comparison: Comparison) -> str:
+    if comparison.questions_needed is None:
+        return ""
+    low, high = map(_rounded, comparison.questions_needed)
+    margin = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
+    return f"A difference of {margin} takes {low} to {high} such questions to show in 8 of 10 cases."
 
 
 def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:

@@ -17,6 +17,7 @@ from chunkcore.evaluation.measures import Scores
 from chunkcore.spans import Numbers
 
 __all__ = [
+    "FEWEST_UNALIKE",
     "cluster_sums",
     "column_means",
     "holm",
@@ -25,12 +26,18 @@ __all__ = [
     "mean_std",
     "questions_to_equate",
     "questions_to_separate",
+    "questions_to_show",
     "randomisation_test",
     "resampled_means",
+    "score_interval",
+    "share_intervals",
     "smallest_difference",
     "student_quantile",
     "units_of",
 ]
+
+
+FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
 
 
 def mean_std(values: Scores) -> tuple[float, float, int]:
@@ -86,11 +93,13 @@ def mean_intervals(
     seed: int = 0,
     confidence: float = 0.95,
     clusters: Sequence[str] | None = None,
+    shares: bool = False,
 ) -> tuple[Scores, Scores]:
     """The expanded percentile bootstrap interval of each column's mean: low and high, float64, shape (columns,).
 
     `columns` has the shape (queries, columns); NaN is left out, an empty column gives NaN. `clusters` is each query's
-    group, such as its document, which is drawn as one; None draws queries.
+    group, such as its document, which is drawn as one; None draws queries. `shares` says that scores are from 0 to 1:
+    intervals are widened for skew (see `share_intervals`), and stay there.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 and 8.3; Hesterberg, What
     Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), on the expansion.
@@ -100,7 +109,71 @@ def mean_intervals(
     True
     """
     means = resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
+    if shares:
+        return share_intervals(columns, means, confidence, clusters)
     return intervals(means, units_of(columns, clusters), confidence)
+
+
+_STEEPER = 2.0  # few questions show too little of a skew: docs/evidence/statistics.md has the coverage
+
+
+def share_intervals(
+    columns: Scores, means: Scores, confidence: float, clusters: Sequence[str] | None = None
+) -> tuple[Scores, Scores]:
+    """Intervals of the means of scores from 0 to 1: the hull of the percentile interval and a score interval.
+
+    The percentile interval is too short on the long side of skewed scores, and empty where all are equal. The score
+    interval holds the means whose distance from the sample's is within Student's t of the standard error *at that
+    mean*: the error follows mean (1 - mean), as Wilson's does for hits and misses, and rises faster where the
+    scores are more skewed than hits and misses. One unit gives 0 to 1.
+
+    Source: Wilson, Probable Inference (1927); Korn and Graubard, Confidence Intervals for Proportions with Small
+    Expected Number of Positive Counts (1998), on the effective sample size.
+
+    >>> one = np.ones((30, 1))
+    >>> [round(float(end[0]), 3) for end in share_intervals(one, resampled_means(one, resamples=9, seed=0), 0.95)]
+    [0.878, 1.0]
+    """
+    known = cluster_sums(~np.isnan(columns), clusters)
+    values = cluster_sums(np.nan_to_num(columns), clusters)
+    units = np.count_nonzero(known, axis=0)
+    low, high = intervals(means, units, confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):  # an empty column is NaN, as intended
+        mean = values.sum(axis=0) / known.sum(axis=0)
+        apart = (values - mean * known) * units / known.sum(axis=0)
+        error = np.sqrt(np.sum(apart**2, axis=0) / (units - 1) / units)
+        skew = np.sum(apart**3, axis=0) / np.sum(apart**2, axis=0) ** 1.5
+    for column in np.flatnonzero(units).tolist():
+        if units[column] < 2:
+            low[column], high[column] = 0.0, 1.0
+            continue
+        reach = student_quantile((1 + confidence) / 2, int(units[column]) - 1)
+        ends = score_interval(float(mean[column]), float(error[column]), reach, int(units[column]), float(skew[column]))
+        low[column], high[column] = min(low[column], ends[0]), max(high[column], ends[1])
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def score_interval(mean: float, error: float, reach: float, units: int, skew: float = 0.0) -> tuple[float, float]:
+    """The means from 0 to 1 within `reach` standard errors of `mean`, where the error changes with the mean.
+
+    Args:
+        error: the standard error of `mean`.
+        units: drawn independently; for a mean of 0 or 1, whose error is unknown.
+        skew: of the mean: the third central moment over the standard error's cube.
+
+    >>> [round(end, 3) for end in score_interval(0.9, 0.055, 2.045, 30)]
+    [0.734, 0.967]
+    """
+    most = mean * (1 - mean)
+    share = error**2 / most if most > 1e-12 else 1 / units  # of the largest variance that this mean can have
+    slope = share * (1 - 2 * mean)
+    if error > 1e-12 and (more := skew * error - slope) * slope > 0:
+        slope += _STEEPER * more
+    # (x - mean)² = reach² variance(x), with variance(mean + d) = error² + slope d - share d²
+    square = reach**2
+    whole = 1 + square * share
+    root = math.sqrt((square * slope) ** 2 + 4 * whole * square * error**2)
+    return tuple(min(1.0, max(0.0, mean + (square * slope + side * root) / (2 * whole))) for side in (-1, 1))  # type: ignore[return-value]
 
 
 def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None) -> Scores:
@@ -229,6 +302,46 @@ def questions_to_separate(mean: float, deviation: float, *, confidence: float = 
     283
     """
     return (_quantiles(confidence, power) * deviation / mean) ** 2 if mean else math.inf
+
+
+_FEW_LARGE = 0.25
+
+
+def questions_to_show(
+    margin: float,
+    differences: Scores,
+    *,
+    confidence: float = 0.95,
+    power: float = 0.8,
+    clusters: Sequence[str] | None = None,
+) -> tuple[float, float]:
+    """The 90 % range of the number of questions that find a paired difference of `margin` with the chance `power`.
+
+    It depends on the spread of the differences alone, not on their mean: the lead of a winner is too high on average,
+    and the number goes with its square. `differences` has the shape (queries,); NaN is left out. NaN if fewer than six
+    differ, or a few large ones make up most of the spread.
+
+    >>> [round(end) for end in questions_to_show(0.1, np.tile([0.3, -0.3, 0.0], 30))]
+    [42, 53]
+    """
+    known = ~np.isnan(differences)
+    apart = differences[known]
+    if np.count_nonzero(apart) < FEWEST_UNALIKE or not margin:
+        return math.nan, math.nan
+    labels = None if clusters is None else [name for name, kept in zip(clusters, known.tolist(), strict=True) if kept]
+    sums, sizes = cluster_sums(np.column_stack([apart - apart.mean(), np.ones(len(apart))]), labels).T
+    # What a question adds to the variance of the sum, unit by unit, as a share of the most that it can.
+    most = float(max(np.max(sizes**2), np.max(sums**2)))
+    squares = sums**2 / most
+    alike = float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))  # so many equal squares spread as much
+    if not alike or alike < _FEW_LARGE * np.count_nonzero(apart) * len(sums) / len(apart):
+        return math.nan, math.nan
+    error = float(squares.std(ddof=1)) / math.sqrt(len(squares))
+    skew = float(np.mean((squares - squares.mean()) ** 3) / max(squares.std(), 1e-12) ** 3) / math.sqrt(len(squares))
+    reach = student_quantile(0.95, len(squares) - 1)
+    ends = score_interval(float(squares.mean()), error, reach, len(squares), skew)
+    each = _quantiles(confidence, power) ** 2 * most * len(squares) / len(apart) / margin**2
+    return ends[0] * each, ends[1] * each
 
 
 def smallest_difference(deviation: float, questions: int, *, confidence: float = 0.95, power: float = 0.8) -> float:
