@@ -26,7 +26,7 @@ from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.questions import CallBudget, GenerationOptions, ValidationOptions
 from chunkcore.registry import LARGEST
-from chunkcore.retrieval import ChunkedCorpus, TextVectors
+from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.scale import StreamOptions
 from chunkcore.segmenters import TextTiling
@@ -60,14 +60,15 @@ def refused_or_done(work: Callable[[], object]) -> None:
 REGISTERED = [
     *((kind, name, option) for kind, name in ((strategies, each) for each in strategies) for option in
       numeric(kind.get(name))),
-    *((retrievers, name, option) for name in retrievers for option in numeric(retrievers.get(name))),
+    *((kind, name, option) for kind in (retrievers, stages) for name in kind for option in numeric(kind.get(name))),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "name", "option"), REGISTERED, ids=lambda each: each if isinstance(each, str) else "")
 def test_a_registered_thing_takes_a_number_or_says_its_range(kind, name, option):
     cls = kind.get(name)
-    models = {"embedder": FakeEmbedder(), "llm": FakeLLM(broken=0.0)}
+    models = {"embedder": FakeEmbedder(), "llm": FakeLLM(broken=0.0), "method": BM25()}
+    models["model"] = lambda pairs: [0.0] * len(pairs)
     given = {each.name: models[each.name] for each in fields(cls) if each.name in models}
     chunks = list(get_chunker("fixed_token:size=9").chunk(Document("d", TEXT)))
     for number in NUMBERS:

@@ -61,7 +61,7 @@ def compare(
     retriever: Annotated[
         list[str] | None,
         typer.Option(
-            "--retriever", "-r", metavar="SPEC", help="dense, bm25, hybrid+rerank, ...; repeatable. Default: dense."
+            "--retriever", "-r", metavar="SPEC", help="dense, bm25, hybrid+window:1, ...; repeatable. Default: dense."
         ),
     ] = None,
     embedder: Annotated[

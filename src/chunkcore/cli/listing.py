@@ -15,6 +15,7 @@ __all__ = ["HELP", "list_names"]
 _REGISTRIES = {
     "strategies": "chunkcore.chunkers.base",
     "retrievers": "chunkcore.retrieval.base",
+    "stages": "chunkcore.retrieval.stage",
     "measures": "chunkcore.evaluation.measures.base",
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",

@@ -1,18 +1,31 @@
-"""Retrieval: a corpus of chunks, and the methods that index and search it (vectors, words, both, reranked)."""
+"""Retrieval: a corpus of chunks, the methods that index and search it, and the stages after them."""
 
 from chunkcore.retrieval.assembly import assemble
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus, cut
 from chunkcore.retrieval.dense import Dense, Late, Sharded
 from chunkcore.retrieval.hnsw import HNSW
-from chunkcore.retrieval.hybrid import Hybrid, Reranked, get_retriever
-from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranker, get_reranker
+from chunkcore.retrieval.hybrid import Hybrid, get_retriever
+from chunkcore.retrieval.lexical import BM25, word_keys, words
+from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
+from chunkcore.retrieval.stage import (
+    Assembled,
+    AutoMerge,
+    Layout,
+    Merge,
+    PassageStage,
+    RelevantSegments,
+    Stage,
+    Window,
+    stages,
+)
 from chunkcore.retrieval.vectors import TextVectors
 
 __all__ = [
     "BM25",
     "HNSW",
+    "Assembled",
+    "AutoMerge",
     "CallableReranker",
     "ChunkedCorpus",
     "CrossEncoderReranker",
@@ -21,16 +34,25 @@ __all__ = [
     "Hybrid",
     "Index",
     "Late",
+    "Layout",
+    "Merge",
     "PassageIndex",
+    "PassageStage",
+    "RelevantSegments",
     "Reranked",
     "Reranker",
     "RetrievalMethod",
     "SearchRecall",
     "Sharded",
+    "Stage",
     "TextVectors",
+    "Window",
     "assemble",
     "cut",
     "get_reranker",
     "get_retriever",
     "retrievers",
+    "stages",
+    "word_keys",
+    "words",
 ]

@@ -308,6 +308,11 @@ class RetrievalMethod(ABC):
         return True
 
     @property
+    def makes_passages(self) -> bool:
+        """Whether its index is a `PassageIndex`."""
+        return False
+
+    @property
     def name(self) -> str:
         """The shortest string that describes the method: only options that differ from their defaults."""
         return format_spec(self.kind, self.changed_options())
@@ -322,5 +327,5 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
     "chunkcore.retrievers",
     base=RetrievalMethod,
     attribute="kind",
-    note=", with or without +rerank after it",
+    note=", with or without stages after it, such as +rerank",
 )

@@ -99,6 +99,15 @@ class ChunkedCorpus(Sequence[Chunk]):
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
         return np.array(self._columns[4], dtype=np.int64)
 
+    @cached_property
+    def document_numbers(self) -> Numbers:
+        """Each chunk's document: its place in `documents`, or a number from ``len(documents)`` on: int64."""
+        numbers = np.array(self._columns[0], dtype=np.int64)
+        others: dict[str, int] = {}
+        for place in np.flatnonzero(numbers < 0).tolist():
+            numbers[place] = len(self.documents) + others.setdefault(self[place].document_id, len(others))
+        return numbers
+
     @property
     def texts(self) -> Sequence[str]:
         """Each chunk's context and text, as lexical search reads them."""

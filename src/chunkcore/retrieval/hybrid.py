@@ -1,4 +1,4 @@
-"""`get_retriever`, and methods over other methods: `Hybrid` fuses several, `Reranked` reorders the best of one."""
+"""`get_retriever`: a retrieval method of a string. `Hybrid`: several methods fused."""
 
 from __future__ import annotations
 
@@ -12,49 +12,51 @@ import numpy as np
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import check_ranges, format_spec, split_options
+from chunkcore.registry import check_ranges, split_options
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.rerank import DEFAULT_RERANKER, Reranker, get_reranker, rerank_scores
+from chunkcore.retrieval.stage import stages
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
-__all__ = ["Hybrid", "Reranked", "fuse", "get_retriever"]
+__all__ = ["Hybrid", "fuse", "fuse_scores", "get_retriever"]
 
-_RERANK = "+rerank"  # suffix of a method's string
-_AT_ONCE = 4096  # pairs per reranker call
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SEPARATES = re.compile(r'[=,"\[\]{}]')
+_SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
+_SEPARATES = re.compile(r'[=,"\[\]{}+]')
 
 
 def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     """The retrieval method of a string (or a `RetrievalMethod` unchanged).
 
-    A string has the method's name, its options, and optionally ``+rerank`` with the reranker's options. Values are read
-    as in a strategy's string (`get_chunker`).
+    A string has the method's name, its options, and any `stages` with theirs. Values are read as in a strategy's string
+    (`get_chunker`).
 
     Raises:
         OptionError: a malformed string, no such method or option, or a bad value.
 
-    >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,k=30+rerank:depth=20").name
-    ('bm25:k1=2.0', 'hybrid:bm25,late,k=30+rerank:depth=20')
+    >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,k=30+rerank:depth=20+window:2").name
+    ('bm25:k1=2.0', 'hybrid:bm25,late,k=30+rerank:depth=20+window:2')
     """
     if isinstance(spec, RetrievalMethod):
         return spec
     if not isinstance(spec, str):
         raise OptionError(f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}")
     parts: list[str] = []
-    place = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec).rfind(_RERANK)
-    after = spec[place + len(_RERANK) :].strip()
-    if place >= 0 and after[:1] in ("", ":"):
-        method = get_retriever(spec[:place])
-        options = split_options(after[1:], spec, "retriever", parts)
-        if "method" in options:
-            raise OptionError("rerank: the method stands before +rerank, as in bm25+rerank")
-        return Reranked.read(parts, {**options, "method": method})
+    shown = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec)
+    for suffix in reversed(list(_SUFFIX.finditer(shown))):
+        if suffix[1] in stages:
+            method = get_retriever(spec[: suffix.start()])
+            options = split_options(spec[suffix.end() :], spec, "retriever", parts)
+            if "method" in options:
+                raise OptionError(f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}")
+            return stages.get(suffix[1]).read(parts, {**options, "method": method})
     name, _, rest = spec.partition(":")
+    before, plus, unknown = name.rpartition("+")
+    if plus and before.strip() in retrievers:
+        stages.get(unknown.strip())
     options = split_options(rest, spec, "retriever", parts)
     return retrievers.get(name.strip()).read(parts, options)
 
@@ -100,6 +102,9 @@ class Hybrid(RetrievalMethod):
         repeated = [each.name for number, each in enumerate(self.methods) if each in self.methods[:number]]
         if repeated:
             raise OptionError(f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out")
+        for method in self.methods:
+            if method.makes_passages:
+                raise OptionError(f"hybrid fuses chunks, and {method.name} makes passages: put its stage after hybrid")
         check_ranges(self, k=0, depth=1)
 
     @classmethod
@@ -207,77 +212,3 @@ def _summed_row(lists: Sequence[tuple[Numbers, Scores]], depth: int) -> tuple[Nu
 
 def _part(name: str) -> str:
     return json.dumps(name) if _SEPARATES.search(name) else name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reranked(RetrievalMethod):
-    """A method whose first results are put in the order in which a reranker scores them (Nogueira and Cho, 2019).
-
-    As a string: any method and ``+rerank``, such as ``hybrid+rerank:model=cross-encoder/ms-marco-MiniLM-L6-v2``. The
-    reranker reads a chunk's context with its text. Ties keep the method's order.
-
-    Attributes:
-        method: the method.
-        model: a cross-encoder's folder or its name on the hub, a `Reranker`, or a function of pairs of query and text.
-        depth: how many of each query are read again. The others keep their order, below them.
-
-    Cost: that of the method, and `depth` readings of query and chunk a query.
-
-    Raises:
-        OptionError: depth is under 1; when indexing, the model is not found.
-    """
-
-    kind = "rerank"
-
-    method: RetrievalMethod
-    model: Any = DEFAULT_RERANKER
-    depth: int = 50
-
-    def validate(self) -> None:
-        check_ranges(self, depth=1)
-
-    @property
-    def name(self) -> str:
-        changed = self.changed_options()
-        changed.pop("method")
-        before = f"{self.method.name}{_RERANK}"
-        if _RERANK in str(changed.get("model")):  # quoted, else it reads as a second suffix
-            return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in changed.items())
-        return format_spec(before, changed)
-
-    @property
-    def embeds(self) -> bool:
-        return self.method.embeds
-
-    def check(self, embedder: Embedder) -> None:
-        self.method.check(embedder)
-        get_reranker(self.model)
-
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _Reranking(corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth)
-
-
-class _Reranking(Index):
-    def __init__(self, corpus: ChunkedCorpus, index: Index, reranker: Reranker, depth: int) -> None:
-        super().__init__(corpus)
-        self._index = index
-        self._reranker = reranker
-        self._depth = depth
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        found = self._index.search(queries, max(k, self._depth))
-        self.recall = self._index.recall
-        return self._read(queries, found.best(self._depth)).then(found).best(k)
-
-    def _read(self, queries: Sequence[str], found: Hits) -> Hits:
-        rows = []
-        texts = self.corpus.texts
-        some = max(1, _AT_ONCE // self._depth)
-        for start in range(0, len(queries), some):
-            lists = [found.row(number)[0] for number in range(start, min(start + some, len(queries)))]
-            pairs = [(queries[start + i], texts[j]) for i, own in enumerate(lists) for j in own.tolist()]
-            scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(own) for own in lists])[:-1])
-            for own, values in zip(lists, scores, strict=True):
-                order = np.argsort(-values, kind="stable")
-                rows.append((own[order], values[order]))
-        return Hits.of(rows)

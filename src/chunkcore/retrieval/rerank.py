@@ -1,9 +1,10 @@
-"""Rerankers: models that score how well a text answers a query, reading both together."""
+"""Rerankers score how well a text answers a query, reading both together; `Reranked` orders a method's hits so."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -13,18 +14,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError
 from chunkcore.escaping import encodable
+from chunkcore.models.base import Embedder
 from chunkcore.models.model_files import fetch
+from chunkcore.registry import check_ranges
+from chunkcore.retrieval.base import Hits, Index
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.stage import Stage, stages
+from chunkcore.retrieval.vectors import TextVectors
 
 __all__ = [
     "DEFAULT_RERANKER",
     "CallableReranker",
     "CrossEncoderReranker",
+    "Reranked",
     "Reranker",
     "get_reranker",
     "rerank_scores",
 ]
 
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L6-v2"
+_AT_ONCE = 4096  # pairs per reranker call
 _BATCH = 32
 _FILES = ("*.json", "*.txt", "model.safetensors")
 
@@ -157,3 +166,63 @@ def _load(source: str) -> Any:
             f"no reranker {source!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected "
             "the folder of a cross-encoder, or the name of one on the hub"
         ) from error
+
+
+@stages.register("rerank")
+@dataclass(frozen=True, kw_only=True)
+class Reranked(Stage):
+    """A method whose first results are put in the order in which a reranker scores them (Nogueira and Cho, 2019).
+
+    As a string: any method and ``+rerank``, such as ``hybrid+rerank:model=cross-encoder/ms-marco-MiniLM-L6-v2``. The
+    reranker reads a chunk's context with its text. Ties keep the method's order.
+
+    Attributes:
+        method: the method.
+        model: a cross-encoder's folder or its name on the hub, a `Reranker`, or a function of pairs of query and text.
+        depth: how many of each query are read again. The others keep their order, below them.
+
+    Cost: that of the method, and `depth` readings of query and chunk a query.
+
+    Raises:
+        OptionError: depth is under 1; when indexing, the model is not found.
+    """
+
+    model: Any = DEFAULT_RERANKER
+    depth: int = 50
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, depth=1)
+
+    def check(self, embedder: Embedder) -> None:
+        super().check(embedder)
+        get_reranker(self.model)
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _Reranking(corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth)
+
+
+class _Reranking(Index):
+    def __init__(self, corpus: ChunkedCorpus, index: Index, reranker: Reranker, depth: int) -> None:
+        super().__init__(corpus)
+        self._index = index
+        self._reranker = reranker
+        self._depth = depth
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        found = self._index.search(queries, max(k, self._depth))
+        self.recall = self._index.recall
+        return self._read(queries, found.best(self._depth)).then(found).best(k)
+
+    def _read(self, queries: Sequence[str], found: Hits) -> Hits:
+        rows = []
+        texts = self.corpus.texts
+        some = max(1, _AT_ONCE // self._depth)
+        for start in range(0, len(queries), some):
+            lists = [found.row(number)[0] for number in range(start, min(start + some, len(queries)))]
+            pairs = [(queries[start + i], texts[j]) for i, own in enumerate(lists) for j in own.tolist()]
+            scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(own) for own in lists])[:-1])
+            for own, values in zip(lists, scores, strict=True):
+                order = np.argsort(-values, kind="stable")
+                rows.append((own[order], values[order]))
+        return Hits.of(rows)

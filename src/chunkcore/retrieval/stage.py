@@ -1,0 +1,509 @@
+"""Stages: what is done with a method's hits, written after it: ``dense+window:1``, ``hybrid+rerank+assemble``.
+
+To add a stage of one's own that makes passages, subclass `PassageStage` and register it:
+
+>>> @stages.register("both_ends")
+... class BothEnds(PassageStage):
+...     '''A hit brings the first and the last chunk of its document.'''
+...     def order(self, layout, hits, scores):
+...         for hit, score in zip(hits.tolist(), scores.tolist()):
+...             yield from ((unit, score) for unit in (hit, layout.first[hit], layout.last[hit] - 1))
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from chunkcore.document import Document
+from chunkcore.errors import OptionError
+from chunkcore.models.base import Embedder
+from chunkcore.registry import Registry, check_ranges, format_spec, read_value
+from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, cut_unit, passage_of
+from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, Scores, check_limits
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenCounter, get_counter
+
+__all__ = [
+    "Assembled",
+    "AutoMerge",
+    "Layout",
+    "Merge",
+    "PassageStage",
+    "RelevantSegments",
+    "Stage",
+    "Window",
+    "stages",
+]
+
+_FIRST = 16  # hits that are searched first
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stage(RetrievalMethod):
+    """What is done with the hits of a method. As a string: the method, ``+name`` and the stage's options.
+
+    Subclasses are registered (``@stages.register("name")``) and implement `index`.
+
+    Attributes:
+        method: the method before the stage.
+    """
+
+    leading: ClassVar[str] = ""  # the option that may be given without its name
+
+    method: RetrievalMethod
+
+    def validate(self) -> None:
+        if self.method.makes_passages:
+            raise OptionError(
+                f"{self.kind} works on chunks, and {self.method.name} makes passages: put +{self.kind} in front of its "
+                "last stage, or leave it out"
+            )
+
+    @classmethod
+    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+        if parts and cls.leading and cls.leading not in options:
+            options, parts = {**options, cls.leading: read_value(parts[0], cls.leading)}, parts[1:]
+        return super().read(parts, options)
+
+    @property
+    def name(self) -> str:
+        changed = self.changed_options()
+        changed.pop("method")
+        before = f"{self.method.name}+{self.kind}"
+        if any("+" in str(value) for value in changed.values()):  # quoted, else it reads as another stage
+            return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in changed.items())
+        return format_spec(before, changed).replace(
+            f"+{self.kind}:{self.leading}=", f"+{self.kind}:", bool(self.leading)
+        )
+
+    @property
+    def embeds(self) -> bool:
+        return self.method.embeds
+
+    def check(self, embedder: Embedder) -> None:
+        self.method.check(embedder)
+
+
+stages: Registry[type[Stage]] = Registry(
+    "stage", "chunkcore.stages", base=Stage, attribute="kind", note="; a stage follows a retriever, as in dense+window"
+)
+
+
+class Layout(NamedTuple):
+    """Where the units (chunks) of a corpus are; consecutive units of a document are neighbours.
+
+    Attributes:
+        first: of each unit, the first unit of its document: int64.
+        last: of each unit, the unit after the last of its document: int64.
+        sizes: tokens of each unit, by its chunker: int64.
+    """
+
+    first: Numbers
+    last: Numbers
+    sizes: Numbers
+
+    @classmethod
+    def of(cls, corpus: ChunkedCorpus) -> Layout:
+        numbers = corpus.document_numbers
+        begins = np.flatnonzero(np.diff(numbers, prepend=-1)) if len(numbers) else np.zeros(0, dtype=np.int64)
+        ends = np.append(begins[1:], len(numbers))[: len(begins)]
+        counts = ends - begins
+        return cls(np.repeat(begins, counts), np.repeat(ends, counts), corpus.token_counts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PassageStage(Stage):
+    """A stage that makes passages of hits: exact spans, disjoint, best first, within a budget of tokens.
+
+    Units are taken in the stage's `order` while the passages that they make fit the budget. Units that are neighbours,
+    touch or overlap make one passage, whose span has what stands between them. A passage's score is the best of its
+    units' worth; its `parts` are the units, each with the score of its hit, 0 without one. If the first unit is over
+    the budget, it is the only passage, cut at its last whole token within the budget.
+
+    With `max_tokens`, as many hits are used as the budget holds; with `k` alone, the first `k` hits.
+
+    Subclasses implement `order`.
+    """
+
+    @property
+    def makes_passages(self) -> bool:
+        return True
+
+    @property
+    def least_hits(self) -> int:
+        """How many hits `order` must see."""
+        return 0
+
+    @abstractmethod
+    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
+        """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _Staged(corpus, self.method.index(corpus, vectors), self)
+
+
+class _OverHits(PassageIndex):
+    """Passages of another index's hits."""
+
+    def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
+        super().__init__(corpus)
+        self._index = index
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        found = self._index.search(queries, k)
+        self.recall = self._index.recall
+        return found
+
+    def documents(self, units: Iterable[int]) -> dict[str, Document]:
+        """The documents of these units, by id."""
+        sources, numbers = self.corpus.documents, self.corpus.document_numbers
+        found = (sources[number] for number in {int(numbers[unit]) for unit in units} if number < len(sources))
+        return {document.id: document for document in found}
+
+
+class _Staged(_OverHits):
+    def __init__(self, corpus: ChunkedCorpus, index: Index, stage: PassageStage) -> None:
+        super().__init__(corpus, index)
+        self._stage = stage
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout.of(self.corpus)
+
+    def answers(
+        self,
+        queries: Sequence[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
+    ) -> list[list[Retrieved]]:
+        check_limits(k, max_tokens)
+        budget = MAX_TOKENS if k is None and max_tokens is None else max_tokens
+        tokens = counter or get_counter("cl100k_base")
+        found: list[list[Retrieved]] = [[] for _ in queries]
+        waiting = list(range(len(queries)))
+        depth = min(max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1))
+        while waiting:
+            hits = self.search([queries[number] for number in waiting], depth)
+            short = []
+            for row, number in enumerate(waiting):
+                indices, scores = hits.row(row)
+                passages, whole = self._passages(indices, scores, budget, tokens)
+                found[number] = passages[:k]
+                if budget and whole and len(indices) == depth < len(self.corpus):
+                    short.append(number)
+            waiting, depth = short, 2 * depth
+        return found
+
+    def _passages(
+        self, hits: Numbers, scores: Scores, budget: int | None, counter: TokenCounter
+    ) -> tuple[list[Retrieved], bool]:
+        """The passages of as many units as the budget holds, and whether it holds all."""
+        worth: dict[int, float] = {}
+        for unit, value in self._stage.order(self._layout, hits, scores):
+            worth.setdefault(int(unit), value)
+        order = list(worth)
+        own = dict(zip(hits.tolist(), scores.tolist(), strict=True))
+        documents = self.documents(order)
+        pieces = self.corpus.retrieved
+        parts: dict[int, Retrieved] = {}
+
+        def part(unit: int) -> Retrieved:
+            if unit not in parts:
+                parts[unit] = pieces[unit].with_score(own.get(unit, 0.0))
+            return parts[unit]
+
+        def made(count: int) -> list[Retrieved]:
+            groups = _groups({unit: part(unit) for unit in order[:count]})
+            return [passage_of([parts[unit] for unit in sorted(group)], worth[group[0]], documents) for group in groups]
+
+        if budget is None:
+            return made(len(order)), True
+        fits, over, step = 0, len(order) + 1, 1
+        best: list[Retrieved] = []
+        while over - fits > 1:
+            middle = min(fits + step, over - 1)
+            passages = made(middle)
+            if sum(counter.count_many([each.text for each in passages])) <= budget:
+                fits, best, step = middle, passages, 2 * step
+            else:
+                over, step = middle, max(1, (middle - fits) // 2)
+        if order and not fits:
+            return next(filter(None, (cut_unit(part(unit), budget, counter) for unit in order)), []), False
+        return best, fits == len(order)
+
+
+def _groups(pieces: Mapping[int, Retrieved]) -> list[list[int]]:
+    """The units that make one passage each, in the given order: neighbours, and what touches or overlaps."""
+    group = {unit: unit for unit in pieces}
+
+    def root(unit: int) -> int:
+        while group[unit] != unit:
+            group[unit] = unit = group[group[unit]]
+        return unit
+
+    places: dict[str, list[tuple[int, int, int]]] = {}
+    for unit, piece in pieces.items():
+        places.setdefault(piece.document_id, []).extend((span.start, span.end, unit) for span in piece.spans)
+        after = pieces.get(unit + 1)
+        if after and after.document_id == piece.document_id and len(piece.spans) == len(after.spans) == 1:
+            group[root(unit)] = root(unit + 1)
+    for own in places.values():
+        own.sort()
+        reach, reaching = own[0][1], own[0][2]
+        for start, end, unit in own[1:]:
+            if start <= reach:
+                group[root(unit)] = root(reaching)
+            if end > reach:
+                reach, reaching = end, unit
+    found: dict[int, list[int]] = {}
+    for unit in pieces:
+        found.setdefault(root(unit), []).append(unit)
+    return list(found.values())
+
+
+@stages.register("merge")
+@dataclass(frozen=True, kw_only=True)
+class Merge(PassageStage):
+    """Hits that are neighbours, touch or overlap become one passage."""
+
+    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
+        return zip(hits.tolist(), scores.tolist(), strict=True)
+
+
+@stages.register("window")
+@dataclass(frozen=True, kw_only=True)
+class Window(PassageStage):
+    """A hit brings its neighbours on both sides: the sentence windows of LlamaIndex and Haystack.
+
+    Attributes:
+        units: how many on each side; ``+window:2`` is short for ``+window:units=2``. They are taken nearest first.
+    """
+
+    leading = "units"
+
+    units: int = 1
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, units=1)
+
+    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+        for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
+            first, last = int(layout.first[hit]), int(layout.last[hit])
+            yield hit, score
+            for distance in range(1, min(self.units, last - first) + 1):
+                yield from ((near, score) for near in (hit - distance, hit + distance) if first <= near < last)
+
+
+@stages.register("automerge")
+@dataclass(frozen=True, kw_only=True)
+class AutoMerge(PassageStage):
+    """A parent replaces its children when more than a share of them was found: LlamaIndex' and Haystack's auto-merging.
+
+    The parents of the first level are neighbouring chunks up to a size, those of each further level neighbouring
+    parents of the level before. Hits are taken in order; each may complete its parents.
+
+    Attributes:
+        share: of the children; ``+automerge:0.3`` is short for ``+automerge:share=0.3``. LlamaIndex' default.
+        sizes: tokens of a parent at each level, by the chunker's counter. LlamaIndex' defaults over its 128.
+    """
+
+    leading = "share"
+
+    share: float = 0.5
+    sizes: tuple[int, ...] = (512, 2048)
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, share=(0, 1))
+        if (
+            not self.sizes
+            or min(self.sizes) < 1
+            or any(a >= b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+        ):
+            raise OptionError(f"automerge: sizes are one or more, rising from at least 1, got {list(self.sizes)}")
+
+    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+        trees = {first: self._levels(layout, first) for first in dict.fromkeys(layout.first[hits].tolist())}
+        found: set[tuple[int, int, int]] = set()  # document, level and number of a node: a chunk, or a whole parent
+        counts: dict[tuple[int, int, int], int] = {}
+        for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
+            yield hit, score
+            first = int(layout.first[hit])
+            node = hit - first
+            for level, parents in enumerate(trees[first]):
+                if (first, level, node) in found:
+                    break
+                found.add((first, level, node))
+                parent = int(np.searchsorted(parents, node, side="right")) - 1
+                key = first, level + 1, parent
+                counts[key] = counts.get(key, 0) + 1
+                begin, end = parents[parent], parents[parent + 1]
+                if counts[key] / (end - begin) <= self.share:
+                    break
+                found.update((first, level, child) for child in range(begin, end))
+                for below in reversed(trees[first][:level]):
+                    begin, end = below[begin], below[end]
+                yield from ((first + unit, score) for unit in range(begin, end))
+                node = parent
+
+    def _levels(self, layout: Layout, first: int) -> list[list[int]]:
+        """Of each level the children at which its parents begin, and the number of children."""
+        sizes = layout.sizes[first : layout.last[first]].tolist()
+        levels = []
+        for limit in self.sizes:
+            begins, grown = [0], []
+            total = 0
+            for child, size in enumerate(sizes):
+                if total and total + size > limit:
+                    begins.append(child)
+                    grown.append(total)
+                    total = 0
+                total += size
+            levels.append([*begins, len(sizes)])
+            sizes = [*grown, total]
+        return levels
+
+
+@stages.register("rse")
+@dataclass(frozen=True, kw_only=True)
+class RelevantSegments(PassageStage):
+    """Relevant segment extraction of dsRAG: repeatedly the run of neighbouring chunks with the greatest value.
+
+    The value of the hit at rank r, from 0, is ``exp(-r / decay) · relevance - penalty``, that of any other chunk
+    ``-penalty``. Defaults are dsRAG's preset "balanced". Under a budget, what segments leave of it goes to the best
+    other hits, so that it is compared at equal tokens.
+
+    Attributes:
+        hits: how many hits have a value.
+        documents: only the documents of the first so many hits are read.
+        relevance: of a hit: a number for all, or "score" for its score within 0 to 1, such as a cosine.
+        decay: how slowly relevance falls with the rank.
+        penalty: what a chunk costs.
+        minimum: the least value of a segment.
+        longest: chunks of a segment at most.
+        total: chunks of all segments at most.
+
+    Source: dsRAG (github.com/D-Star-AI/dsRAG), dsrag/rse.py.
+    """
+
+    hits: int = 200
+    documents: int = 10
+    relevance: float | Literal["score"] = 0.8
+    decay: float = 30.0
+    penalty: float = 0.18
+    minimum: float = 0.5
+    longest: int = 15
+    total: int = 30
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, hits=1, documents=1, penalty=0, minimum=0, longest=1, total=1)
+        if not 0 < self.decay < float("inf"):
+            raise OptionError(f"rse: decay is over 0, got {self.decay}")
+        if not isinstance(self.relevance, str) and not 0 < self.relevance <= 1:
+            raise OptionError(f"rse: relevance is over 0 to 1, or score; got {self.relevance}")
+
+    @property
+    def least_hits(self) -> int:
+        return self.hits
+
+    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+        value = self._values(layout, hits[: self.hits], scores)
+        left = self.total
+        while (best := self._best(layout, value, min(self.longest, left))) is not None:
+            worth, begin, end = best
+            middle = max(range(begin, end), key=lambda unit: value.get(unit, -self.penalty))
+            yield from ((unit, worth) for unit in sorted(range(begin, end), key=lambda unit: abs(unit - middle)))
+            value = {unit: gain for unit, gain in value.items() if not begin <= unit < end} | dict.fromkeys(
+                range(begin, end), -float("inf")
+            )
+            left -= end - begin
+        yield from ((hit, 0.0) for hit in hits.tolist())
+
+    def _values(self, layout: Layout, hits: Numbers, scores: Scores) -> dict[int, float]:
+        read = set(layout.first[hits[: self.documents]].tolist())
+        found = {}
+        for rank, hit in enumerate(hits.tolist()):
+            if int(layout.first[hit]) in read:
+                score = scores[rank] if isinstance(self.relevance, str) else self.relevance
+                found[hit] = float(np.exp(-rank / self.decay) * np.clip(score, 0, 1) - self.penalty)
+        return found
+
+    def _best(self, layout: Layout, value: Mapping[int, float], longest: int) -> tuple[float, int, int] | None:
+        """The value, first unit and unit after the last of the best segment; of equal ones the first."""
+        best: tuple[float, int, int] | None = None
+        for begin in sorted(unit for unit, gain in value.items() if gain > 0):
+            total = 0.0
+            for unit in range(begin, min(begin + longest, int(layout.last[begin]))):
+                total += value.get(unit, -self.penalty)
+                if total >= self.minimum and (best is None or total > best[0]):
+                    best = total, begin, unit + 1
+        return best
+
+
+@stages.register("assemble")
+@dataclass(frozen=True, kw_only=True)
+class Assembled(Stage):
+    """The neighbouring hits that are worth most together, within a budget: `chunkcore.retrieval.assemble`.
+
+    Attributes:
+        hits: how many hits are assembled; ``+assemble:50`` is short for ``+assemble:hits=50``.
+    """
+
+    leading = "hits"
+
+    hits: int = 100
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, hits=1)
+
+    @property
+    def makes_passages(self) -> bool:
+        return True
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _Assembling(corpus, self.method.index(corpus, vectors), self.hits)
+
+
+class _Assembling(_OverHits):
+    def __init__(self, corpus: ChunkedCorpus, index: Index, hits: int) -> None:
+        super().__init__(corpus, index)
+        self._hits = hits
+
+    def answers(
+        self,
+        queries: Sequence[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
+    ) -> list[list[Retrieved]]:
+        check_limits(k, max_tokens)
+        found = self.search(queries, min(self._hits, max(len(self.corpus), 1)))
+        tokens = counter or get_counter("cl100k_base")
+        return [
+            assemble(
+                pieces,
+                max_tokens or MAX_TOKENS,
+                k=k,
+                documents=self.documents(found.row(row)[0].tolist()),
+                counter=tokens,
+            )
+            for row, pieces in enumerate(self.pieces(found))
+        ]

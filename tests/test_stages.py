@@ -1,0 +1,371 @@
+"""Stages: what a hit brings along, under a budget, against plain oracles; and how they are named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import get_chunker
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import OptionError
+from chunkcore.retrieval import (
+    BM25,
+    Assembled,
+    AutoMerge,
+    ChunkedCorpus,
+    Hits,
+    Index,
+    Merge,
+    PassageIndex,
+    RelevantSegments,
+    RetrievalMethod,
+    Stage,
+    TextVectors,
+    Window,
+    assemble,
+    cut,
+    get_retriever,
+    stages,
+)
+from chunkcore.run import Retrieved
+from chunkcore.tokens import get_counter
+
+WORDS = get_counter("words")
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(RetrievalMethod):
+    """Always the same chunks in the same order, with falling scores."""
+
+    order: tuple[int, ...]
+    kind = "fixed"
+    embeds = False
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return FixedIndex(corpus, self.order)
+
+
+class FixedIndex(Index):
+    def __init__(self, corpus: ChunkedCorpus, order: tuple[int, ...]) -> None:
+        super().__init__(corpus)
+        self.order = np.array(order, dtype=np.int64)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        own = self.order[:k]
+        return Hits.of([(own, 1 - np.arange(len(own)) / 100)] * len(queries))
+
+
+def sentences(*counts: int) -> ChunkedCorpus:
+    """Documents of so many sentences of 4 words, a sentence a chunk; 2 characters between neighbours."""
+    documents = [
+        Document(f"d{number}", "  ".join(f"Unit {number} {i} here." for i in range(count)))
+        for number, count in enumerate(counts)
+    ]
+    chunks = []
+    for document in documents:
+        end = 0
+        for index, text in enumerate(document.text.split("  ") if document.text else ()):
+            start = document.text.index(text, end)
+            end = start + len(text)
+            chunks.append(Chunk(document.id, index, (Span(start, end),), text, 4))
+    return ChunkedCorpus(chunks, documents)
+
+
+def passages(
+    stage: Stage, corpus: ChunkedCorpus, k: int | None = None, max_tokens: int | None = None
+) -> list[Retrieved]:
+    return stage.index(corpus).answers(["?"], k, max_tokens, counter=WORDS)[0]  # type: ignore[arg-type]
+
+
+def units(corpus: ChunkedCorpus, found: Sequence[Retrieved]) -> list[list[int]]:
+    """The chunks of each passage."""
+    number = {(chunk.document_id, chunk.spans): i for i, chunk in enumerate(corpus)}
+    return [[number[part.document_id, part.spans] for part in passage.parts] for passage in found]
+
+
+# --- what each stage brings ------------------------------------------------------------------------------
+
+
+def test_a_hit_brings_its_neighbours_and_no_other_document() -> None:
+    corpus = sentences(5, 5)
+    found = passages(Window(method=Fixed((7, 0))), corpus, k=2)
+    assert units(corpus, found) == [[6, 7, 8], [0, 1]]
+    assert found[0].text == "Unit 1 1 here.  Unit 1 2 here.  Unit 1 3 here."
+    assert found[0].spans == (Span(16, 62),)
+    assert [part.score for part in found[0].parts] == [0, 1, 0]  # a neighbour has no score of its own
+    assert [each.score for each in found] == [1, 0.99]
+    assert units(corpus, passages(Window(method=Fixed((4,)), units=9), corpus, k=1)) == [[0, 1, 2, 3, 4]]
+
+
+def test_windows_that_meet_are_one_passage() -> None:
+    corpus = sentences(9)
+    found = passages(Window(method=Fixed((2, 7, 5))), corpus, k=3)
+    assert units(corpus, found) == [[1, 2, 3, 4, 5, 6, 7, 8]]
+
+
+def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
+    corpus = sentences(9)
+    assert units(corpus, passages(Merge(method=Fixed((4, 1, 3, 8))), corpus, k=4)) == [[3, 4], [1], [8]]
+    text = "one two three four five six seven eight nine ten"
+    overlapping = cut([Document("d", text)], get_chunker("fixed_token:size=4,overlap=3,counter=words"))
+    (passage,) = passages(Merge(method=Fixed((0, 2))), overlapping, k=2)
+    assert (passage.text, passage.spans) == ("one two three four five six ", (Span(0, 28),))
+
+
+def test_a_parent_takes_the_place_of_its_children() -> None:
+    corpus = sentences(8)
+    tree = {"sizes": (16, 32)}  # 4 and 8 units
+    assert units(corpus, passages(AutoMerge(method=Fixed((0, 2)), **tree), corpus, k=2)) == [[0], [2]]
+    assert units(corpus, passages(AutoMerge(method=Fixed((0, 2, 3)), **tree), corpus, k=3)) == [[0, 1, 2, 3]]
+    assert units(corpus, passages(AutoMerge(method=Fixed((0, 2)), share=0.4, sizes=(16,)), corpus, k=2)) == [
+        [0, 1, 2, 3]
+    ]
+    both = Fixed((0, 1, 2, 5, 6, 7))
+    assert units(corpus, passages(AutoMerge(method=both, **tree), corpus, k=6)) == [list(range(8))]
+    deep = AutoMerge(method=Fixed((0, 1, 2)), share=0.4, **tree)  # one of two parents is more than 0.4
+    assert units(corpus, passages(deep, corpus, k=3)) == [list(range(8))]
+
+
+def merged(children: set[int], levels: list[list[int]], share: float) -> set[int]:
+    """LlamaIndex' way: look at all parents until none takes the place of its children any more."""
+    nodes = {(0, child) for child in children}
+    while True:
+        before = set(nodes)
+        for level, begins in enumerate(levels):
+            for parent in range(len(begins) - 1):
+                own = {(level, child) for child in range(begins[parent], begins[parent + 1])}
+                if len(own & nodes) / len(own) > share:
+                    nodes |= own | {(level + 1, parent)}
+        if nodes == before:
+            break
+    found = set(children)
+    for level, node in nodes:
+        begin, end = node, node + 1
+        for begins in reversed(levels[:level]):
+            begin, end = begins[begin], begins[end]
+        found |= set(range(begin, end))
+    return found
+
+
+@given(st.permutations(range(23)), st.integers(1, 23), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
+def test_merging_hit_by_hit_is_merging_all_at_once(order: list[int], count: int, share: float) -> None:
+    corpus = sentences(23)
+    found = passages(AutoMerge(method=Fixed(tuple(order[:count])), share=share, sizes=(12, 37)), corpus, k=count)
+    thirds = [*range(0, 23, 3), 23]
+    expected = merged(set(order[:count]), [thirds, [0, 3, 6, 8]], share)
+    assert sorted(unit for each in units(corpus, found) for unit in each) == sorted(expected)
+
+
+def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
+    """dsRAG's get_best_segments over all starts and ends, as rse.py does it."""
+    bounds = np.cumsum([0, *counts])
+    document = np.repeat(np.arange(len(counts)), counts)
+    allowed = {int(document[hit]) for hit in order[: stage.documents]}
+    value = np.full(sum(counts), -stage.penalty)
+    for rank, hit in enumerate(order[: stage.hits]):
+        value[hit] += math.exp(-rank / stage.decay) * float(stage.relevance)
+    chosen: list[tuple[int, int]] = []
+    while True:
+        best, where = -1.0, None
+        for i in sorted(allowed):
+            for start in range(bounds[i], bounds[i + 1]):
+                for end in range(start + 1, min(start + stage.longest, bounds[i + 1]) + 1):
+                    free = all(end <= a or start >= b for a, b in chosen)
+                    within = sum(b - a for a, b in chosen) + end - start <= stage.total
+                    total = sum(value[start:end])
+                    if free and within and total > best + 1e-12 and value[start] > 0:
+                        best, where = total, (start, end)
+        if where is None or best < stage.minimum:
+            return chosen
+        chosen.append(where)
+
+
+@settings(max_examples=60)
+@given(
+    st.permutations(range(14)),
+    st.integers(1, 14),
+    st.sampled_from([(14,), (5, 9), (1, 6, 7)]),
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.integers(1, 3),
+)
+def test_segments_are_those_of_dsrag(
+    order: list[int], count: int, counts: tuple[int, ...], longest: int, total: int, documents: int
+) -> None:
+    corpus = sentences(*counts)
+    method = Fixed(tuple(order[:count]))
+    stage = RelevantSegments(method=method, longest=longest, total=total, documents=documents, hits=9)
+    expected = best_segments(stage, counts, order[:count])
+    hits, scores = method.index(corpus).search(["?"], 14).row(0)
+    taken = [(int(unit), worth) for unit, worth in stage.order(stage.index(corpus)._layout, hits, scores) if worth > 0]  # type: ignore[attr-defined]
+    found: dict[float, set[int]] = {}
+    for unit, worth in taken:
+        found.setdefault(worth, set()).add(unit)
+    assert [unit for own in found.values() for unit in sorted(own)] == [i for a, b in expected for i in range(a, b)]
+
+
+def test_what_segments_leave_of_a_budget_goes_to_other_hits() -> None:
+    corpus = sentences(40)
+    found = passages(RelevantSegments(method=Fixed((5, 6, 30)), total=2), corpus, max_tokens=12)
+    assert units(corpus, found) == [[5, 6], [30]]
+    assert found[0].score == pytest.approx(0.8 - 0.18 + 0.8 * math.exp(-1 / 30) - 0.18)
+    assert found[1].score == 0
+
+
+def test_assembly_of_hits_in_a_rerankers_order() -> None:
+    corpus = sentences(30)
+    method = Fixed((3, 4, 20, 9))
+    hits = method.index(corpus).retrieve("?")
+    expected = assemble(hits, 8, documents=corpus.documents, counter=WORDS)
+    assert passages(Assembled(method=method), corpus, max_tokens=8) == expected
+    reranked = get_retriever("bm25+rerank+assemble:7")
+    assert (reranked.name, reranked.makes_passages) == ("bm25+rerank+assemble:7", True)
+
+
+# --- the promises of passages ----------------------------------------------------------------------------
+
+MADE = [Window, Merge, AutoMerge, RelevantSegments, Assembled]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(MADE),
+    st.lists(st.text(alphabet="ab. \n", max_size=60), min_size=1, max_size=4),
+    st.sampled_from(
+        ["recursive:size=3,counter=words", "fixed_token:size=5,overlap=3,counter=words", "sentence:size=4"]
+    ),
+    st.integers(1, 40),
+    st.integers(1, 6) | st.none(),
+    st.randoms(use_true_random=False),
+)
+def test_passages_keep_their_promises(
+    kind: Any, texts: list[str], spec: str, budget: int, k: int | None, random: Any
+) -> None:
+    documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
+    corpus = cut(documents, get_chunker(spec), workers=1)
+    order = random.sample(range(len(corpus)), len(corpus))
+    index = kind(method=Fixed(tuple(order))).index(corpus)
+    found = index.answers(["?"], k, budget, counter=WORDS)[0]
+    assert found == index.answers(["?"], k, budget, counter=WORDS)[0]
+    assert sum(WORDS.count(each.text) for each in found) <= budget
+    assert len(found) <= (k or len(found))
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    source = {document.id: document.text for document in documents}
+    taken: set[tuple[str, int]] = set()
+    whole = {chunk.spans for chunk in corpus}
+    for each in found:
+        assert each.text == " ".join(span.slice(source[each.document_id]) for span in each.spans)
+        places = {(each.document_id, at) for span in each.spans for at in range(span.start, span.end)}
+        assert not places & taken
+        taken |= places
+        assert each.how == "part" or all(part.spans in whole for part in each.parts)
+        assert all(each.spans[0].start <= part.spans[0].start < each.spans[-1].end for part in each.parts)
+    if k is None and len(found) and kind is not Assembled:  # the next unit would not fit
+        assert all(each.how != "part" for each in found) or len(found) == 1
+
+
+def test_as_many_hits_are_used_as_the_budget_holds() -> None:
+    corpus = sentences(*[1] * 100)
+    stage = Merge(method=Fixed(tuple(range(100))))
+    assert len(passages(stage, corpus, max_tokens=4 * 70 + 3)) == 70  # more than are searched at first
+    assert len(passages(stage, corpus, max_tokens=10_000)) == 100
+    assert len(passages(stage, corpus, 3, 10_000)) == 3
+    assert len(passages(stage, corpus)) == 100
+
+
+def test_a_first_unit_over_the_budget_is_cut() -> None:
+    corpus = sentences(3)
+    (only,) = passages(Window(method=Fixed((1, 0))), corpus, max_tokens=2)
+    assert (only.text, only.spans, only.how) == ("Unit 0", (Span(16, 22),), "part")
+
+
+def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
+    chunks = [
+        Chunk("d", 0, (Span(0, 3), Span(8, 11)), "fox hen", 2),
+        Chunk("d", 1, (Span(4, 7),), "cow", 1),
+        Chunk("e", 0, (Span(0, 3),), "owl", 1),
+        Chunk("e", 1, (Span(4, 7),), "elk", 1),
+    ]
+    known = ChunkedCorpus(chunks, [Document("d", "fox cow hen")])
+    found = passages(Merge(method=Fixed((0, 1, 2, 3))), known, k=4)
+    assert [(each.text, len(each.spans)) for each in found] == [("fox hen", 2), ("cow", 1), ("owl elk", 2)]
+    assert [known.document_numbers.tolist(), Merge(method=Fixed(())).index(known).nested] == [[0, 0, 1, 1], False]
+
+
+def test_nothing_to_find() -> None:
+    for kind in MADE:
+        assert passages(kind(method=Fixed(())), sentences(3), max_tokens=9) == []
+        assert passages(kind(method=BM25()), ChunkedCorpus(), max_tokens=9) == []
+        assert kind(method=BM25()).index(sentences(2)).answers([], 3) == []
+
+
+def test_a_stages_index_ranks_the_chunks_of_the_method_before_it() -> None:
+    index = Window(method=Fixed((2, 0))).index(sentences(3))
+    assert isinstance(index, PassageIndex)
+    assert index.search(["?"], 5).indices.tolist() == [[2, 0]]
+    with pytest.raises(OptionError, match="at least 1"):
+        index.retrieve("?", max_tokens=0)
+
+
+# --- names -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("bm25+window", Window(method=BM25())),
+        ("bm25+window:2", Window(method=BM25(), units=2)),
+        ("bm25 + window : units=2", Window(method=BM25(), units=2)),
+        ("bm25+automerge:0.3", AutoMerge(method=BM25(), share=0.3)),
+        ("bm25+automerge:0.3,sizes=[64, 256]", AutoMerge(method=BM25(), share=0.3, sizes=(64, 256))),
+        ("bm25:k1=2+rse:relevance=score,decay=10", RelevantSegments(method=BM25(k1=2.0), relevance="score", decay=10)),
+        ("bm25+merge", Merge(method=BM25())),
+        ("bm25+assemble:20", Assembled(method=BM25(), hits=20)),
+        ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[type-var]
+    ],
+)
+def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected: RetrievalMethod) -> None:
+    assert get_retriever(spec) == expected
+    assert get_retriever(expected.name) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("bm25+windw", "unknown stage 'windw': expected one of assemble, automerge, merge"),
+        ("bm25+windw:2", "did you mean 'window'?"),
+        ("bm25+window+merge", "merge works on chunks, and bm25+window makes passages"),
+        ("bm25+merge+rerank", "rerank works on chunks"),
+        ('hybrid:bm25,"bm25+merge"', "hybrid fuses chunks, and bm25+merge makes passages"),
+        ("bm25+window:0", "units is at least 1, got 0"),
+        ("bm25+window:x", "window: units is a whole number; got 'x'"),
+        ("bm25+window:1,units=2", "takes options as option=value, got '1'"),
+        ("bm25+merge:1", "takes options as option=value, got '1'"),
+        ("bm25+automerge:1.5", "share is at least 0 and at most 1"),
+        ("bm25+automerge:sizes=[9,9]", "sizes are one or more, rising"),
+        ("bm25+automerge:sizes=[]", "sizes are one or more, rising"),
+        ("bm25+rse:decay=0", "decay is over 0"),
+        ("bm25+rse:relevance=2", "relevance is over 0 to 1, or score; got 2"),
+        ("bm25+rse:relevance=high", "rse: relevance is"),
+        ("bm25+rse:method=dense", "the method stands before +rse"),
+        ("bm25+assemble:0", "hits is at least 1"),
+    ],
+)
+def test_a_string_that_names_no_stage_is_refused(spec: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        get_retriever(spec)
+    assert message in str(caught.value)
+
+
+def test_stages_describe_themselves() -> None:
+    described = {each.name: each for each in stages.describe()}
+    assert set(described) >= {"assemble", "automerge", "merge", "rerank", "rse", "window"}
+    assert [option.name for option in described["window"].options] == ["method", "units"]
+    assert all(option.meaning for each in described.values() for option in each.options)
