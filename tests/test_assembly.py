@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.retrieval import assemble
+from chunkcore.retrieval import assemble, combine
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 
@@ -138,3 +138,46 @@ def test_hits_of_unknown_documents_and_without_places_keep_their_text() -> None:
 def test_bad_input_gets_a_sentence(hits, options, message):
     with pytest.raises((OptionError, DataError), match=message):
         assemble(hits, **options)
+
+
+def unit(number: int, document: str = "a") -> Retrieved:
+    return Retrieved(document, (Span(10 * number, 10 * number + 9),), text=f"{document} {number:7}")
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 12)), unique=True), max_size=3),
+    st.sets(st.integers(0, 4), min_size=1),
+)
+def test_combined_scores_are_those_of_the_definition(rankings, scales):
+    hits = [[unit(number, document) for document, number in ranking] for ranking in rankings]
+    found = combine(hits, scales=sorted(scales))
+    places = {place for ranking in rankings for place in ranking}
+    expected = dict.fromkeys(places, 0.0)
+    for ranking in rankings:
+        worth = {place: math.log((len(ranking) + 1) / rank) for rank, place in enumerate(ranking, start=1)}
+        for half in scales:
+            around = {
+                (document, number): sum(worth.get((document, number + step), 0.0) for step in range(-half, half + 1))
+                for document, number in places
+            }
+            length = math.sqrt(sum(value**2 for value in around.values())) or 1.0
+            for place in places:
+                expected[place] += around[place] / length
+    assert [each.score for each in found] == pytest.approx(sorted(expected.values(), reverse=True))
+    for each in found:
+        assert each.score == pytest.approx(expected[each.document_id, each.spans[0].start // 10])
+
+
+def test_combined_hits_are_ranked_by_order_and_place_alone():
+    ranking = [unit(7), unit(1), unit(2), unit(7)]
+    scored = [each.with_score(score) for each, score in zip(ranking, (9, 8, -1e9, 0), strict=True)]
+    alone = [Retrieved("", (), text="no place"), Retrieved("", (), text="none either")]
+    expected = combine([[*ranking, *alone]])
+    assert combine([[*scored, *alone]]) == expected
+    assert len(expected) == 5
+    beside = combine([ranking], neighbours=[unit(3), unit(7).with_score(5)])
+    assert {each.spans[0].start for each in beside} == {10, 20, 30, 70}
+    assert combine([]) == combine([[], []]) == []
+    for scales in ((), (-1,), (1.0,)):
+        with pytest.raises(OptionError, match="half-widths"):
+            combine([ranking], scales=scales)

@@ -1,6 +1,6 @@
 """Retrieval: a corpus of chunks, the methods that index and search it, and the stages after them."""
 
-from chunkcore.retrieval.assembly import assemble
+from chunkcore.retrieval.assembly import assemble, combine
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus, cut
 from chunkcore.retrieval.dense import Dense, Late, Sharded
@@ -48,6 +48,7 @@ __all__ = [
     "TextVectors",
     "Window",
     "assemble",
+    "combine",
     "cut",
     "get_reranker",
     "get_retriever",

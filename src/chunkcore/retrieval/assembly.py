@@ -9,12 +9,15 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import accumulate, groupby, pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["MAX_TOKENS", "assemble", "cut_unit", "passage_of", "passages_of", "spans_of", "text_of"]
+__all__ = ["MAX_TOKENS", "assemble", "combine", "cut_unit", "passage_of", "passages_of", "spans_of", "text_of"]
 
 MAX_TOKENS = 1000
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
@@ -66,6 +69,74 @@ def assemble(
     units = _disjoint([_checked(hit, sources) for hit in hits])
     joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
     return passages_of(units, joined, max_tokens, k=k, documents=sources, counter=get_counter(counter))
+
+
+def combine(
+    rankings: Iterable[Iterable[Retrieved]],
+    *,
+    scales: Sequence[int] = (0, 1, 3, 7),
+    neighbours: Iterable[Retrieved] = (),
+) -> list[Retrieved]:
+    """Several searches' hits over small chunks as one ranking, by what was found around each.
+
+    The r-th of a search's n hits is worth log((n + 1) / r), so that scores may be of any kind. At a half-width h, a hit
+    has the worth of all hits within h chunks of it in its document; the distance of hits that are not neighbours is
+    estimated from the mean length. Each search and half-width is divided by its root of the sum of squares; a hit's
+    score is the sum. This is the form of the retriever ``passages`` for an index that exists.
+
+    Args:
+        rankings: of each search, the hits, best first.
+        scales: half-widths, in chunks.
+        neighbours: chunks that no search may have found: those beside hits, where they can be had.
+
+    Returns:
+        All hits and neighbours, each once, best first: for `assemble`.
+
+    Raises:
+        OptionError: a half-width is negative, or there is none.
+
+    >>> a, b, c = (Retrieved("fox.txt", (Span(start, start + 9),)) for start in (0, 10, 500))
+    >>> [hit.spans[0].start for hit in combine([[c, a], [b]])]
+    [10, 500, 0]
+    """
+    if not scales or any(type(half) is not int or half < 0 for half in scales):
+        raise OptionError(f"scales are half-widths of 0 or more, got {scales!r}")
+    units: dict[tuple[str, object], Retrieved] = {}
+    worth = []
+    for ranking in rankings:
+        found = dict.fromkeys(map(_key, hits := list(ranking)))  # a repeated hit counts at its best rank
+        worth.append({key: math.log((len(found) + 1) / rank) for rank, key in enumerate(found, start=1)})
+        units |= {key: hit for hit in hits if (key := _key(hit)) not in units}
+    units |= {key: each for each in neighbours if (key := _key(each)) not in units}
+    keys = sorted(units, key=lambda key: (key[0], not units[key].spans, key[1]))
+    places = _distances([units[key] for key in keys], max(scales))
+    total = np.zeros(len(keys))
+    for own in worth:
+        sums = np.concatenate(([0.0], np.cumsum([own.get(key, 0.0) for key in keys])))
+        for half in scales:
+            around = (
+                sums[np.searchsorted(places, places + half, "right")] - sums[np.searchsorted(places, places - half)]
+            )
+            total += around / (float(np.linalg.norm(around)) or 1.0)
+    return [units[keys[i]].with_score(float(total[i])) for i in np.argsort(-total, kind="stable").tolist()]
+
+
+def _key(hit: Retrieved) -> tuple[str, object]:
+    return hit.document_id, hit.spans or hit.text
+
+
+def _distances(units: Sequence[Retrieved], reach: int) -> NDArray[np.int64]:
+    """The place of each unit on a line: neighbours are 1 apart, documents more than `reach`."""
+    lengths = [unit.spans[-1].end - unit.spans[0].start for unit in units if unit.spans]
+    mean = max(1.0, sum(lengths) / len(lengths)) if lengths else 1.0
+    steps = [0]
+    for one, other in pairwise(units):
+        if one.document_id != other.document_id or not (one.spans and other.spans):
+            steps.append(reach + 1)
+            continue
+        gap = other.spans[0].start - one.spans[-1].end
+        steps.append(1 if gap <= _BLANK else 1 + max(1, round(gap / mean)))
+    return np.cumsum(steps[: len(units)], dtype=np.int64)
 
 
 def _checked(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
