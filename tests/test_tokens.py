@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 import regex
-import tiktoken
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -25,7 +23,6 @@ from chunkcore.tokens import (
     WordCounter,
     get_counter,
 )
-from chunkcore.tokens import counters as loading
 from chunkcore.tokens.tokenized import context_free_boundaries
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
@@ -281,26 +278,3 @@ def test_a_tokenizer_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(OptionError, match=r"no tokenizer at .*expected a folder with tokenizer.json"):
         HuggingFaceCounter(str(tmp_path)).count("x")
-
-
-def test_an_encoding_that_cannot_be_loaded_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> None:
-        raise OSError("no network")
-
-    monkeypatch.setattr(loading, "_shipped_cache", lambda name: None)
-    monkeypatch.setattr(tiktoken, "get_encoding", refuse)
-    with pytest.raises(OptionError, match=r"could not be loaded \(OSError\).*install llama-index-core"):
-        loading.load_encoding.__wrapped__("cl100k_base")
-
-
-def test_one_counter_serves_several_threads() -> None:
-    counter = TiktokenCounter("cl100k_base")
-    text = "Some words, 日本語 and 👩‍👩‍👧.\n\nMore words; " * 50
-    expected = counter.boundaries(text).tolist()
-    found: list[list[int]] = []
-    workers = [threading.Thread(target=lambda: found.append(counter.boundaries(text).tolist())) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert found == [expected] * 8

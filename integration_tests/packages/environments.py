@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = ["Environment"]
@@ -75,8 +74,4 @@ class Environment:
 def _environ() -> dict[str, str]:
     """Nothing of the environment that runs this leads to modules of its own."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    # LlamaIndex brings these files, too, which would otherwise be fetched once an environment.
-    if (found := find_spec("llama_index")) and "TIKTOKEN_CACHE_DIR" not in kept:
-        (folder,) = found.submodule_search_locations or [""]
-        kept["TIKTOKEN_CACHE_DIR"] = str(Path(folder) / "core" / "_static" / "tiktoken_cache")
     return kept | {"HAYSTACK_TELEMETRY_ENABLED": "False"}

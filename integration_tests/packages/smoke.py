@@ -4,8 +4,7 @@
 
 Imports nothing of this project's checkout. Each extra has one promise below. Where the packages of an extra are there,
 its promise must hold; where they are not, it must end in a `MissingExtraError` that names the extra. Warnings are
-errors, but for those of other people's packages that are listed here. Sizes are in words, since the files of
-tiktoken's encodings would have to be fetched; `tune` needs them.
+errors, but for those of other people's packages that are listed here.
 """
 
 from __future__ import annotations

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.escaping import encodable
 from chunkcore.registry import Registry, suggestion
 from chunkcore.spans import Numbers
+from chunkcore.tokens.encodings import count_each, encode, fast_encoder, load_encoding, token_byte_lengths
 from chunkcore.tokens.tokenized import (
     BytePairText,
     CharacterText,
@@ -35,67 +30,8 @@ __all__ = [
     "WordCounter",
     "counters",
     "get_counter",
-    "load_encoding",
     "load_tokenizer",
-    "short_count",
-    "token_byte_lengths",
 ]
-
-# BPE files in llama-index-core, named as in tiktoken's cache (SHA-1 of the URL).
-_SHIPPED_FILES = {
-    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
-    "o200k_harmony": "fb374d419588a4632f3f557e76b4b70aebbca790",
-}
-_environment_lock = threading.Lock()
-
-
-def _shipped_cache(name: str) -> Path | None:
-    """The folder of llama-index-core with this encoding's file, found without importing the package."""
-    file = _SHIPPED_FILES.get(name)
-    package = find_spec("llama_index") if file else None
-    for root in (package.submodule_search_locations or []) if package else []:
-        folder = Path(root) / "core" / "_static" / "tiktoken_cache"
-        if file and (folder / file).is_file():
-            return folder
-    return None
-
-
-@lru_cache(maxsize=8)
-def load_encoding(name: str) -> Any:
-    """The tiktoken encoding of this name. Raises `OptionError` if its files are missing."""
-    import tiktoken
-
-    folder = None if "TIKTOKEN_CACHE_DIR" in os.environ else _shipped_cache(name)
-    try:
-        if folder is None:
-            return tiktoken.get_encoding(name)
-        # tiktoken reads the folder from the environment only.
-        with _environment_lock:
-            os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-            try:
-                return tiktoken.get_encoding(name)
-            finally:
-                del os.environ["TIKTOKEN_CACHE_DIR"]
-    except (OSError, ValueError) as error:
-        raise OptionError(
-            f"the files of the encoding {name!r} could not be loaded ({type(error).__name__}): expected them in "
-            "an installed llama-index-core, in tiktoken's cache, or online; install llama-index-core, or set "
-            "TIKTOKEN_CACHE_DIR to a folder that holds them"
-        ) from error
-
-
-@lru_cache(maxsize=8)
-def token_byte_lengths(name: str) -> NDArray[np.int32]:
-    """The bytes of each token, indexed by token id."""
-    encoding = load_encoding(name)
-    lengths = np.zeros(encoding.n_vocab, dtype=np.int32)
-    for token in range(encoding.n_vocab):
-        try:
-            lengths[token] = len(encoding.decode_single_token_bytes(token))
-        except KeyError:  # unused ids
-            continue
-    return lengths
 
 
 @lru_cache(maxsize=8)
@@ -124,11 +60,6 @@ def load_tokenizer(source: str) -> Any:
     tokenizer.encode_special_tokens = True
     tokenizer.post_processor = None
     return tokenizer
-
-
-_GAP = re.compile(r"\s+")
-_GIANT = 999_999  # white-space characters in a row; some patterns fail on more
-_SHORT = 32  # characters; longer pieces rarely repeat, so they are not cached
 
 
 counters: Registry[type[TokenCounter]] = Registry(
@@ -188,18 +119,20 @@ class TiktokenCounter(TokenCounter):
         """The tiktoken encoding, loaded on first use and shared by the process."""
         return load_encoding(self.name)
 
+    @property
+    def encoder(self) -> str:
+        """The package whose encoder makes the ids: "toktok-rs", "quicktok-v1" or "tiktoken"."""
+        fast = fast_encoder(self.name)
+        return fast.package if fast else "tiktoken"
+
     def count(self, text: str) -> int:
-        if len(text) <= _SHORT:
-            return short_count(self.name, text)
-        return len(self._encode(text))
+        return count_each(self.name, [text])[0]
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        name = self.name
-        counts = [short_count(name, text) if len(text) <= _SHORT else self.count(text) for text in texts]
-        return np.array(counts, dtype=np.int64)
+        return np.array(count_each(self.name, texts), dtype=np.int64)
 
     def boundaries(self, text: str) -> Numbers:
-        lengths = token_byte_lengths(self.name)[self._encode(text)]
+        lengths = token_byte_lengths(self.name)[encode(self.name, text)]
         starts: Numbers = np.cumsum(lengths, dtype=np.int64)
         starts -= lengths
         if not text.isascii():
@@ -212,19 +145,6 @@ class TiktokenCounter(TokenCounter):
 
     def tokenize(self, text: str) -> TokenizedText:
         return BytePairText(text, self) if has_context_free_boundaries(self.name) else TokenizedText(text, self)
-
-    def _encode(self, text: str) -> NDArray[np.uint32]:
-        # disallowed_special=() reads special tokens as plain text.
-        clean = encodable(text)
-        ids: NDArray[np.uint32]
-        try:
-            ids = self.encoding.encode_to_numpy(clean, disallowed_special=())
-        except ValueError:
-            parts = _cut_giant_gaps(clean)
-            if len(parts) < 2:
-                raise
-            ids = np.concatenate([self.encoding.encode_to_numpy(part, disallowed_special=()) for part in parts])
-        return ids
 
 
 @counters.register("hf")
@@ -258,21 +178,6 @@ class HuggingFaceCounter(TokenCounter):
         encodings = self.tokenizer.encode_batch([encodable(text) for text in distinct], add_special_tokens=False)
         counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
         return counts[[distinct[text] for text in texts]] if len(texts) else counts
-
-
-def _cut_giant_gaps(text: str) -> list[str]:
-    """Cut white space that is too long for tiktoken's pattern."""
-    cuts = [0]
-    for gap in _GAP.finditer(text):
-        if gap.end() - gap.start() >= _GIANT:
-            cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
-    return [text[start:end] for start, end in pairwise([*cuts, len(text)])]
-
-
-@lru_cache(maxsize=1 << 16)
-def short_count(encoding: str, text: str) -> int:
-    """Tokens of a short text, cached: the same heads, tails and separators repeat."""
-    return len(load_encoding(encoding).encode_ordinary(encodable(text)))
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:

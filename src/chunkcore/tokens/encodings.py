@@ -1,0 +1,256 @@
+"""tiktoken's encodings: ids from the fastest installed package that gives the same ones, else from tiktoken."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import OptionError
+from chunkcore.escaping import encodable
+
+__all__ = [
+    "Encoder",
+    "count_each",
+    "encode",
+    "fast_encoder",
+    "load_encoding",
+    "read",
+    "token_byte_lengths",
+]
+
+Ids = NDArray[np.uint32]
+
+# Code points that fast encoders read otherwise than tiktoken, which encodes the texts that hold one: the long s, "s" in
+# 'ſ after a letter, and what Unicode assigned after tiktoken's tables were made. `python -m tests.fuzzing.of_encoders`
+# makes this table and the digests below.
+_UNLIKE = (
+    "17f 88f c5c cdc 1acf-1add 1ae0-1aeb a7ce-a7cf a7d2 a7d4 a7f1 10940-10959 10ec5-10ec7 10efa-10efb 11b60-11b67 "
+    "11db0-11ddb 11de0-11de9 16ea0-16eb8 16ebb-16ed3 16ff2-16ff6 187f8-187ff 18d09-18d1e 18d80-18df2 1e6c0-1e6de "
+    "1e6e0-1e6f5 1e6fe-1e6ff 2b73a-2b73f 2cea2-2cead 323b0-33479"
+)
+
+# What every encoder must encode as tiktoken does before it is used.
+HARD_TEXT = (
+    "Don't WE'LL I'M x'Re 12345678 3.14 a1b2 <|endoftext|><|fim_prefix|>\r\n\r\n \n  \t end  \u00a0 \u3000x"
+    "\x00\x1c\u0085 ünïcode E\u0301e\u0301 ǅungla ʰªº ⅷ½٣ नमस्ते ภาษาไทย 日本語。漢字かな 한국어 עברית مرحبا 𠮷 "
+    "👩\u200d👩\u200d👧🇩🇪🏽\ufe0f "
+    "HTTPServer camelCase //--==>> /* ok */!!\n/usr\n\n\n   \ufffd\ufeff\u200b\u202e "
+    + "a" * 700
+    + "Zz9" * 90
+    + " " * 300
+    + "\n" * 40
+    + "!?" * 70
+)
+_DIGESTS = {
+    "cl100k_base": "db30df454bb35ecb",
+    "o200k_base": "66ff8677649291d2",
+    "o200k_harmony": "66ff8677649291d2",
+}
+
+# Names of tiktoken's files: the SHA-1 of their URL.
+_FILES = {
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "o200k_harmony": "fb374d419588a4632f3f557e76b4b70aebbca790",
+}
+_environment_lock = threading.Lock()
+
+_GAP = re.compile(r"\s+")
+_GIANT = 999_999  # white-space characters in a row; tiktoken's patterns fail on more
+
+
+class Encoder(NamedTuple):
+    """One encoding of a package that is faster than tiktoken.
+
+    Attributes:
+        package: its name on PyPI.
+        encode: a text's token ids.
+        count: how many they are.
+        tokens: the bytes of each token, by id, without the special tokens.
+    """
+
+    package: str
+    encode: Callable[[str], Ids]
+    count: Callable[[str], int]
+    tokens: Callable[[], Sequence[bytes]]
+
+
+def _toktok(name: str) -> Encoder:
+    import toktok
+
+    found = toktok._encoding(name)
+    return Encoder(
+        "toktok-rs", lambda text: found.encode_to_numpy(text, None, ()), found.count, found.token_byte_values
+    )
+
+
+def _quicktok(name: str) -> Encoder:
+    import quicktok
+
+    found = quicktok.get_encoding(name)
+    return Encoder(
+        "quicktok-v1",
+        lambda text: found.encode_batch([text], 1, False)[0],
+        found.count,
+        lambda: [found.decode_single_token_bytes(token) for token in range(len(found.token_byte_values()))],
+    )
+
+
+# The fastest first.
+ENCODERS: tuple[Callable[[str], Encoder], ...] = (_toktok, _quicktok)
+
+
+@lru_cache(maxsize=8)
+def fast_encoder(name: str) -> Encoder | None:
+    """The fastest installed encoder of this encoding that passes a check; None: tiktoken encodes.
+
+    The check: on a text of hard cases the ids equal tiktoken's, by their digest, and their bytes equal the text's.
+    """
+    for found in _installed(name):
+        ids, tokens = found.encode(HARD_TEXT), found.tokens()
+        if digest(ids) == _DIGESTS[name] and b"".join([tokens[each] for each in ids]) == HARD_TEXT.encode():
+            return found
+    return None
+
+
+def _installed(name: str) -> Iterator[Encoder]:
+    for load in ENCODERS if name in _DIGESTS else ():
+        try:
+            yield load(name)
+        except Exception:  # noqa: BLE001, S112  # not installed, or of a version with another interface or vocabulary
+            continue
+
+
+def digest(ids: Ids) -> str:
+    """16 hexadecimal digits of token ids."""
+    return blake2b(np.ascontiguousarray(ids, dtype="<u4").tobytes(), digest_size=8).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _unlike() -> tuple[tuple[bytes, ...], NDArray[np.bool_]]:
+    """The first bytes in UTF-8 of the code points in `_UNLIKE`, and whether each code point is one."""
+    found = np.zeros(0x110000, dtype=np.bool_)
+    for part in _UNLIKE.split():
+        first, _, last = part.partition("-")
+        found[int(first, 16) : int(last or first, 16) + 1] = True
+    leads = {chr(code).encode()[:1] for code in np.flatnonzero(found).tolist()}
+    return tuple(sorted(leads)), found
+
+
+def read(text: str) -> tuple[str, bool]:
+    """The text with surrogates as U+FFFD, and whether fast encoders split it as tiktoken does.
+
+    They do unless it has a code point of `_UNLIKE` or a giant run of white space.
+    """
+    if not text.isascii():
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            text = encodable(text)
+            data = text.encode()
+        leads, unlike = _unlike()
+        # Most texts have none of the first bytes, which is quicker to see.
+        if any(lead in data for lead in leads) and unlike[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")].any():
+            return text, False
+    # A giant run of white space is white in one of these places to the next.
+    half = _GIANT // 2
+    giant = len(text) >= _GIANT and any(text[place : place + half].isspace() for place in range(0, len(text), half))
+    return text, not giant
+
+
+@lru_cache(maxsize=8)
+def load_encoding(name: str) -> Any:
+    """The tiktoken encoding of this name. Raises `OptionError` if its files are missing.
+
+    The vocabulary comes from an installed encoder's package if that has one; tiktoken compares its hash.
+    """
+    import tiktoken
+
+    tokens = next((found.tokens() for found in _installed(name)), None)
+    try:
+        if tokens is None:
+            return tiktoken.get_encoding(name)
+        # tiktoken reads files only, from a folder that only the environment names.
+        with TemporaryDirectory() as folder, _environment_lock:
+            lines = [b"%b %d\n" % (base64.b64encode(token), each) for each, token in enumerate(tokens)]
+            Path(folder, _FILES[name]).write_bytes(b"".join(lines))
+            before = os.environ.get("TIKTOKEN_CACHE_DIR")
+            os.environ["TIKTOKEN_CACHE_DIR"] = folder
+            try:
+                return tiktoken.get_encoding(name)
+            finally:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+                if before is not None:
+                    os.environ["TIKTOKEN_CACHE_DIR"] = before
+    except (OSError, ValueError) as error:
+        raise OptionError(
+            f"the files of the encoding {name!r} could not be loaded ({type(error).__name__}): expected them in "
+            "an installed toktok-rs or quicktok-v1 (cl100k_base, o200k_base, o200k_harmony), in tiktoken's cache, or "
+            "online; install toktok-rs, or set TIKTOKEN_CACHE_DIR to a folder that holds them"
+        ) from error
+
+
+@lru_cache(maxsize=8)
+def token_byte_lengths(name: str) -> NDArray[np.int32]:
+    """The bytes of each token, indexed by token id."""
+    fast = fast_encoder(name)
+    if fast is not None:
+        return np.array([len(token) for token in fast.tokens()], dtype=np.int32)
+    encoding = load_encoding(name)
+    lengths = np.zeros(encoding.n_vocab, dtype=np.int32)
+    for token in range(encoding.n_vocab):
+        try:
+            lengths[token] = len(encoding.decode_single_token_bytes(token))
+        except KeyError:  # unused ids
+            continue
+    return lengths
+
+
+def encode(name: str, text: str) -> Ids:
+    """The ids of a text's tokens: tiktoken's, with special tokens read as text and surrogates as U+FFFD."""
+    fast = fast_encoder(name)
+    clean, is_readable = read(text)
+    if fast is not None and is_readable:
+        return fast.encode(clean)
+    encoding = load_encoding(name)
+    ids: Ids
+    # disallowed_special=() reads special tokens as plain text.
+    try:
+        ids = encoding.encode_to_numpy(clean, disallowed_special=())
+    except ValueError:
+        parts = _cut_giant_gaps(clean)
+        if len(parts) < 2:
+            raise
+        ids = np.concatenate([encoding.encode_to_numpy(part, disallowed_special=()) for part in parts])
+    return ids
+
+
+def count_each(name: str, texts: Sequence[str]) -> list[int]:
+    """How many tokens `encode` gives for each text."""
+    fast = fast_encoder(name)
+    whole = "".join(texts)
+    clean, is_readable = read(whole)  # one look serves all
+    if fast is None or not is_readable or clean is not whole:
+        return [len(encode(name, text)) for text in texts]
+    return list(map(fast.count, texts))
+
+
+def _cut_giant_gaps(text: str) -> list[str]:
+    """Cut white space that is too long for tiktoken's pattern."""
+    cuts = [0]
+    for gap in _GAP.finditer(text):
+        if gap.end() - gap.start() >= _GIANT:
+            cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
+    return [text[start:end] for start, end in pairwise([*cuts, len(text)])]

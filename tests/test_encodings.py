@@ -1,0 +1,203 @@
+"""Fast encoders give tiktoken's ids, or tiktoken encodes; a base install needs no network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiktoken
+
+from chunkcore.errors import OptionError
+from chunkcore.tokens import TiktokenCounter, encodings
+from tests.fuzzing.of_encoders import NAMES, found_encoders, ids_are_tiktokens, in_places
+from tests.strategies import LOOK_ALIKES
+
+ALL = (*NAMES, "o200k_harmony")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """Encoders and encodings are looked for again, before and after."""
+    kept = (encodings.fast_encoder, encodings.load_encoding, encodings.token_byte_lengths)
+    for each in kept:
+        each.cache_clear()
+    yield
+    for each in kept:
+        each.cache_clear()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_fast_encoder_is_installed_and_named(name: str) -> None:
+    assert TiktokenCounter(name).encoder in ("toktok-rs", "quicktok-v1")
+    expected = encodings.load_encoding(name).encode_to_numpy(encodings.HARD_TEXT, disallowed_special=())
+    assert encodings.digest(expected) == encodings._DIGESTS[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\x00" * 3000,
+        "a" * 200_000,
+        "abcdefghij" * 20_000,
+        "x" + " " * 300_000 + "y",
+        "\r\n" * 50_000,
+        "a\ud800b \udc00\ud800",
+        "".join(LOOK_ALIKES) * 20,
+        "a\u088fb n'ſ'st 𖻁",
+        "漢字" * 5000,
+        encodings.HARD_TEXT,
+    ],
+    ids=lambda text: f"{text[:8]!a}x{len(text)}",
+)
+def test_hard_texts_have_tiktokens_ids(text: str) -> None:
+    ids_are_tiktokens(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_code_point_that_is_assigned_or_may_be_reads_as_tiktoken_reads_it(name: str) -> None:
+    unlike = encodings._unlike()[1]
+    codes = [*range(0xD800), *range(0xE000, 0xF100), *range(0xF900, 0x33500), *range(0xE0000, 0xE0200)]
+    text = "\n\n".join(in_places(chr(code)) for code in codes if not unlike[code])
+    assert encodings.read(text) == (text, True)
+    expected = encodings.load_encoding(name).encode_to_numpy(text, disallowed_special=())
+    for encoder in found_encoders(name):
+        np.testing.assert_array_equal(encoder.encode(text), expected)
+
+
+def test_a_text_with_a_code_point_that_reads_otherwise_is_tiktokens() -> None:
+    for code in np.flatnonzero(encodings._unlike()[1]).tolist():
+        assert encodings.read(f"é{chr(code)}") == (f"é{chr(code)}", False)
+    assert encodings.read("a\ud800") == ("a\ufffd", True)
+
+
+def test_giant_white_space_is_tiktokens() -> None:
+    giant = encodings._GIANT
+    for before in (0, 1, giant // 2, giant - 1):
+        assert not encodings.read("x" * before + " " * giant + "y")[1]
+    assert encodings.read(("x" + " " * (giant // 3)) * 4)[1]
+
+
+def test_an_encoder_that_differs_or_fails_is_not_used(monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+    (right, *_) = found_encoders("cl100k_base")
+
+    def missing(name: str) -> encodings.Encoder:
+        raise ImportError(name)
+
+    def without_vocabulary(name: str) -> encodings.Encoder:
+        raise KeyError(name)
+
+    def wrong(name: str) -> encodings.Encoder:
+        return right._replace(package="wrong", encode=lambda text: right.encode(text.replace("  ", " ")))
+
+    def shuffled(name: str) -> encodings.Encoder:
+        return right._replace(package="shuffled", tokens=lambda: right.tokens()[::-1])
+
+    text = "Two  words, 漢字."
+    expected = TiktokenCounter("cl100k_base").boundaries(text).tolist()
+    encodings.fast_encoder.cache_clear()
+    monkeypatch.setattr(encodings, "ENCODERS", (missing, without_vocabulary, wrong, shuffled))
+    counter = TiktokenCounter("cl100k_base")
+    assert counter.encoder == "tiktoken"
+    assert counter.boundaries(text).tolist() == expected
+    assert counter.count_many([text, ""]).tolist() == [len(expected), 0]
+    encodings.fast_encoder.cache_clear()
+    monkeypatch.setattr(encodings, "ENCODERS", (wrong, lambda name: right))
+    assert counter.encoder == right.package
+
+
+def test_an_encoding_that_no_fast_encoder_has_is_tiktokens() -> None:
+    assert {name: TiktokenCounter(name).encoder for name in ("gpt2", "r50k_base", "p50k_base", "p50k_edit")} == (
+        dict.fromkeys(("gpt2", "r50k_base", "p50k_base", "p50k_edit"), "tiktoken")
+    )
+
+
+def test_an_encoding_that_cannot_be_loaded_says_what_to_install(monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+    def refuse(name: str) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(encodings, "ENCODERS", ())
+    monkeypatch.setattr(tiktoken, "get_encoding", refuse)
+    with pytest.raises(OptionError, match=r"could not be loaded \(OSError\).*install toktok-rs"):
+        encodings.load_encoding("cl100k_base")
+
+
+OFFLINE = """
+    import socket
+
+    def refuse(*arguments, **options):
+        raise OSError("this test has no network")
+
+    socket.socket.connect = socket.getaddrinfo = refuse
+    import tiktoken.load
+
+    tiktoken.load.read_file = refuse
+    from chunkcore import Document, get_chunker, get_counter
+
+    text = "The long s: n'\\u017f'st. The fox naps.\\n\\n" * 40  # tiktoken's own, in part
+    assert len(get_chunker("recursive").chunk(Document("a", text))) > 1
+    for name in ("cl100k_base", "o200k_base"):
+        assert get_counter(name).count(text) == len(get_counter(name).encoding.encode_ordinary(text)) > 100
+    print(get_counter("cl100k_base").encoder)
+"""
+
+
+@pytest.mark.parametrize("cache", ["empty folder", "unset"])
+def test_a_base_install_needs_no_network(tmp_path: Path, cache: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "TIKTOKEN_CACHE_DIR"}
+    environment["TMPDIR"] = str(tmp_path)  # tiktoken's default cache is under it
+    if cache == "empty folder":
+        environment["TIKTOKEN_CACHE_DIR"] = str(tmp_path / "cache")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(OFFLINE)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in ("toktok-rs", "quicktok-v1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_variable_of_tiktokens_is_as_it_was(monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "mine")
+    monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
+    encodings.load_encoding("cl100k_base")
+    assert os.environ["TIKTOKEN_CACHE_DIR"] == "mine"
+
+
+TEXTS = [f"Some words {i}, 日本語 and 👩‍👩‍👧 {'x' * i}.\n" * 20 for i in range(32)]
+
+
+def test_threads_share_an_encoder() -> None:
+    counter = TiktokenCounter("o200k_base")
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(counter.boundaries, TEXTS * 4))
+    assert [each.tolist() for each in found] == [counter.boundaries(text).tolist() for text in TEXTS] * 4
+
+
+@needs_fork
+def test_a_forked_process_encodes_with_what_was_loaded_before() -> None:
+    script = """
+        import os, sys
+        from chunkcore import get_counter
+        counter = get_counter("cl100k_base")
+        expected = counter.count("Some words, 日本語.")
+        child = os.fork()
+        if not child:
+            os._exit(counter.count("Some words, 日本語.") != expected)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["abcdefghij" * 1_000_000, " " * 999_998, "a" * 10_000_000], ids=len)
+def test_giant_words_and_gaps_have_tiktokens_ids(text: str) -> None:
+    """Tiktoken takes seconds for each."""
+    ids_are_tiktokens(text)
