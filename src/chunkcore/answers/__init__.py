@@ -1,10 +1,11 @@
-"""Answers that a language model writes from retrieved passages (`answer_questions`), and their scores
-(`score_answers`).
+"""Answers that a language model writes from retrieved passages (`answer_questions`), their scores (`score_answers`),
+and the places that support them (`cite`).
 """
 
 from __future__ import annotations
 
 from chunkcore.answers.answering import Answer, AnswerRun, answer_questions
+from chunkcore.answers.citing import Citation, CitedAnswer, cite
 from chunkcore.answers.scoring import score_answers
 from chunkcore.evaluation.measures.answers import (
     BertScore,
@@ -21,10 +22,13 @@ __all__ = [
     "Answer",
     "AnswerRun",
     "BertScore",
+    "Citation",
+    "CitedAnswer",
     "answer_cosines",
     "answer_questions",
     "bert_scores",
     "bleu",
+    "cite",
     "exact_match",
     "meteor",
     "rouge_l",

@@ -1,6 +1,6 @@
 """Retrieval: a corpus of chunks, the methods that index and search it, and the stages after them."""
 
-from chunkcore.retrieval.assembly import assemble, combine
+from chunkcore.retrieval.assembly import assemble, combine, expand, fit_to_budget
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus, cut
 from chunkcore.retrieval.dense import Dense, Late, Sharded
@@ -50,6 +50,8 @@ __all__ = [
     "assemble",
     "combine",
     "cut",
+    "expand",
+    "fit_to_budget",
     "get_reranker",
     "get_retriever",
     "retrievers",

@@ -1,4 +1,4 @@
-"""`assemble`: ranked hits to passages, exact spans under a budget of tokens."""
+"""`assemble`: ranked hits to passages, exact spans under a budget of tokens; `expand` and `fit_to_budget` beside it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,26 @@ from itertools import accumulate, groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["MAX_TOKENS", "assemble", "combine", "cut_unit", "passage_of", "passages_of", "spans_of", "text_of"]
+__all__ = [
+    "MAX_TOKENS",
+    "assemble",
+    "combine",
+    "cut_unit",
+    "expand",
+    "fit_to_budget",
+    "part_of",
+    "passage_of",
+    "passages_of",
+    "spans_of",
+    "text_of",
+]
 
 MAX_TOKENS = 1000
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
@@ -148,14 +162,18 @@ def _checked(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
             raise DataError(f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text")
         return hit
     if hit.spans[-1].end > document.size:
-        raise DataError(
-            f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {document.size}: "
-            "give the document as it was indexed"
-        )
+        raise _outside(hit, document.size)
     if hit.text and len(hit.spans) > 1:
         return hit
     text = " ".join(span.slice(document.text) for span in hit.spans)
     return hit if hit.text == text else replace(hit, text=text)
+
+
+def _outside(hit: Retrieved, size: int) -> DataError:
+    return DataError(
+        f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {size}: "
+        "give the document as it was indexed"
+    )
 
 
 def _disjoint(hits: Sequence[Retrieved]) -> list[Retrieved]:
@@ -364,7 +382,7 @@ def passage_of(units: Sequence[Retrieved], score: float, documents: Mapping[str,
 
 def cut_unit(unit: Retrieved, budget: int, counter: TokenCounter) -> list[Retrieved]:
     """A passage of one unit, cut at its last whole token within the budget; none if not one character fits."""
-    text, spans = unit.text, unit.spans
+    text = unit.text
     if counter.count(unit.text) > budget:
         begins = counter.boundaries(text)
         text = text[: int(begins[budget])].rstrip()
@@ -372,13 +390,118 @@ def cut_unit(unit: Retrieved, budget: int, counter: TokenCounter) -> list[Retrie
             text = text[: int(counter.boundaries(text)[-1])].rstrip()
     if not text:
         return []
-    gaps = len(unit.text) - sum(map(len, spans))
-    if gaps == 0 or (gaps > 0 and len(spans) > 1):  # else the text is not the source's
-        starts = accumulate((len(span) + gaps // max(1, len(spans) - 1) for span in spans), initial=0)
-        spans = tuple(
-            Span(span.start, min(span.end, span.start + len(text) - start))
-            for span, start in zip(spans, starts, strict=False)
-            if start < len(text)
-        )
-    part = replace(unit, spans=spans, text=text, how="part")
+    part = replace(part_of(unit, 0, len(text)), how="part")
     return [replace(part, parts=(part,))]
+
+
+def part_of(piece: Retrieved, start: int, end: int) -> Retrieved:
+    """The piece of ``text[start:end]``, with its places in the document: all of them if the text is not the document's.
+
+    >>> piece = Retrieved("fox.txt", (Span(4, 7), Span(20, 24)), 1.0, "fox naps")
+    >>> part_of(piece, 4, 8).spans, part_of(piece, 1, 5).spans
+    ((Span(start=20, end=24),), (Span(start=5, end=7), Span(start=20, end=21)))
+    """
+    text, spans = piece.text[start:end], piece.spans
+    gaps, between = len(piece.text) - sum(map(len, spans)), max(1, len(spans) - 1)
+    if gaps == 0 or (gaps > 0 and len(spans) > 1 and gaps % between == 0):  # else the text is not the source's
+        begins = accumulate((len(span) + gaps // between for span in spans), initial=0)
+        spans = tuple(
+            Span(span.start + max(0, start - begin), span.start + min(len(span), end - begin))
+            for span, begin in zip(spans, begins, strict=False)
+            if max(start, begin) < min(end, begin + len(span))
+        )
+    return replace(piece, spans=spans or piece.spans, text=text, parts=())
+
+
+def expand(
+    retrieved: Iterable[Retrieved],
+    documents: Iterable[Document] | Mapping[str, Document],
+    *,
+    units: int | None = None,
+    tokens: int | None = None,
+    counter: str | TokenCounter = "cl100k_base",
+) -> list[Retrieved]:
+    """Hits with what stands around them, best first: `units` sentences or `tokens` tokens more on each side.
+
+    Hits that come to touch or overlap become one passage with the best one's place and score; its `parts` are the hits
+    as they were. A hit without spans stays as it is.
+
+    Raises:
+        OptionError: neither or both of `units` and `tokens`, or one under 1.
+        DataError: a hit's document is not given, or is shorter than its spans.
+
+    >>> fox = Document("fox.txt", "A fox naps. A crow sings. Rain falls. The end.")
+    >>> expand([Retrieved("fox.txt", (Span(26, 37),), 1.0)], [fox], units=1)[0].text
+    'A crow sings. Rain falls. The end.'
+    """
+    if (units is None) == (tokens is None) or min(units or 1, tokens or 1) < 1 or 0 in (units, tokens):
+        raise OptionError(f"expand takes units or tokens, at least 1; got units={units} and tokens={tokens}")
+    sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents}
+    told = get_counter(counter)
+    starts: dict[str, tuple[Numbers, Numbers]] = {}
+    hits = list(retrieved)
+    grown: list[tuple[str, int, int, int]] = []
+    for number, hit in enumerate(hits):
+        if not hit.spans:
+            continue
+        if hit.document_id not in sources:
+            raise DataError(f"there is no document {hit.document_id!r} among the {len(sources)} to expand hits in")
+        text = sources[hit.document_id].text
+        if hit.spans[-1].end > len(text):
+            raise _outside(hit, len(text))
+        if hit.document_id not in starts:
+            begins = told.boundaries(text) if tokens else sentence_ranges(text)[:, 0]
+            ends = np.append(begins[1:], len(text)) if tokens else sentence_ranges(text)[:, 1]
+            starts[hit.document_id] = np.asarray(begins, dtype=np.int64), np.asarray(ends, dtype=np.int64)
+        begins, ends = starts[hit.document_id]
+        start, end, more = hit.spans[0].start, hit.spans[-1].end, units or tokens or 0
+        if len(begins):
+            first = max(0, int(np.searchsorted(ends, start, side="right")) - more)
+            last = min(len(ends), int(np.searchsorted(begins, end, side="left")) + more) - 1
+            start, end = min(start, int(begins[min(first, last)])), max(end, int(ends[last]))
+        grown.append((hit.document_id, start, end, number))
+    groups: list[list[tuple[str, int, int, int]]] = []
+    reach = 0
+    for each in sorted(grown):
+        if groups and groups[-1][0][0] == each[0] and each[1] <= reach:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+            reach = 0
+        reach = max(reach, each[2])
+    found = [(number, hit) for number, hit in enumerate(hits) if not hit.spans]
+    for group in groups:
+        best = min(number for *_, number in group)
+        span = Span(group[0][1], max(end for _, _, end, _ in group))
+        text = span.slice(sources[group[0][0]].text)
+        parts = tuple(hits[number] for *_, number in group)
+        found.append((best, Retrieved(group[0][0], (span,), max(part.score for part in parts), text, parts)))
+    return [passage for _, passage in sorted(found, key=lambda each: each[0])]
+
+
+def fit_to_budget(
+    retrieved: Iterable[Retrieved], max_tokens: int, counter: str | TokenCounter = "cl100k_base"
+) -> list[Retrieved]:
+    """The pieces that fit a budget of tokens, in their order: each that fits into what the ones before it leave.
+
+    If none fits, the first one is cut at its last whole token within the budget.
+
+    Raises:
+        OptionError: `max_tokens` is under 1.
+        DataError: a piece has no text.
+
+    >>> pieces = [Retrieved("d", (Span(0, 10),), 2.0, "a fox naps"), Retrieved("d", (Span(12, 16),), 1.0, "rain")]
+    >>> [each.text for budget in (4, 3, 2) for each in fit_to_budget(pieces, budget, "words")]
+    ['a fox naps', 'rain', 'a fox naps', 'rain']
+    """
+    if max_tokens < 1:
+        raise OptionError(f"max_tokens is at least 1, got {max_tokens}")
+    pieces, told = list(retrieved), get_counter(counter)
+    if empty := next((piece for piece in pieces if not piece.text), None):
+        raise DataError(f"a piece of {empty.document_id!r} has no text to count: give it with its text")
+    left, found = max_tokens, []
+    for piece, size in zip(pieces, told.count_many([piece.text for piece in pieces]).tolist(), strict=True):
+        if size <= left:
+            found.append(piece)
+            left -= size
+    return found or next(filter(None, (cut_unit(piece, max_tokens, told) for piece in pieces)), [])

@@ -1,0 +1,186 @@
+"""`cite`: the places in retrieved passages that support each sentence of an answer."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.document import Document, Span
+from chunkcore.errors import OptionError
+from chunkcore.escaping import page_text, terminal_text
+from chunkcore.evaluation.alignment import Aligner
+from chunkcore.retrieval.assembly import part_of
+from chunkcore.retrieval.lexical import word_keys
+from chunkcore.run import Retrieved
+
+__all__ = ["Citation", "CitedAnswer", "cite"]
+
+_FORM = "first5"  # of words that are compared
+_MOST = 3  # parts that one sentence cites by its words
+_GAIN = 0.1  # of a sentence's words that each further part must add
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A sentence of an answer, and what supports it.
+
+    Attributes:
+        span: of the sentence in the answer.
+        text: the sentence.
+        sources: the supporting places, best first; empty if nothing supports it.
+        how: the kind of match of `Aligner`; or "words" for parts that share its words; or "none".
+        certainty: 0 to 1: of the place by `Aligner`; by words, the share of the sentence's words that the sources have,
+            rare words weighing more.
+    """
+
+    span: Span
+    text: str
+    sources: tuple[Retrieved, ...] = ()
+    how: str = "none"
+    certainty: float = 0.0
+
+
+@dataclass(frozen=True)
+class CitedAnswer:
+    """An answer and the citations of its sentences, in order.
+
+    >>> passage = Retrieved("fox.txt", (Span(0, 24),), 1.0, "A fox naps. <b>It snores")
+    >>> found = cite("A fox naps.", [passage])
+    >>> print(found.to_terminal())
+    A fox naps. [1]
+    <BLANKLINE>
+    [1] fox.txt 0-11 (exact, 1.00): A fox naps.
+    >>> print(found.to_html())
+    <p>A fox naps.<sup>[1]</sup></p>
+    <ol>
+    <li>fox.txt 0-11 (exact, 1.00): <mark>A fox naps.</mark></li>
+    </ol>
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+
+    @cached_property
+    def sources(self) -> tuple[Retrieved, ...]:
+        """All cited places, each once, in the order of first mention: number 1 is the first."""
+        return tuple(dict.fromkeys(source for each in self.citations for source in each.sources))
+
+    def to_html(self) -> str:
+        """The answer with numbers after its sentences, and the numbered places: escaped HTML."""
+        body = self._numbered(_html, "<sup>[{}]</sup>")
+        items = "".join(
+            f"<li>{_html(_place(*each))}: <mark>{_html(each[0].text)}</mark></li>\n" for each in self._cited
+        )
+        return f"<p>{body}</p>\n<ol>\n{items}</ol>"
+
+    def to_terminal(self) -> str:
+        """The answer with numbers after its sentences, and the numbered places: terminal controls are made visible."""
+        lines = [
+            f"[{number}] {terminal_text(_place(*each))}: {terminal_text(each[0].text)}"
+            for number, each in enumerate(self._cited, start=1)
+        ]
+        return "\n".join([self._numbered(terminal_text, " [{}]"), "", *lines])
+
+    @cached_property
+    def _cited(self) -> list[tuple[Retrieved, Citation]]:
+        """Each place with the first sentence that cites it."""
+        first: dict[Retrieved, Citation] = {}
+        for each in self.citations:
+            for source in each.sources:
+                first.setdefault(source, each)
+        return list(first.items())
+
+    def _numbered(self, escaped: Callable[[str], str], form: str) -> str:
+        made, end = "", 0
+        for each in self.citations:
+            marks = "".join(form.format(self.sources.index(source) + 1) for source in each.sources)
+            made += escaped(self.text[end : each.span.end]) + marks
+            end = each.span.end
+        return made + escaped(self.text[end:])
+
+
+def _html(text: str) -> str:
+    return html.escape(page_text(text))
+
+
+def _place(source: Retrieved, citation: Citation) -> str:
+    spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
+    return f"{source.document_id} {spans} ({citation.how}, {citation.certainty:.2f})".lstrip()
+
+
+def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> CitedAnswer:
+    """For each sentence of an answer, the places in what was retrieved that support it.
+
+    A sentence that stands in a passage, verbatim or nearly (`Aligner`), cites that place. Any other cites the parts (or
+    passages without parts) whose words it shares: the one with most of them, and up to two that add a tenth or more.
+    Shared words show where to look; they do not prove a claim.
+
+    Args:
+        answer: any text.
+        retrieved: with texts, such as passages.
+        least: the least share of a sentence's words, 0 to 1, that parts must have to be cited.
+
+    Raises:
+        OptionError: `least` is out of range.
+
+    >>> passage = Retrieved("log.txt", (Span(40, 76),), 1.0, "The mill closed in 1973. Rain fell.")
+    >>> closed, other = cite("They closed the mill in 1973. Nobody cared!", [passage]).citations
+    >>> closed.how, closed.sources[0].spans, other.how
+    ('words', (Span(start=40, end=76),), 'none')
+    """
+    if not 0 < least <= 1:
+        raise OptionError(f"least is over 0 to 1, got {least}")
+    passages = [each for each in retrieved if each.text]
+    aligner = Aligner([Document(str(number), each.text) for number, each in enumerate(passages)])
+    words = _SharedWords([part for each in passages for part in each.parts or (each,) if part.text])
+    citations = []
+    for start, end in sentence_ranges(answer).tolist():
+        span, sentence = Span(start, end), answer[start:end]
+        found = aligner.locate(sentence)
+        if found.spans and _is_whole(passages[int(found.document_id)].text, found.spans[0]):
+            source = part_of(passages[int(found.document_id)], found.spans[0].start, found.spans[0].end)
+            citations.append(Citation(span, sentence, (source,), found.how, found.certainty))
+            continue
+        sources, share = words.of(sentence)
+        cited = Citation(span, sentence, sources, "words", share) if share >= least else Citation(span, sentence)
+        citations.append(cited)
+    return CitedAnswer(answer, tuple(citations))
+
+
+def _is_whole(text: str, span: Span) -> bool:
+    """Whether no word is cut at either end: "no" is not in "note"."""
+    found = word_keys(text[span.start : span.end])
+    around = word_keys(text[max(0, span.start - 20) : span.end + 20])
+    return bool(found) and all(word in around for word in (found[0], found[-1]))
+
+
+class _SharedWords:
+    def __init__(self, parts: Sequence[Retrieved]) -> None:
+        self._parts = parts
+        self._words = [set(word_keys(part.text, _FORM)) for part in parts]
+        self._counts = Counter(word for own in self._words for word in own)
+
+    def of(self, sentence: str) -> tuple[tuple[Retrieved, ...], float]:
+        """The parts with most of the sentence's words, and their share of them; words in few parts weigh more."""
+        number = len(self._parts)
+        left = {
+            word: math.log(1 + (number - self._counts[word] + 0.5) / (self._counts[word] + 0.5))
+            for word in sorted(set(word_keys(sentence, _FORM)))
+        }
+        total = sum(left.values())
+        chosen: list[int] = []
+        share = 0.0
+        while left and len(chosen) < min(_MOST, number):
+            gains = [sum(left[word] for word in left if word in own) / total for own in self._words]
+            best = max(range(number), key=lambda part: (gains[part], self._parts[part].score, -part))
+            if gains[best] < _GAIN:
+                break
+            chosen.append(best)
+            share += gains[best]
+            left = {word: weight for word, weight in left.items() if word not in self._words[best]}
+        return tuple(self._parts[part] for part in chosen), min(share, 1.0)

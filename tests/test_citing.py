@@ -1,0 +1,107 @@
+"""Citations: which sentence is supported by what, with exact places, and how they are shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.answers import CitedAnswer, cite
+from chunkcore.document import Document, Span
+from chunkcore.errors import OptionError
+from chunkcore.retrieval import assemble
+from chunkcore.run import Retrieved
+
+SOURCE = (
+    "The mill on the Orle was built in 1831. It burned down twice, and each time the owner rebuilt it in brick. "
+    "The last miller, Ada Thorn, closed it in 1973. Today the building holds a school for clockmakers."
+)
+
+
+def passages() -> list[Retrieved]:
+    hits, start = [], 0
+    for sentence in SOURCE.split(". "):
+        at = SOURCE.index(sentence, start)
+        start = min(at + len(sentence) + 1, len(SOURCE))
+        hits.append(Retrieved("orle.txt", (Span(at, start),), 1.0 + len(hits) % 2, SOURCE[at:start]))
+    return assemble(hits, 500, documents=[Document("orle.txt", SOURCE)])
+
+
+def test_a_sentence_of_a_passage_cites_its_exact_place() -> None:
+    (citation,) = cite("the last miller, Ada Thorn, closed it in 1973", passages()).citations
+    (source,) = citation.sources
+    assert (citation.how, citation.certainty, source.document_id) == ("folded", 1.0, "orle.txt")
+    assert source.spans[0].slice(SOURCE) == source.text == "The last miller, Ada Thorn, closed it in 1973"
+
+
+def test_a_sentence_in_other_words_cites_the_part_whose_words_it_shares() -> None:
+    (citation,) = cite("Ada Thorn was the miller who closed the mill in 1973.", passages()).citations
+    assert citation.how == "words"
+    assert citation.sources[0].text.startswith("The last miller")
+    assert 0.5 <= citation.certainty < 1
+
+
+def test_one_sentence_over_two_parts_cites_both() -> None:
+    (citation,) = cite("Built in 1831 on the Orle, it now holds a school for clockmakers.", passages()).citations
+    assert [source.text[:9] for source in citation.sources] in (["The mill ", "Today the"], ["Today the", "The mill "])
+
+
+def test_what_nothing_supports_cites_nothing() -> None:
+    found = cite("Submarines patrol Jupiter. No.", passages())
+    assert [(each.how, each.sources, each.certainty) for each in found.citations] == [("none", (), 0.0)] * 2
+    assert cite("", passages()).citations == ()
+    assert [each.how for each in cite("The mill was built.", []).citations] == ["none"]
+
+
+def test_a_word_inside_another_is_no_support() -> None:
+    note = Retrieved("d", (Span(0, 11),), 1.0, "Take notes.")
+    assert cite("No", [note]).citations[0].how == "none"
+    assert cite("Notes", [note]).citations[0].how == "folded"
+
+
+def test_places_in_passages_of_several_spans_are_the_sources() -> None:
+    passage = Retrieved("d", (Span(10, 22), Span(50, 64)), 1.0, "One fox naps Two crows sang")
+    (citation,) = cite("Two crows sang", [passage]).citations
+    assert citation.sources[0].spans == (Span(50, 64),)
+
+
+def test_least_is_a_share() -> None:
+    with pytest.raises(OptionError, match="least is over 0 to 1, got 0"):
+        cite("a", [], least=0)
+    assert cite("The mill glows green.", passages(), least=0.9).citations[0].how == "none"
+
+
+def test_html_is_escaped_and_numbered() -> None:
+    passage = Retrieved("<b>.txt", (Span(0, 28),), 1.0, "A <script>alert</script> fox")
+    shown = cite("A <script>alert</script> fox. Really?", [passage]).to_html()
+    assert "<script>" not in shown
+    assert "<b>" not in shown
+    assert "<sup>[1]</sup>" in shown
+    assert "<mark>A &lt;script&gt;alert&lt;/script&gt; fox</mark>" in shown
+
+
+def test_terminal_controls_are_made_visible() -> None:
+    passage = Retrieved("d\x1b[2J", (Span(0, 9),), 1.0, "red \x1b[31m!")
+    shown = cite("red \x1b[31m!", [passage]).to_terminal()
+    assert "\x1b" not in shown
+    assert shown.splitlines()[-1].startswith("[1] d␛[2J 0-9")
+
+
+texts = st.text(alphabet="ab .\n<é東", max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, st.lists(texts, max_size=4))
+def test_any_answer_is_cited_with_exact_places(answer: str, sources: list[str]) -> None:
+    hits = [Retrieved(f"d{i}", (Span(0, len(text)),), 1.0, text) for i, text in enumerate(sources) if text]
+    found = cite(answer, hits)
+    assert isinstance(found, CitedAnswer)
+    assert found == cite(answer, hits)
+    for each in found.citations:
+        assert each.text == each.span.slice(answer)
+        assert 0 <= each.certainty <= 1
+        assert bool(each.sources) == (each.how != "none")
+        for source in each.sources:
+            assert source.text == "".join(span.slice(sources[int(source.document_id[1:])]) for span in source.spans)
+    assert found.to_html().count("<li>") == len(found.sources)
+    assert len(found.to_terminal().splitlines()) >= len(found.sources) + 1
