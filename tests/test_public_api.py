@@ -58,8 +58,46 @@ def test_every_public_name_is_there_and_has_a_docstring() -> None:
         assert getattr(chunkcore, name).__doc__, name
 
 
+def test_a_type_checker_sees_the_names_that_are_there() -> None:
+    tree = ast.parse(Path(chunkcore.__file__).read_text(encoding="utf-8"))
+    stated = {
+        each.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("chunkcore.")
+        for each in node.names
+    }
+    assert stated == {name: f"chunkcore.{room}" for name, room in chunkcore._HOMES.items()}
+    assert sorted(stated) == sorted(chunkcore.__all__)
+    assert set(chunkcore.__all__) <= set(dir(chunkcore))
+    with pytest.raises(AttributeError, match="has no attribute 'Chunky'"):
+        getattr(chunkcore, "Chunky")  # noqa: B009
+
+
+REGISTRIES = {
+    "chunkers.base": "strategies",
+    "evaluation.benchmarks.layout": "layouts",
+    "evaluation.measures.base": "measures",
+    "models.llm.loading": "llms",
+    "models.loading": "embedders",
+    "packing": "overlaps",
+    "retrieval.base": "retrievers",
+    "segmenters.base": "segmenters",
+    "tokens.counters": "counters",
+}
+
+
+@pytest.mark.parametrize("module", REGISTRIES)
+def test_a_registry_knows_its_names_before_anything_else_is_imported(module: str) -> None:
+    name = REGISTRIES[module]
+    program = f"from chunkcore.{module} import {name}; print([each for each in {name} if {name}.find(each)])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    whole = f"from chunkcore import *; from chunkcore.{module} import {name}; print([*{name}])"
+    known = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+    assert done.stdout == known.stdout
+
+
 def test_importing_chunkcore_imports_no_framework_and_no_model() -> None:
-    program = f"import sys, chunkcore; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    program = f"import sys\nfrom chunkcore import *\nprint(sorted(set({HEAVY!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -1,6 +1,6 @@
-"""How long ``import chunkcore`` takes, beside numpy, which it cannot do without.
+"""How long starting takes: `import chunkcore`, first uses of it, and the command's help, beside the interpreter alone.
 
-python -m integration_tests.benchmarks.import_speed
+chrt -f 10 python -m integration_tests.benchmarks.import_speed
 """
 
 from __future__ import annotations
@@ -11,24 +11,33 @@ from statistics import median
 from time import perf_counter
 
 ROUNDS = 11
-STATEMENTS = {"python alone": "pass", "numpy": "import numpy", "chunkcore": "import chunkcore"}
+STARTS = {
+    "python -c pass": ["-c", "pass"],
+    "import numpy": ["-c", "import numpy"],
+    "import chunkcore": ["-c", "import chunkcore"],
+    "from chunkcore import get_chunker": ["-c", "from chunkcore import get_chunker"],
+    "from chunkcore import *": ["-c", "from chunkcore import *"],
+    "import typer.rich_utils": ["-c", "import typer.rich_utils"],
+    "chunkcore --help": ["-m", "chunkcore", "--help"],
+}
+WANTED = {"import chunkcore": "0.12 beyond the interpreter", "chunkcore --help": "0.25"}
 
 
-def seconds(statement: str) -> float:
+def seconds(arguments: list[str]) -> float:
     started = perf_counter()
-    subprocess.run([sys.executable, "-c", statement], check=True)
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     return perf_counter() - started
 
 
 def main() -> None:
-    for statement in STATEMENTS.values():  # compiled and in the file cache from here on
-        seconds(statement)
-    rounds = [{name: seconds(statement) for name, statement in STATEMENTS.items()} for _ in range(ROUNDS)]
-    bare = median(each["python alone"] for each in rounds)
-    for name in STATEMENTS:
+    for arguments in STARTS.values():  # compiled and in the file cache from here on
+        seconds(arguments)
+    rounds = [{name: seconds(arguments) for name, arguments in STARTS.items()} for _ in range(ROUNDS)]
+    bare = median(each["python -c pass"] for each in rounds)
+    print(f"| medians of {ROUNDS} interleaved rounds | seconds | beyond the interpreter | wanted |\n|---|--:|--:|--:|")
+    for name in STARTS:
         taken = median(each[name] for each in rounds)
-        print(f"{name:14} {taken:.3f} s, {taken - bare:.3f} s beyond the interpreter's start")
-    print(f"medians of {ROUNDS} interleaved rounds; wanted: chunkcore under 0.5 s")
+        print(f"| `{name}` | {taken:.3f} | {taken - bare:.3f} | {WANTED.get(name, '')} |")
 
 
 if __name__ == "__main__":

@@ -24,53 +24,57 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 'report.html'
 """
 
-from chunkcore.chunkers import (
-    Agentic,
-    Auto,
-    Breakpoint,
-    Chunker,
-    ClusterSemantic,
-    Code,
-    Contextual,
-    Dbscan,
-    DualSemantic,
-    FixedSentences,
-    FixedToken,
-    Hierarchical,
-    Html,
-    Kamradt,
-    KamradtModified,
-    LLMSemantic,
-    Lumber,
-    Markdown,
-    Propositions,
-    Recursive,
-    Sentence,
-    SingleLinkage,
-    get_chunker,
-    get_chunkers,
-    strategies,
-)
-from chunkcore.datasets import load_dataset
-from chunkcore.document import Chunk, Document, Mark, Span
-from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query, layouts, load_benchmark
-from chunkcore.evaluation.experiment import run_experiment, run_retriever
-from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, measures
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_run, write_run
-from chunkcore.evaluation.scoring import score
-from chunkcore.evaluation.statistics.comparison import Comparison, compare
-from chunkcore.models import Embedder, embedders, get_embedder
-from chunkcore.models.llm import LLM, get_llm, llms
-from chunkcore.registry import Registry
-from chunkcore.report import write_report
-from chunkcore.retrieval import ChunkedCorpus, Hits, Index, RetrievalMethod, cut, get_retriever, retrievers
-from chunkcore.run import Retrieved, Retriever, Run
-from chunkcore.segmenters import Segmenter, get_segmenter
-from chunkcore.tokens import TokenCounter, get_counter
-from chunkcore.tokens.counters import counters
-from chunkcore.tuning import tune
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chunkcore.chunkers import (
+        Agentic,
+        Auto,
+        Breakpoint,
+        Chunker,
+        ClusterSemantic,
+        Code,
+        Contextual,
+        Dbscan,
+        DualSemantic,
+        FixedSentences,
+        FixedToken,
+        Hierarchical,
+        Html,
+        Kamradt,
+        KamradtModified,
+        LLMSemantic,
+        Lumber,
+        Markdown,
+        Propositions,
+        Recursive,
+        Sentence,
+        SingleLinkage,
+        get_chunker,
+        get_chunkers,
+        strategies,
+    )
+    from chunkcore.datasets import load_dataset
+    from chunkcore.document import Chunk, Document, Mark, Span
+    from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
+    from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query, layouts, load_benchmark
+    from chunkcore.evaluation.experiment import run_experiment, run_retriever
+    from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, measures
+    from chunkcore.evaluation.results import Report
+    from chunkcore.evaluation.run_files import read_run, write_run
+    from chunkcore.evaluation.scoring import score
+    from chunkcore.evaluation.statistics.comparison import Comparison, compare
+    from chunkcore.models import Embedder, embedders, get_embedder
+    from chunkcore.models.llm import LLM, get_llm, llms
+    from chunkcore.registry import Registry
+    from chunkcore.report import write_report
+    from chunkcore.retrieval import ChunkedCorpus, Hits, Index, RetrievalMethod, cut, get_retriever, retrievers
+    from chunkcore.run import Retrieved, Retriever, Run
+    from chunkcore.segmenters import Segmenter, get_segmenter
+    from chunkcore.tokens import TokenCounter, get_counter
+    from chunkcore.tokens.counters import counters
+    from chunkcore.tuning import tune
 
 __all__ = [
     "LLM",
@@ -150,3 +154,49 @@ __all__ = [
     "write_report",
     "write_run",
 ]
+
+# Each room's names; a room is imported when the first of them is read.
+_ROOMS = """
+chunkers: Agentic Auto Breakpoint Chunker ClusterSemantic Code Contextual Dbscan DualSemantic FixedSentences
+    FixedToken Hierarchical Html Kamradt KamradtModified LLMSemantic Lumber Markdown Propositions Recursive
+    Sentence SingleLinkage get_chunker get_chunkers strategies
+datasets: load_dataset
+document: Chunk Document Mark Span
+errors: ChunkcoreError DataError MissingExtraError ModelError OptionError
+evaluation.benchmarks: Benchmark Evidence Query layouts load_benchmark
+evaluation.experiment: run_experiment run_retriever
+evaluation.measures: Measure RetrievalMeasure get_measure measures
+evaluation.results: Report
+evaluation.run_files: read_run write_run
+evaluation.scoring: score
+evaluation.statistics.comparison: Comparison compare
+models: Embedder embedders get_embedder
+models.llm: LLM get_llm llms
+registry: Registry
+report: write_report
+retrieval: ChunkedCorpus Hits Index RetrievalMethod cut get_retriever retrievers
+run: Retrieved Retriever Run
+segmenters: Segmenter get_segmenter
+tokens: TokenCounter get_counter
+tokens.counters: counters
+tuning: tune
+"""
+_HOMES = {
+    name: room
+    for room, names in (line.split(":") for line in _ROOMS.replace("\n    ", " ").strip().splitlines())
+    for name in names.split()
+}
+
+if not TYPE_CHECKING:  # a type checker knows the imports above, and refuses other names
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            found = globals()[name] = getattr(import_module(f"chunkcore.{_HOMES[name]}"), name)
+            return found
+        if any(name == room.partition(".")[0] for room in _HOMES.values()):
+            return import_module(f"chunkcore.{name}")
+        raise AttributeError(f"module 'chunkcore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -18,13 +18,14 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chunkcore.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
 
 try:
     import fcntl
@@ -595,6 +596,8 @@ def unzip(archive: Path, folder: Path) -> None:
             to an implausible size. Files unpacked before stay.
         OSError: the files cannot be written.
     """
+    from zipfile import BadZipFile, ZipFile  # slow to import, as importlib.metadata
+
     room = max(_ALWAYS, _RATIO * archive.stat().st_size)
     try:
         with ZipFile(archive) as opened:
@@ -617,6 +620,8 @@ def unzip(archive: Path, folder: Path) -> None:
 
 
 def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
+    from zipfile import ZIP_DEFLATED, ZIP_STORED
+
     name = PurePosixPath(member.filename)
     kind = stat.S_IFMT(member.external_attr >> 16)
     leads_out = name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename
@@ -647,6 +652,8 @@ def installed_version() -> str:
     >>> installed_version() != ""
     True
     """
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("chunkadapters")
     except PackageNotFoundError:
