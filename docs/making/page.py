@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
 from chunkcore import Chunk, Chunker, Document, get_chunker, registry, strategies
+from chunkcore.chunkers.blocks import BlockChunker
+from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.models.llm import CallableLLM
 from chunkcore.registry import split_spec
 from docs.making.picture import Strip, draw, draw_overview
@@ -83,9 +86,10 @@ def overview() -> str:
 
 def index_page() -> str:
     """The list of all strategies, and the options that several of them share."""
-    rows = [
-        f"| [`{name}`]({name}.md) | {summary(name)} | {_model(strategies[name])} | {_maximum(name)} |" for name in SHOWN
-    ]
+    families: dict[str, list[str]] = {title: [] for title in _FAMILIES}
+    for name in SHOWN:
+        row = f"| [`{name}`]({name}.md) | {summary(name)} | {_model(strategies[name])} | {_maximum(name)} |"
+        families[_family(strategies[name])].append(row)
     text = _sample()
     size = f"{len(text):,} characters, {_chunker('recursive').token_counter.count(text)} tokens of `cl100k_base`"
     shared = [f"| `{option.name}` | {_cell(option.default)} | {_cell(option.meaning)} |" for option in _shared()]
@@ -100,9 +104,7 @@ on five collections: [evidence](../../evidence/strategies.md).
 
 ![A line for each strategy: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
 
-| strategy | what it does | model | hard maximum |
-|---|---|---|---|
-{chr(10).join(rows)}
+{_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
 A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files `None` is `null`,
 `False` is `false`. [Sources in full](../../design.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
@@ -117,6 +119,23 @@ Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_
 `characters`, `words`, `embedder`. Sentences are found by rules (`default`), spaCy (`spacy:<pipeline>`), a regular
 expression (`regex:<pattern>`) or a callable ([how good](../../evidence/segmentation.md#sentences)).
 """
+
+
+_FAMILIES = ("Start here", "By structure", "By meaning", "By a language model")
+_BLANK = "\n\n"
+
+
+def _family(cls: type[Chunker]) -> str:
+    if issubclass(cls, LLMChunker):
+        return _FAMILIES[3]
+    if "embedder" in cls.option_names():
+        return _FAMILIES[2]
+    return _FAMILIES[1] if issubclass(cls, BlockChunker) else _FAMILIES[0]
+
+
+def _table(title: str, rows: Sequence[str]) -> str:
+    head = "| strategy | what it does | model | hard maximum |\n|---|---|---|---|"
+    return "\n".join([f"## {title}", "", head, *rows])
 
 
 def api_page() -> str:
