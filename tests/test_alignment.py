@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.alignment import Aligner
+from chunkcore.evaluation import alignment
+from chunkcore.evaluation.alignment import Aligner, choose_in_order
 from chunkcore.run import Retrieved
+from chunkcore.spans import as_ranges
 from tests.strategies import text_with_spans
 
 FOX = Document("fox", "The quick brown fox\njumps over the lazy dog.  The end of the story.")
@@ -362,3 +367,52 @@ def test_pieces_in_order_are_each_answered(cases: list[tuple[str, list[Span]]]) 
     assert [each.text for each in found] == pieces
     for piece, each in zip(pieces, found, strict=True):
         assert each.spans[0].slice(document.text) == piece
+
+
+def plain_choices(places: list[list[Span]], lengths: list[int]) -> list[tuple[int, int] | None]:
+    """`choose_in_order` by every pair of neighbouring places."""
+    known = [number for number, each in enumerate(places) if each]
+    ranges = [as_ranges(places[number]) for number in known]
+    gap = alignment._usual_gap(places)
+    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
+    until = [np.zeros(len(each), dtype=np.int64) for each in ranges]
+    after = [np.zeros(len(each), dtype=np.int64) for each in ranges]
+    origin = []
+    for step, jump in enumerate(jumps):
+        costs = until[step][:, None] + alignment._costs(ranges[step], ranges[step + 1], jump)
+        origin.append(costs.argmin(axis=0))
+        until[step + 1] = costs.min(axis=0)
+    for step, jump in reversed(list(enumerate(jumps))):
+        costs = alignment._costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]
+        after[step] = costs.min(axis=1)
+    chosen: list[tuple[int, int] | None] = [None] * len(places)
+    place = int(until[-1].argmin()) if known else 0
+    for step in reversed(range(len(known))):
+        total = until[step] + after[step]
+        chosen[known[step]] = place, int(np.count_nonzero(total == total.min()))
+        if step:
+            place = int(origin[step - 1][place])
+    return chosen
+
+
+SPANS = st.builds(lambda start, size: Span(start, start + size), st.integers(0, 40), st.integers(1, 4))
+
+
+@given(st.lists(st.lists(SPANS, max_size=12, unique=True), max_size=8), st.booleans(), st.data())
+def test_the_choice_is_that_of_every_pair_of_places(
+    places: list[list[Span]], in_order: bool, data: st.DataObject
+) -> None:
+    places = [sorted(each) if in_order else each for each in places]
+    lengths = data.draw(st.lists(st.integers(1, 9), min_size=len(places), max_size=len(places)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "_FEW", 0)
+        found = choose_in_order(places, lengths)
+    assert [each and (each.index, each.equals) for each in found] == plain_choices(places, lengths)
+
+
+def test_repeated_letters_take_their_places_in_order_however_many() -> None:
+    """Every pair of places took 16 s."""
+    text = "a" * 800
+    pieces = [text[start : start + 5] for start in range(796)]
+    found = Aligner([Document("d", text)]).locate_in_order(pieces, document_id="d")
+    assert [each.spans[0].start for each in found] == list(range(796))

@@ -19,7 +19,7 @@ from chunkcore.evaluation.text_search import Form, Searchable, WindowIndex, fold
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 
-__all__ = ["Aligner", "Choice", "Resemblance", "choose_in_order", "resemblances"]
+__all__ = ["Aligner", "PlaceChoice", "Resemblance", "choose_in_order", "resemblances"]
 
 _PLACES = 1000  # places of one text are counted up to this
 _RESEMBLING_FROM = 24  # letters and digits; shorter texts resemble too much
@@ -127,7 +127,8 @@ class Aligner:
         if document_id not in self._numbers:
             raise DataError(f"there is no document {document_id!r} among the {len(self._documents)} to find text in")
         found = [self._search(text, self._numbers[document_id]) for text in texts]
-        choices = choose_in_order([[span for _, span in each.places] for each in found], [len(text) for text in texts])
+        spans = {id(each): [span for _, span in each.places] for each in found}
+        choices = choose_in_order([spans[id(each)] for each in found], [len(text) for text in texts])
         located = []
         for text, each, choice in zip(texts, found, choices, strict=True):
             if choice is None:
@@ -384,44 +385,43 @@ _BACKWARDS = 10**12  # cost of a piece that does not begin after the one before:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PlaceChoice:
     """The chosen place of a piece, and the number of equally good places, itself included."""
 
     index: int
     equals: int
 
 
-def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[Choice | None]:
+def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[PlaceChoice | None]:
     """The places that make the sequence most even, by dynamic programming.
 
     Each piece begins after the one before, if it can. A gap costs its difference from the usual gap: the median between
     neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in characters) widen the gap
-    over pieces that have no place; their choice is None. Time and memory: the product of neighbours' numbers of places.
+    over pieces that have no place; their choice is None. Time and memory: the number of all places, times a logarithm
+    of the overlap; places of a piece with more than 16 lengths: the product of neighbours' numbers of places.
 
     >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
     >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
-    Choice(index=1, equals=1)
+    PlaceChoice(index=1, equals=1)
     """
     known = [number for number, each in enumerate(places) if each]
-    ranges = [as_ranges(places[number]) for number in known]
+    read = {id(each): as_ranges(each) for each in places}  # a repeated text has one list
+    ranges = [read[id(places[number])] for number in known]
     gap = _usual_gap(places)
     jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
-    until = [np.zeros(len(each), dtype=np.int64) for each in ranges]
-    after = [np.zeros(len(each), dtype=np.int64) for each in ranges]
-    origin = []
+    until = [np.zeros(len(each), dtype=np.int64) for each in ranges[:1]]
     for step, jump in enumerate(jumps):
-        costs = until[step][:, None] + _costs(ranges[step], ranges[step + 1], jump)
-        origin.append(costs.argmin(axis=0))
-        until[step + 1] = costs.min(axis=0)
-    for step, jump in reversed(list(enumerate(jumps))):
-        after[step] = (_costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]).min(axis=1)
-    chosen: list[Choice | None] = [None] * len(places)
+        until.append(_least_before(until[step], ranges[step], ranges[step + 1], jump))
+    chosen: list[PlaceChoice | None] = [None] * len(places)
     place = int(until[-1].argmin()) if known else 0
+    after = np.zeros(len(until[-1]) if known else 0, dtype=np.int64)
     for step in reversed(range(len(known))):
-        total = until[step] + after[step]
-        chosen[known[step]] = Choice(place, int(np.count_nonzero(total == total.min())))
+        total = until[step] + after
+        chosen[known[step]] = PlaceChoice(place, int(np.count_nonzero(total == total.min())))
         if step:
-            place = int(origin[step - 1][place])
+            before, here, jump = ranges[step - 1], ranges[step], jumps[step - 1]
+            place = int((until[step - 1] + _costs(before, here[place : place + 1], jump)[:, 0]).argmin())
+            after = _least_after(after, before, here, jump)
     return chosen
 
 
@@ -433,3 +433,64 @@ def _usual_gap(places: Sequence[Sequence[Span]]) -> int:
 def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
     uneven: Ranges = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
     return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, _BACKWARDS)
+
+
+_FEW = 4096  # pairs of places whose costs are quickly computed one by one
+_LENGTHS = 16
+_NEVER = 2**61
+
+
+def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
+    """The least of `until` and the cost, for each place after: ``(until[:, None] + _costs(...)).min(axis=0)``."""
+    shifts = before[:, 1] + jump - before[:, 0]  # from where a piece begins to where the next is expected
+    kinds = np.unique(shifts).tolist()
+    if len(before) * len(after) <= _FEW or len(kinds) > _LENGTHS:
+        return np.asarray((until[:, None] + _costs(before, after, jump)).min(axis=0))
+    at = after[:, 0]
+    least = np.full(len(at), _NEVER)
+    for shift in kinds:
+        rows = np.flatnonzero(shifts == shift)
+        rows = rows[np.argsort(before[rows, 0], kind="stable")]
+        begins = before[rows, 0]
+        early, late = until[rows] - begins - shift, until[rows] + begins + shift
+        here = np.searchsorted(begins, at)  # those before it, which begin earlier
+        due = np.searchsorted(begins, at - shift, side="right")  # expected here or earlier
+        low, high = np.minimum(here, due), np.maximum(here, due)
+        first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + at
+        last = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - at + _BACKWARDS
+        between = _range_least(late, due, here) - at if shift > 0 else _range_least(early, here, due) + at + _BACKWARDS
+        least = np.minimum.reduce((least, first, last, between))
+    return least
+
+
+def _least_after(rest: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
+    """The least of the cost and `rest`, for each place before: ``(_costs(...) + rest).min(axis=1)``."""
+    if len(before) * len(after) <= _FEW:
+        return np.asarray((_costs(before, after, jump) + rest[None, :]).min(axis=1))
+    order = np.argsort(after[:, 0], kind="stable")
+    begins, rest = after[order, 0], rest[order]
+    early, late = rest - begins, rest + begins
+    due = before[:, 1] + jump
+    here = np.searchsorted(begins, before[:, 0], side="right")  # those after it, which begin later
+    soon = np.searchsorted(begins, due)  # which begin before they are expected
+    low, high = np.minimum(here, soon), np.maximum(here, soon)
+    first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + due + _BACKWARDS
+    last = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due
+    forward = _range_least(early, here, soon) + due
+    backward = _range_least(late, soon, here) - due + _BACKWARDS
+    return np.asarray(np.minimum.reduce((first, last, forward, backward)))
+
+
+def _range_least(values: Numbers, first: Numbers, after: Numbers) -> Numbers:
+    """The least value of each range of places; `_NEVER` of an empty one. Widths take a logarithm of passes."""
+    widths = after - first
+    least = np.full(len(first), _NEVER)
+    size = 1
+    while True:
+        # `values` holds the least of `size` neighbours; two of these cover a range of up to twice as many.
+        some = np.flatnonzero((widths >= size) & (widths < 2 * size))
+        least[some] = np.minimum(values[first[some]], values[after[some] - size])
+        if not (widths >= 2 * size).any():
+            return least
+        values = np.minimum(values[:-size], values[size:])
+        size *= 2
