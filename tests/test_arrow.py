@@ -24,7 +24,7 @@ from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema, writing  # noqa: E402
 from chunkcore import Chunk, Document, FixedToken, Span, get_chunker  # noqa: E402
 from chunkcore.chunkers import Chunker, strategies  # noqa: E402
-from chunkcore.errors import DataError, ModelError, OptionError, SizeError  # noqa: E402
+from chunkcore.errors import DataError, ModelError, OptionError  # noqa: E402
 from chunkcore.models import loading  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
 from chunkcore.tokens import TokenizedText  # noqa: E402
@@ -148,13 +148,7 @@ def test_the_rows_are_the_chunks_of_every_strategy(chunker: Chunker, texts: list
     rows = rows_of(ArrowChunker(chunker), *({"id": f"d{i}", "text": text} for i, text in enumerate(texts)))
     for number, text in enumerate(texts):
         own = [row for row in rows if row["document_id"] == f"d{number}"]
-        try:
-            chunks, refused = chunker.chunk(Document(f"d{number}", text)), ""
-        except SizeError as error:
-            refused = " ".join(str(error).split())
-        if refused:
-            assert [row["error"] for row in own] == [refused]
-            continue
+        chunks = chunker.chunk(Document(f"d{number}", text))
         if not all(encodable(chunk.text + chunk.context) for chunk in chunks):  # a model wrote a surrogate
             assert len(own) == 1
             assert own[0]["error"].startswith(SURROGATE)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import Chunker, FixedToken, Recursive, get_chunker, strategies
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.registry import check_option
 from chunkcore.tokens import CharacterCounter
 from tests.strategies import hard_text
@@ -203,10 +203,7 @@ def test_documents_that_are_split_together_do_not_touch_each_other(texts: list[s
         FixedToken(size=4, overlap=1, counter="words"),
         FixedToken(size=3),
     ):
-        try:
-            expected = [chunk for document in documents for chunk in chunker.chunk(document)]
-        except SizeError:
-            continue
+        expected = [chunk for document in documents for chunk in chunker.chunk(document)]
         assert list(chunker.chunk_many(documents, workers=workers)) == expected
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.chunkers import Markdown
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import OptionError, SizeError
+from chunkcore.errors import OptionError
 from tests.conftest import shared
 from tests.promises import check_promises
 from tests.structures import check_blocks, marked_text
@@ -281,9 +281,8 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
         Markdown(**options)
 
 
-def test_a_grapheme_over_the_maximum_is_an_error() -> None:
-    with pytest.raises(SizeError):
-        Markdown(size=1, counter="characters").split_text("# 👩‍👩‍👧‍👦")
+def test_a_grapheme_over_the_maximum_is_cut_at_code_points() -> None:
+    assert Markdown(size=1, counter="characters").split_text("# 👩‍👦") == ["#", "👩", "\u200d", "👦"]
 
 
 @pytest.mark.parametrize("name", ["state_of_the_union.md", "wikitexts.md"])

@@ -27,7 +27,7 @@ from chunkcore.chunkers import (
 )
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Document
-from chunkcore.errors import OptionError, SizeError
+from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_ranges, join_small, pack, running_sizes, trim
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from tests.fakes import FakeEmbedder
@@ -90,13 +90,9 @@ counters = st.sampled_from([get_counter(name) for name in ("cl100k_base", "o200k
 @given(hard_text(), counters, st.integers(1, 30), st.booleans())
 def test_parts_fit_and_lose_only_white_space(text: str, counter: TokenCounter, maximum: int, strip: bool) -> None:
     source = counter.tokenize(text)
-    try:
-        parts = fit(source, 0, len(text), maximum, strip=strip)
-    except SizeError:
-        assert counter.name != "words"
-        return
-    assert all(0 < counter.count(text[start:end]) <= maximum or not strip for start, end in parts)
-    assert all(counter.count(text[start:end]) <= maximum for start, end in parts)
+    parts = fit(source, 0, len(text), maximum, strip=strip)
+    assert all(counter.count(text[start:end]) > 0 or not strip for start, end in parts)
+    assert all(counter.count(text[start:end]) <= maximum or end - start == 1 for start, end in parts)
     if strip:
         assert "".join("".join(text[s:e] for s, e in parts).split()) == "".join(text.split())
         assert all(text[s:e] == text[s:e].strip() for s, e in parts)
@@ -116,10 +112,20 @@ def test_words_stay_whole_where_they_fit_and_graphemes_always() -> None:
     ]
 
 
-def test_a_grapheme_over_the_maximum_is_an_error_that_shows_it() -> None:
-    source = TiktokenCounter("cl100k_base").tokenize("ok 👩‍👩‍👧")
-    with pytest.raises(SizeError, match=r"maximum is 3 \(cl100k_base\).*'👩.*' at 3 counts \d+; choose a larger size"):
-        fit(source, 0, 8, 3)
+def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_kept() -> None:
+    text = "ok 👩‍👩‍👧"
+    source = TiktokenCounter("cl100k_base").tokenize(text)
+    assert [text[s:e] for s, e in fit(source, 0, 8, 3)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
+    assert source.inside == {4, 5, 6, 7}
+    assert source.count(3, 4) == 3
+    assert [text[s:e] for s, e in fit(source, 0, 8, 1)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
+
+
+def test_a_text_that_is_one_grapheme_is_cut_in_linear_time() -> None:
+    source = CharacterCounter().tokenize("a" + "\u0301" * 200_000)
+    parts = fit(source, 0, 200_001, 50)
+    assert len(parts) == 4_001
+    assert all(end - start <= 50 for start, end in parts)
 
 
 class Recorder(WordCounter):

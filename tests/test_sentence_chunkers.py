@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from chunkcore.chunkers import FixedSentences, Sentence
-from chunkcore.errors import OptionError, SizeError
+from chunkcore.document import Document
+from chunkcore.errors import OptionError
+from chunkcore.models.loading import EmbedderCounter
+from tests.test_late_chunking import FakeTokenEmbedder
 
 FOUR = "One is short. Two is too. Three. Four has four words."
 
@@ -51,8 +54,20 @@ def test_overlap_is_whole_sentences_where_they_fit() -> None:
 def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
     chunks = Sentence(size=8, counter="characters").split_text("Extraordinarily so. Yes.")
     assert chunks == ["Extraord", "inarily", "so.", "Yes."]
-    with pytest.raises(SizeError):
-        Sentence(size=1, counter="characters").split_text("e\u0301")
+    chunks = Sentence(size=1, counter="characters").chunk(Document("d", "e\u0301 a"))
+    assert [(chunk.text, chunk.metadata.get("cut_inside")) for chunk in chunks] == [
+        ("e", "grapheme"),
+        ("\u0301", "grapheme"),
+        ("a", None),
+    ]
+
+
+def test_a_family_of_emoji_over_a_models_limit_stops_nothing() -> None:
+    counter = EmbedderCounter(FakeTokenEmbedder(max_tokens=12))
+    text = ".🏳️\u200d🌈.🏳️\u200d🌈thethethe  .🏳️\u200d🌈"
+    chunks = Sentence(size=10, counter=counter).split_text(text)
+    assert "".join("".join(chunks).split()) == "".join(text.split())
+    assert all(counter.count(chunk) <= 10 for chunk in chunks)
 
 
 def test_each_chunk_repeats_the_sentences_before_it() -> None:

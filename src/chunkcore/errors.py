@@ -3,7 +3,7 @@
     ChunkcoreError
     ├── OptionError (ValueError)       an option, a strategy string or a configuration file is wrong
     ├── DataError (ValueError)         a document, a benchmark or another input file is wrong
-    ├── SizeError (ValueError)         one grapheme is over the stated maximum: nothing can be cut
+    ├── SizeError (ValueError)         one character is over the size of an exact splitter
     ├── ModelError (RuntimeError)      a model answered with something that is no answer
     │   └── NoAnswerError              a language model gave no valid answer to one question, however often asked
     └── MissingExtraError (ImportError) a package that is not installed is needed
@@ -77,7 +77,7 @@ class DataError(ChunkcoreError, ValueError):
 
 
 class SizeError(ChunkcoreError, ValueError):
-    """One grapheme alone is over the maximum, so no cut can help."""
+    """One character alone is over the size of a splitter that is mirrored exactly."""
 
 
 class ModelError(ChunkcoreError, RuntimeError):

@@ -12,7 +12,7 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError, SizeError
+from chunkcore.errors import OptionError
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -34,6 +34,7 @@ __all__ = [
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
 _GRAPHEME = regex.compile(r"\X")
+_LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 
 
 class Overlap(ABC):
@@ -252,8 +253,9 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
     """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
-    Each part ends after a word, or inside a long word after a grapheme, about as late as fits. With `strip` parts lose
-    the white space at their ends, and blank parts are dropped. Raises `SizeError` if one grapheme is over the maximum.
+    Each part ends after a word, inside a long word after a grapheme, or inside a long grapheme after a code point (then
+    the place is in `source.inside`), about as late as fits. One code point over the maximum is a part. With `strip`
+    parts lose the white space at their ends, and blank parts are dropped.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
@@ -313,17 +315,20 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
         graphemes = np.fromiter(_grapheme_ends(source.text, start, end, limit), dtype=np.int64)
         cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
         if cut is None:
-            first = source.text[start : int(graphemes[0])]
-            raise SizeError(
-                f"the maximum is {maximum} ({source.counter.name}), but the single character {first!r} at {start} "
-                f"counts {source.count(start, int(graphemes[0]))}; choose a larger size"
-            )
+            first = int(graphemes[0]) if len(graphemes) else limit + 1
+            places = np.arange(start + 1, min(first, limit + 1), dtype=np.int64)
+            cut = _last_that_fits(source, start, places, maximum, strip=strip) or start + 1
+            if cut < first:
+                source.inside.add(cut)
     return cut
 
 
 def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]:
-    """Up to the first end at or after `limit`."""
-    for grapheme in _GRAPHEME.finditer(text, start, end):
+    """Up to the first end at or after `limit`; none of a grapheme that is far longer."""
+    bound = min(end, limit + _LONGEST)
+    for grapheme in _GRAPHEME.finditer(text, start, bound):
+        if grapheme.end() == bound < end:
+            return
         yield grapheme.end()
         if grapheme.end() >= limit:
             return

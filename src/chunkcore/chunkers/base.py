@@ -73,7 +73,6 @@ class Chunker:
 
     Raises:
         OptionError: an option is out of range, at construction.
-        SizeError: one grapheme is over a hard maximum, when chunking.
         ModelError: a model failed twice, when chunking.
         MissingExtraError: an optional package is not installed.
     """
@@ -107,7 +106,11 @@ class Chunker:
 
     @property
     def hard_maximum(self) -> int | None:
-        """The most that a chunk's own text counts; None without a promise."""
+        """The most that a chunk's own text counts; None without a promise.
+
+        A word over it is cut between graphemes, a grapheme between code points (the metadata have `cut_inside`), and a
+        single code point over it is a chunk (`over_maximum`).
+        """
         return None
 
     def models(self) -> Mapping[str, Any]:
@@ -184,9 +187,13 @@ class Chunker:
             for spans, draft in zip(found, drafts, strict=True)
         ]
         counts = self._counts(source, found, drafts, texts)
+        told = [
+            {**draft.metadata, **self._oddity(source, spans, count)}
+            for draft, spans, count in zip(drafts, found, counts, strict=True)
+        ]
         fingerprint = self.fingerprint
         if len(documents) == 1:
-            name, rows = documents[0].id, zip(found, texts, counts, drafts, strict=True)
+            name, rows = documents[0].id, zip(found, texts, counts, told, drafts, strict=True)
             return [
                 _with_pages(
                     documents[0],
@@ -198,24 +205,33 @@ class Chunker:
                             text,
                             count,
                             context,
-                            dict(told),
+                            more,
                             fingerprint,
                             segments,
                             derived is not None,
                         )
-                        for index, (spans, text, count, (_, told, context, derived, segments)) in enumerate(rows)
+                        for index, (spans, text, count, more, (_, _, context, derived, segments)) in enumerate(rows)
                     ],
                 )
             ]
-        # Only `tokens_only` strategies: their drafts hold only spans.
+        # Only `tokens_only` strategies: their drafts hold only spans and no metadata.
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
         offsets = source.parts[:, 0].tolist()
-        for owner, spans, text, count in zip(owners, found, texts, counts, strict=True):
+        for owner, spans, text, count, more in zip(owners, found, texts, counts, told, strict=True):
             chunks, offset = built[owner], offsets[owner]
             own = tuple([Span(span.start - offset, span.end - offset) for span in spans])
-            chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, fingerprint=fingerprint))
+            chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, "", more, fingerprint))
         return list(map(_with_pages, documents, built))
+
+    def _oddity(self, source: TokenizedText, spans: tuple[Span, ...], count: int) -> Mapping[str, Any]:
+        """What the metadata say of a chunk that no good cut could be had for."""
+        maximum = self.hard_maximum
+        if maximum is not None and count > maximum:
+            return {"over_maximum": True}
+        if source.inside and not source.inside.isdisjoint((spans[0].start, spans[-1].end)):
+            return {"cut_inside": "grapheme"}
+        return _NOTHING
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
