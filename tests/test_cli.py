@@ -249,8 +249,8 @@ def test_a_file_name_that_is_not_utf8_is_no_obstacle(tmp_path, capfd):
 
 
 def _bad(tmp_path: Path) -> dict[str, list[str]]:
-    utf16, surrogate, empty, broken = (tmp_path / name for name in ("utf16", "surrogate", "empty", "broken.jsonl"))
-    utf16.write_bytes("\ufeffhé".encode("utf-16-le"))
+    damaged, surrogate, empty, broken = (tmp_path / name for name in ("damaged", "surrogate", "empty", "broken.jsonl"))
+    damaged.write_bytes("é".encode() + b"h\xff")
     surrogate.write_bytes(b"ab\xed\xa0\x80")
     empty.write_bytes(b"")
     broken.write_text('{"id": "a", "text": "b"}\n{"id": ')
@@ -259,7 +259,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     return {
-        r"utf16 is not UTF-8 text \(byte 0 is 0xff\)": ["chunk", str(utf16)],
+        r"damaged is not UTF-8 text \(byte 3 is 0xff\)": ["chunk", str(damaged)],
         r"surrogate is not UTF-8 text \(byte 2 is 0xed\)": ["chunk", str(surrogate)],
         "empty is empty": ["chunk", str(empty)],
         "broken.jsonl, line 2: not JSON": ["chunk", str(broken), "-o", str(tmp_path / "out")],

@@ -40,6 +40,7 @@ __all__ = [
     "SWEEP_NAMES",
     "TUNE_NAMES",
     "AppendLog",
+    "ArchiveMembers",
     "NoTextError",
     "ScratchFile",
     "append_lines",
@@ -583,6 +584,7 @@ _BLOCK = 1024**2
 _RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
 _ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
 _FILES = 200_000
+_MEMBERS = 10_000
 _ENCRYPTED = 0x1
 
 
@@ -617,6 +619,48 @@ def unzip(archive: Path, folder: Path) -> None:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{archive.name} is damaged, or no ZIP file: {error}") from error
+
+
+class ArchiveMembers:
+    """The members of a ZIP file, read into memory within the limits of `unzip`.
+
+    Raises:
+        DataError: no ZIP file, or damaged; 10,000 members; a member is encrypted or packed in an unusual way; or they
+            unpack to over 50 times the file, and over 64 MB.
+    """
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._room = max(_ALWAYS, _RATIO * archive.stat().st_size)
+        try:
+            with ZipFile(archive) as opened:
+                self._members = {member.filename: member for member in opened.infolist()}
+        except (BadZipFile, RuntimeError, EOFError, ValueError, NotImplementedError) as error:
+            raise DataError(f"{archive} is damaged, or no ZIP file: {error}") from error
+        if len(self._members) > _MEMBERS:
+            raise DataError(f"{archive} has {len(self._members):,} members, over {_MEMBERS:,}: it is not unpacked")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes; what is read counts against the limit of all. Raises `DataError`: there is none."""
+        member = self._members.get(name)
+        if member is None:
+            raise DataError(f"{self._archive} lacks {name!r}: it is damaged")
+        if member.flag_bits & _ENCRYPTED or member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise DataError(f"{self._archive} has {name!r}, which is encrypted, or packed in an unusual way")
+        found = []
+        try:
+            with ZipFile(self._archive) as opened, opened.open(member) as source:
+                while block := source.read(_BLOCK):
+                    self._room -= len(block)
+                    if self._room < 0:
+                        raise DataError(f"{self._archive} unpacks to over {_RATIO} times its size: it is not unpacked")
+                    found.append(block)
+        except (BadZipFile, zlib.error, RuntimeError, EOFError, NotImplementedError) as error:
+            raise DataError(f"{self._archive} is damaged: {error}") from error
+        return b"".join(found)
 
 
 def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:

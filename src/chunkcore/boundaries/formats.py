@@ -72,7 +72,9 @@ def format_of(text: str, document: Document | None = None) -> Format:
             if isinstance(stated, str):
                 for kind in ("markdown", "html"):
                     if kind in stated.lower():
-                        return Format(kind)
+                        return Format(kind)  # type: ignore[arg-type]
+                if stated == "prose":
+                    return Format("prose")
         for name in _names(document):
             if named := _ENDINGS.get(name.lower().rpartition(".")[2]):
                 return Format(named)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from chunkcore.boundaries.blocks import Block, between
 from chunkcore.errors import MissingExtraError
 
-__all__ = ["HtmlText", "html_blocks"]
+__all__ = ["HtmlText", "html_blocks", "parse_html"]
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCK_NAMES = """
@@ -218,7 +218,7 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
     root = _Element("", 0, is_running=False)
     seen: dict[int, bool] = {}  # start of each visible text: whether tags in it are text
     marks: list[int] = []  # starts of nodes
-    inside: list[_Frame] = [(root, iter(_parse(text).children), "")]
+    inside: list[_Frame] = [(root, iter(parse_html(text).children), "")]
     while inside:
         owner, nodes, parent = inside[-1]
         node = next(nodes, None)
@@ -302,7 +302,8 @@ _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
 
 
-def _parse(text: str) -> Any:
+def parse_html(text: str) -> Any:
+    """The root of justhtml's tree, with each node's ``origin_offset``. Raises `MissingExtraError` without justhtml."""
     try:
         from justhtml import JustHTML
     except ImportError as error:

@@ -14,6 +14,7 @@ import regex  # type: ignore[import-untyped]
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
 from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, unreadable
+from chunkcore.reading.base import has_reader
 
 __all__ = ["STANDARD_INPUT", "Piece", "Sources", "cut_place", "parts"]
 
@@ -107,7 +108,7 @@ class Piece(NamedTuple):
     """A document, or a part of one, as a unit of work. Small, because it is sent to other processes.
 
     Attributes:
-        kind: text of a file, a line of JSON, or text in `data`.
+        kind: text of a file or in `data`, a line of JSON, or a file for `read_file`.
         id: the document's id; "" if the line holds it.
         place: the name in messages.
         argument: index of the input.
@@ -121,7 +122,7 @@ class Piece(NamedTuple):
         error: why the piece cannot be read.
     """
 
-    kind: Literal["text", "line"]
+    kind: Literal["text", "line", "file"]
     id: str
     place: str
     argument: int
@@ -200,10 +201,17 @@ class Sources:
             whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
             if not stamp[0]:
                 raise empty(path)
+            if has_reader(path):
+                yield whole._replace(kind="file")
+                return
             if stamp[0] <= self.part_size:
                 yield whole
                 return
-            check_text(path)
+            try:
+                check_text(path)
+            except DataError:  # in another encoding, or of a kind that its name does not tell
+                yield whole._replace(kind="file")
+                return
             with path.open("rb") as file:
                 for part in self._parts(whole, file):
                     yield part._replace(data=None)

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks.documents import FolderWalk, listed, tell_left_out, tell_written
+from chunkcore.evaluation.benchmarks.documents import FolderWalk, LeftOut, tell_written
 from chunkcore.files import NoTextError
 from chunkcore.registry import check_number
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
@@ -23,7 +23,6 @@ __all__ = ["Failure", "Step", "Stream", "StreamOptions", "Tally", "stream_docume
 
 _BATCH_BYTES = 1_000_000
 _BATCH_PIECES = 64
-_NAMED = 5  # files without text listed by name
 _SMALLEST = 64  # bytes of a part: the longest character, and room for a better place
 
 
@@ -150,7 +149,7 @@ class Stream:
         self._digest = blake2b(digest_size=16)
         self._seen: dict[bytes, int] = {}
         self._repeats: DataError | None = None  # of the document in parts
-        self._without_text: dict[int, list[str]] = {}
+        self._left_out: dict[int, LeftOut] = {}
 
     @property
     def is_repeatable(self) -> bool:
@@ -246,9 +245,11 @@ class Stream:
             step.failures.append(Failure(cut.id or piece.id, piece.place, piece.part, error))
         elif left_out:
             tally.left_out[argument] = tally.left_out.get(argument, 0) + 1
-            names = self._without_text.setdefault(piece.argument, [])
-            names.extend([piece.id] if len(names) < _NAMED else [])
+            assert isinstance(cut.error, DataError)
+            self._left_out.setdefault(piece.argument, LeftOut()).add(piece.id, cut.error)
         elif cut.id:
+            for note in cut.notes:
+                self._left_out.setdefault(piece.argument, LeftOut()).notes.add(note, piece.id)
             step.lines.append(cut.numbered(tally.index))
             tally.documents += begins
             tally.parted += piece.part == 0
@@ -280,11 +281,11 @@ class Stream:
         """Report skipped files. Raises `DataError` if an input has no documents."""
         for argument, path in enumerate(self.sources.paths):
             key = str(argument)
-            names, count = self._without_text.get(argument, []), self.tally.left_out.get(key, 0)
+            left_out = self._left_out.get(argument, LeftOut())
             if not self.tally.found.get(key) and not self.tally.skipped:
-                raise DataError(_nothing_in(path, names, count, is_lines=self.sources.is_lines(argument)))
+                raise DataError(_nothing_in(path, left_out, is_lines=self.sources.is_lines(argument)))
             tell_written(path, self.sources.written.get(argument, []))
-            tell_left_out(path, names, count)
+            left_out.tell(path, self.tally.left_out.get(key, 0))
 
 
 def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document]:
@@ -325,11 +326,10 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _nothing_in(path: Path, names: Sequence[str], count: int, *, is_lines: bool) -> str:
+def _nothing_in(path: Path, left_out: LeftOut, *, is_lines: bool) -> str:
     if is_lines:
         return f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}'
-    seen = f"; empty or no text: {listed(names, count)}" if count else ""
-    return f"{path} holds no documents: expected text files in it, or a documents.jsonl{seen}"
+    return f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
 
 
 def _two_of_one_id(name: str, first: Path, second: Path) -> str:

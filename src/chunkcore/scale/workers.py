@@ -28,6 +28,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
 from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.files import NoTextError, decoded, json_object, unreadable
+from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, parts
 
 __all__ = ["Cut", "Cutter", "cut_batches", "line_parts", "piece_documents"]
@@ -47,12 +48,14 @@ class Cut(NamedTuple):
         lines: each chunk in two halves, between which its index belongs; or all numbered lines as one first half.
         chunks: how many there are.
         error: why there are none.
+        notes: on how the file was read.
     """
 
     id: str = ""
     lines: tuple[tuple[bytes, bytes], ...] = ()
     chunks: int = 0
     error: ChunkcoreError | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def has_no_text(self) -> bool:
@@ -69,11 +72,12 @@ class Cut(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A document, or a part of one: how many code points are before it, and its number."""
+    """A document, or a part of one: how many code points are before it, its number, and notes on its file."""
 
     document: Document
     offset: int = 0
     number: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ class Cutter:
             if isinstance(chunks, ChunkcoreError):
                 return Cut(name, error=chunks)
             lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
-        cut = Cut(name, tuple(lines), len(lines))
+        cut = Cut(name, tuple(lines), len(lines), notes=several[0].notes)
         if several[0].number and len(several) == 1:
             return cut  # what came before it is not known here
         return cut._replace(lines=((cut.numbered(0), b""),) if lines else ())
@@ -142,7 +146,23 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
     if piece.error is not None:
         raise piece.error
     if piece.kind == "text":
-        yield _Part(Document(piece.id, _text(piece)), piece.offset, piece.part)
+        whole = piece.part is None and piece.data is None
+        try:
+            text = _text(piece)
+            whole = whole and (text.startswith("%PDF-") or "\x00" in text[:100])  # which may be UTF-16
+        except _ChangedError:
+            raise
+        except DataError:
+            if not whole:
+                raise
+        if not whole:
+            yield _Part(Document(piece.id, text), piece.offset, piece.part)
+            return
+    if piece.kind != "line":
+        document, notes = read_file(piece.path, piece.id)
+        if _stamp(Path(piece.path)) != piece.stamp:
+            raise _ChangedError(_CHANGED.format(piece.path))
+        yield from (part._replace(notes=notes) for part in _parted(document, part_size))
         return
     text = decoded(piece.data or b"", Path(piece.path), before=piece.begin, line=int(piece.place.rpartition(" ")[2]))
     text = text if piece.begin else text.removeprefix("\ufeff")
@@ -213,8 +233,23 @@ def _text(piece: Piece) -> str:
     except OSError as error:
         raise unreadable(path, error) from error
     if (told.st_size, told.st_mtime_ns) != piece.stamp or len(data) != piece.end - piece.begin:
-        raise DataError(f"{path} has changed while it was read: let nobody write to it, and cut it again")
+        raise _ChangedError(_CHANGED.format(path))
     return decoded(data, path, before=piece.begin)
+
+
+class _ChangedError(DataError):
+    """The file is not what it was when its pieces were made."""
+
+
+_CHANGED = "{} has changed while it was read: let nobody write to it, and cut it again"
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        told = path.stat()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return told.st_size, told.st_mtime_ns
 
 
 Batch = Sequence[Piece]

@@ -1,4 +1,4 @@
-"""Documents from a folder of text files, one text file, a ``documents.jsonl``, or its rows."""
+"""Documents from a folder of files, one file, a ``documents.jsonl``, or its rows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from typing import Any
 
 from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError
-from chunkcore.files import NoTextError, json_lines, read_text, written_names
+from chunkcore.files import NoTextError, json_lines, written_names
+from chunkcore.reading import FileNotes, UnreadError, read_file
 from chunkcore.stored import store_documents
 
 __all__ = [
     "FolderWalk",
+    "LeftOut",
     "Row",
     "as_utf8",
     "document_of",
     "documents_of",
     "listed",
     "load_documents",
-    "tell_left_out",
     "tell_written",
 ]
 
@@ -34,23 +35,28 @@ _NAMED = 5  # files named in a message
 def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
     """The documents at a path, in the order of their ids or of the file; large texts go to a file (`store_documents`).
 
-    A folder that holds ``documents.jsonl`` is that file. In any other folder each file, at any depth, is a document;
-    its id is its relative path. Skipped are names with a leading dot and, with a warning, files that chunkcore wrote
-    and files without text (empty ones, images, archives, PDFs). Text in another encoding is an error. A ``.jsonl`` file
-    has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become metadata. Any
-    other file is one document.
+    A folder that holds ``documents.jsonl`` is that file. In any other folder each file, at any depth, is a document, as
+    `read_file` reads it (text, PDF, DOCX, EPUB, e-mail, notebooks); its id is its relative path. Skipped are names with
+    a leading dot and, with a warning that says why, files that chunkcore wrote and files that cannot be read. A
+    ``.jsonl`` file has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become
+    metadata. Any other file is one document.
 
     `leave_out` names files of the folder to skip.
 
-    Raises `DataError`: no file with text, a file that is not UTF-8, a malformed line, or a repeated id.
+    Raises `DataError`: no file with text, a named file that cannot be read, a malformed line, or a repeated id.
     """
     root = Path(path)
     if root.is_dir():
         lines = root / "documents.jsonl"
         return _from_lines(lines) if lines.is_file() else _from_folder(root, leave_out)
     if not root.exists():
-        raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
-    return _from_lines(root) if root.suffix == ".jsonl" else [Document(as_utf8(root.name), read_text(root))]
+        raise DataError(f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl")
+    if root.suffix == ".jsonl":
+        return _from_lines(root)
+    reading = read_file(root, as_utf8(root.name))
+    for note in reading.notes:
+        warnings.warn(f"{root}: {note}", stacklevel=2)
+    return [reading.document]
 
 
 def documents_of(rows: Iterable[Row]) -> list[Document]:
@@ -112,30 +118,66 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     walk = FolderWalk(root)
     files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
     tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
-    without_text: list[str] = []
-    found = store_documents(_with_text(files, without_text))
+    left_out = LeftOut()
+    found = store_documents(_with_text(files, left_out))
     if not found:
-        seen = f"; empty or no text: {listed(without_text)}" if without_text else ""
-        raise DataError(f"{root} holds no documents: expected text files in it, or a documents.jsonl{seen}")
-    tell_left_out(root, without_text)
+        raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
+    left_out.tell(root)
     return found
 
 
-def _with_text(files: Iterable[tuple[str, Path]], without_text: list[str]) -> Iterator[Document]:
+def _with_text(files: Iterable[tuple[str, Path]], left_out: LeftOut) -> Iterator[Document]:
     for name, file in files:
         try:
-            yield Document(name, read_text(file))
-        except NoTextError:
-            without_text.append(name)
+            reading = read_file(file, name)
+        except NoTextError as error:
+            left_out.add(name, error)
+        else:
+            for note in reading.notes:
+                left_out.notes.add(note, name)
+            yield reading.document
 
 
-def tell_left_out(root: Path, names: Sequence[str], count: int | None = None) -> None:
-    """Warn of a folder's files without text; `count` is their number if `names` has only some."""
-    if names or count:
-        number = len(names) if count is None else count
-        told = f": {listed(names, number)}" if names else ""
-        several = "1 file is" if number == 1 else f"{number:,} files are"
-        warnings.warn(f"{several} left out of {root}, being empty or no text{told}", stacklevel=4)
+class LeftOut:
+    """The files of a folder that are left out, and notes on those that are read.
+
+    Attributes:
+        unread: reasons of files of known kinds that could not be read.
+        notes: on files that were read.
+    """
+
+    def __init__(self) -> None:
+        self.unread = FileNotes()
+        self.notes = FileNotes()
+        self._names: list[str] = []
+        self._count = 0
+
+    def add(self, name: str, error: DataError) -> None:
+        if isinstance(error, UnreadError):
+            self.unread.add(error.reason, name)
+        else:
+            self._names.extend([name] if len(self._names) < _NAMED else [])
+            self._count += 1
+
+    def __str__(self) -> str:
+        """The files, as the end of a sentence; "" if there are none."""
+        found = [f"empty or no text: {listed(self._names, self._count)}"] if self._count else []
+        return "".join(f"; {each}" for each in (*found, *self.unread.lines()))
+
+    def tell(self, root: Path, total: int = 0) -> None:
+        """Warn of them: a line for all without text, and a line for each other reason and note.
+
+        `total` is the number of files left out, if an earlier run left out some.
+        """
+        earlier = max(0, total - self._count - self.unread.total)
+        if count := self._count + earlier:
+            several = "1 file is" if count == 1 else f"{count:,} files are"
+            named = f": {listed(self._names, count)}" if self._names else ""
+            warnings.warn(f"{several} left out of {root}, being empty or no text{named}", stacklevel=4)
+        for line in self.unread.lines():
+            warnings.warn(f"left out of {root}: {line}", stacklevel=4)
+        for line in self.notes.lines():
+            warnings.warn(f"in {root}, {line}", stacklevel=4)
 
 
 def tell_written(root: Path, files: Collection[Path]) -> None:

@@ -1,0 +1,288 @@
+"""`Reader`, the registry `readers`, `read_file`, and text in any encoding."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from chunkcore.document import Document
+from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.files import NoTextError, decoded, empty, unreadable
+from chunkcore.registry import Registry
+
+__all__ = ["FileNotes", "Reader", "Reading", "UnreadError", "decode_text", "has_reader", "read_file", "readers"]
+
+_LARGEST = 512 * 1024**2  # bytes of a file that is read whole
+_HEAD = 1024
+
+
+class UnreadError(NoTextError):
+    """A file of a known kind that cannot be read: encrypted, broken, pictures only, or its package is not installed.
+
+    Attributes:
+        reason: what follows the file's name.
+    """
+
+    def __init__(self, path: object, reason: str = "") -> None:
+        super().__init__(f"{path} {reason}" if reason else str(path))
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[UnreadError], tuple[str, str]]:
+        return UnreadError, (str(self).removesuffix(f" {self.reason}"), self.reason)
+
+
+class Reading(NamedTuple):
+    """A document, and notes on what is not as the file might lead one to expect: pages without text, an encoding."""
+
+    document: Document
+    notes: tuple[str, ...] = ()
+
+
+class Reader(ABC):
+    """Reads files of one kind.
+
+    Attributes:
+        name: the registered name.
+        endings: of file names, without a dot.
+        magic: how such files begin, whatever their names.
+    """
+
+    name: ClassVar[str] = ""
+    endings: ClassVar[tuple[str, ...]] = ()
+    magic: ClassVar[bytes] = b""
+
+    @abstractmethod
+    def read(self, path: Path, name: str) -> Reading:
+        """The document `name` of a file. Raises `UnreadError`: it cannot be read; another exception is told as that."""
+
+    def recognises(self, head: bytes) -> bool:
+        """Whether a file that begins with these bytes is of this kind."""
+        return bool(self.magic) and head.startswith(self.magic)
+
+
+readers: Registry[type[Reader]] = Registry(
+    "reader",
+    "chunkcore.readers",
+    base=Reader,
+    attribute="name",
+    modules=("chunkcore.reading.pdf", "chunkcore.reading.packed", "chunkcore.reading.messages"),
+)
+
+
+@lru_cache(maxsize=1)
+def _by_ending() -> dict[str, type[Reader]]:
+    return {ending: reader for _, reader in readers.items() for ending in reader.endings}
+
+
+def has_reader(path: Path) -> bool:
+    """Whether a reader takes files of this ending; others are read as text first."""
+    return path.suffix[1:].lower() in _by_ending()
+
+
+def read_file(path: Path | str, name: str = "") -> Reading:
+    r"""The document of a file: a PDF, DOCX, EPUB, e-mail, notebook, or text in any encoding.
+
+    The kind follows from the name's ending, else from the first bytes. Everything but text becomes Markdown or, of a
+    PDF, plain text (``metadata["format"]``), with marks: ``page``, ``heading``, ``table``. Nothing in a file is
+    executed, and nothing is fetched.
+
+    Args:
+        path: the file.
+        name: the document's id; by default the file's name.
+
+    Raises:
+        UnreadError: a file of a known kind that cannot be read.
+        NoTextError: it is empty, or of no known kind.
+        DataError: it cannot be opened, or its encoding cannot be told.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "note.eml")
+    ...     _ = file.write_text("Subject: Tea\n\nAt four.")
+    ...     read_file(file).document.text
+    '# Tea\n\nAt four.'
+    """
+    path = Path(path)
+    name = name or path.name
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        if not head:
+            raise empty(path)
+        reader = _by_ending().get(path.suffix[1:].lower())
+        if reader is None or reader.magic:  # else a web page that is called .pdf would be a broken PDF
+            found = next((each for each in _by_ending().values() if each().recognises(head)), None)
+            reader = found or (reader if reader is not None and not _is_page(head) else None)
+        if reader is not None:
+            return _read(reader(), path, name)
+        if size > _LARGEST:
+            raise UnreadError(path, f"has {size / 1024**2:,.0f} MB and is not UTF-8: convert it, or split it")
+        text, note = decode_text(path.read_bytes(), path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return Reading(Document(name, text), (note,) if note else ())
+
+
+def _is_page(head: bytes) -> bool:
+    return head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def _read(reader: Reader, path: Path, name: str) -> Reading:
+    try:
+        return reader.read(path, name)
+    except (ChunkcoreError, OSError):
+        raise
+    except Exception as error:  # a stranger's file may fail a parser in any way, and the other files go on
+        told = f"{type(error).__name__}: {error}"[:100] if str(error) else type(error).__name__
+        raise UnreadError(path, f"is broken ({reader.name}: {told}): mend it, or take it out") from error
+
+
+class FileNotes:
+    """Notes on a folder's files, each with the names of its files; a few names are kept.
+
+    >>> notes = FileNotes()
+    >>> for name in "abcdefg":
+    ...     notes.add("is empty", name)
+    >>> list(notes.lines())
+    ['a, b, c, d, e and 2 more: is empty']
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, note: str, name: str) -> None:
+        names = self._names.setdefault(note, [])
+        names.extend([name] if len(names) < _NAMED else [])
+        self._counts[note] = self._counts.get(note, 0) + 1
+
+    @property
+    def total(self) -> int:
+        return sum(self._counts.values())
+
+    def lines(self) -> Iterator[str]:
+        for note, names in self._names.items():
+            more = self._counts[note] - len(names)
+            yield f"{', '.join(names)}{f' and {more:,} more' if more else ''}: {note}"
+
+
+_NAMED = 5
+
+# ---- Encodings
+
+_BOMS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+_LOOKED_AT = 200_000  # bytes from which an encoding is guessed
+# What Western European texts have beside ASCII. Others have more of cp1252's letters, or other letters in their place.
+_WESTERN = re.compile("[\t\n\r\x20-\x7eàâäçéèêëîïôöùûüßñáíóúæœÀÂÄÇÉÈÊËÎÏÔÖÙÛÜÑÁÍÓÚÆŒ¡¿“”‘’„–—…€£«»°§·©®\u00a0]*")
+_KANA = re.compile("[\u3041-\u30fc]")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
+
+
+def decode_text(data: bytes, path: Path) -> tuple[str, str]:
+    """The text, and a note if it is not UTF-8.
+
+    A byte order mark, zeros in every second byte, or a charset that the text declares tell the encoding; else Western
+    European and Japanese texts are told by their letters, and others by charset-normalizer. Damaged UTF-8 is no other
+    encoding.
+
+    Raises:
+        NoTextError: binary data.
+        DataError: the encoding cannot be told; names the byte, and charset-normalizer if it is not installed.
+
+    >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
+    ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
+    """
+    encoding = _by_zeros(data[:_LOOKED_AT])
+    if encoding is None:
+        try:
+            return decoded(data, path), ""
+        except NoTextError:
+            raise
+        except DataError as error:
+            encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None) or _encoding_of(data)
+            if encoding is None:
+                missing = (
+                    "" if find_spec("charset_normalizer") else '; pip install "chunkadapters[files]" tells encodings'
+                )
+                raise DataError(f"{error}{missing}") from None
+    try:
+        return data.decode(encoding), f"is no UTF-8, and was read as {encoding}"
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
+        ) from None
+
+
+def _by_zeros(data: bytes) -> str | None:
+    """UTF-16 without a byte order mark: zeros stand only among the high bytes, or the low ones."""
+    if b"\x00" not in data[:1000] or data.startswith(tuple(mark for mark, _ in _BOMS)):
+        return None
+    for encoding, high, low in (("utf-16-le", data[1::2], data[::2]), ("utf-16-be", data[::2], data[1::2])):
+        text = data.decode(encoding, "replace") if high.count(0) > 0.1 * len(high) and not low.count(0) else ""
+        shown = sum(letter.isprintable() or letter.isspace() for letter in text)
+        if len(text) > 3 and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]:
+            return encoding
+    return None
+
+
+def _encoding_of(data: bytes) -> str | None:
+    text = data.decode("utf-8", "replace")
+    if 2 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text)) - 1 or _is_surrogates(data):
+        return None  # damaged UTF-8
+    return _declared(data) or _by_letters(data[:_LOOKED_AT]) or _guessed(data[:_LOOKED_AT])
+
+
+def _is_surrogates(data: bytes) -> bool:
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _declared(data: bytes) -> str | None:
+    found = _DECLARED.search(data[:2048])
+    try:
+        if found is not None:
+            encoding = found[1].decode("ascii").lower()
+            data.decode(encoding)
+            return encoding
+    except (LookupError, ValueError, TypeError):  # unknown, wrong, or no encoding of texts
+        pass
+    return None
+
+
+def _by_letters(data: bytes) -> str | None:
+    """Encodings that charset-normalizer confuses with others."""
+    for encoding in ("cp932", "euc_jp"):
+        text = data.decode(encoding, "ignore")
+        kana, foreign = len(_KANA.findall(text)), len(_NOT_ASCII.findall(text))
+        if kana > 0.2 * foreign and len(text.encode(encoding, "ignore")) >= len(data) - 2:
+            return encoding
+    text = data.decode("cp1252", "replace")
+    letters = sum(map(str.isalpha, text))
+    if _WESTERN.fullmatch(text) and 3 * sum(map(str.isalpha, _NOT_ASCII.findall(text))) <= letters:
+        return "cp1252"
+    return None
+
+
+def _guessed(data: bytes) -> str | None:
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return None
+    enough = len(data) - len(data.translate(None, bytes(range(128, 256)))) > 3
+    best = from_bytes(data).best() if enough else None
+    return None if best is None else best.encoding
