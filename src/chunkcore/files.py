@@ -630,6 +630,8 @@ class ArchiveMembers:
     """
 
     def __init__(self, archive: Path) -> None:
+        from zipfile import BadZipFile, ZipFile
+
         self._archive = archive
         self._room = max(_ALWAYS, _RATIO * archive.stat().st_size)
         try:
@@ -645,6 +647,8 @@ class ArchiveMembers:
 
     def read(self, name: str) -> bytes:
         """A member's bytes; what is read counts against the limit of all. Raises `DataError`: there is none."""
+        from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+
         member = self._members.get(name)
         if member is None:
             raise DataError(f"{self._archive} lacks {name!r}: it is damaged")
