@@ -474,7 +474,7 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
     ("spec", "message"),
     [
         ("", "unknown retriever ''"),
-        ("bm52", "expected one of bm25, dense, hnsw, hybrid, late, sharded, with or without"),
+        ("bm52", "expected one of bm25, dense, hnsw, hybrid, late, passages, sharded, with or without"),
         ("bm25:k3=1", "the retriever bm25 has no option 'k3': expected some of k1, b"),
         ("late:k=1", "the retriever late has no option 'k': it has none"),
         ("bm25:k1=-1", "k1 is at least 0"),

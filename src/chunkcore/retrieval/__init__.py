@@ -7,6 +7,7 @@ from chunkcore.retrieval.dense import Dense, Late, Sharded
 from chunkcore.retrieval.hnsw import HNSW
 from chunkcore.retrieval.hybrid import Hybrid, get_retriever
 from chunkcore.retrieval.lexical import BM25, word_keys, words
+from chunkcore.retrieval.passages import Passages
 from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
 from chunkcore.retrieval.stage import (
     Assembled,
@@ -38,6 +39,7 @@ __all__ = [
     "Merge",
     "PassageIndex",
     "PassageStage",
+    "Passages",
     "RelevantSegments",
     "Reranked",
     "Reranker",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +46,10 @@ def assemble(
 ) -> list[Retrieved]:
     """Passages from ranked hits: the neighbouring hits that are worth most together, within a budget of tokens.
 
-    The best hits, taken one by one, come to `max_tokens` at some score t. A run of neighbouring hits is worth the sum
-    of its scores less t for each. The runs worth most become passages until the budget is used; what is left of it goes
-    to the next best hits that fit. A passage's score is what its run is worth, its `parts` are its hits in reading
-    order, each with its span and score. Passages are disjoint and best first; equal input gives equal passages.
+    A run of neighbouring hits is worth the sum of its scores, less t for each. The runs that are worth most become
+    passages, at the least t at which they come within `max_tokens` together; what is left goes to the next best hits
+    that fit. A passage's score is what it is worth, its `parts` are its hits in reading order, each with its span and
+    score. Passages are disjoint and best first; equal input gives equal passages.
 
     Hits of one document are neighbours where no letter or digit stands between them, and the passage's span then runs
     from the first to the last. Without the document, hits are neighbours up to 5 characters apart; the passage keeps
@@ -77,12 +76,14 @@ def assemble(
     >>> places = {Span(12, 25): 3.0, Span(0, 11): 2.0, Span(38, 46): 1.0}
     >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in places.items()]
     >>> [(each.text, each.score) for each in assemble(hits, 6, documents=[fox], counter="words")]
-    [('A fox naps. A crow sings.', 1.0)]
+    [('A fox naps. A crow sings.', 3.0)]
     """
     sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents or ()}
     units = _disjoint([_checked(hit, sources) for hit in hits])
     joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
-    return passages_of(units, joined, max_tokens, k=k, documents=sources, counter=get_counter(counter))
+    tokens = get_counter(counter)
+    sizes = tokens.count_many([unit.text for unit in units])
+    return passages_of(units, joined, sizes, max_tokens, k=k, documents=sources, counter=tokens)
 
 
 def combine(
@@ -156,6 +157,11 @@ def _distances(units: Sequence[Retrieved], reach: int) -> NDArray[np.int64]:
 def _checked(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
     if not math.isfinite(hit.score):
         raise DataError(f"a hit of {hit.document_id!r} has the score {hit.score}: expected a finite number")
+    return with_source(hit, documents)
+
+
+def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
+    """The hit with the text of its span, where its document is known. Raises `DataError`, see `assemble`."""
     document = documents.get(hit.document_id)
     if document is None or not hit.spans:
         if not hit.text:
@@ -207,6 +213,7 @@ def _adjoin(one: Retrieved, other: Retrieved, documents: Mapping[str, Document])
 def passages_of(
     units: Sequence[Retrieved],
     joined: Sequence[bool],
+    sizes: Numbers,
     max_tokens: int | None = None,
     *,
     k: int | None = None,
@@ -215,12 +222,12 @@ def passages_of(
 ) -> list[Retrieved]:
     """`assemble` of disjoint units by place; `joined` says of each but the last whether the next is its neighbour.
 
-    Equal scores keep the units' order.
+    `sizes` are the units' tokens. Equal scores keep the units' order.
     """
     budget = MAX_TOKENS if max_tokens is None else max_tokens
     if min(budget, k or 1) < 1 or k == 0:
         raise OptionError(f"k and max_tokens are at least 1, or None; got {k} and {max_tokens}")
-    return _Assembly(units, joined, budget, documents, counter).passages()[:k]
+    return _Assembly(units, joined, sizes, budget, documents, counter).passages()[:k]
 
 
 class _Assembly:
@@ -228,6 +235,7 @@ class _Assembly:
         self,
         units: Sequence[Retrieved],
         joined: Sequence[bool],
+        sizes: Numbers,
         budget: int,
         documents: Mapping[str, Document],
         counter: TokenCounter,
@@ -237,7 +245,7 @@ class _Assembly:
         self._budget = budget
         self._documents = documents
         self._counter = counter
-        self._sizes = counter.count_many([unit.text for unit in units]).tolist()
+        self._sizes: list[int] = sizes.tolist()
         self._order = sorted(range(len(units)), key=lambda number: -units[number].score)
         self._left = budget
         self._taken: dict[int, tuple[int, int]] = {}  # the tokens and the other end of each passage, by both its ends
@@ -246,18 +254,11 @@ class _Assembly:
         units, sizes = self._units, self._sizes
         if self._order and sizes[self._order[0]] > self._budget:
             return next(filter(None, map(self._cut, self._order)), [])
-        threshold = self._threshold()
-        values = [unit.score - threshold for unit in units]
+        values, runs = self._within_budget()
         chosen = [False] * len(units)
-        runs = self._runs(values)
-        heapify(runs)
-        while runs:
-            _, first, last = heappop(runs)
-            if sum(sizes[first : last + 1]) <= self._left and self._add(first, last):
+        for _, first, last in sorted(runs):
+            if self._add(first, last):
                 chosen[first : last + 1] = [True] * (last + 1 - first)
-            elif first < last:
-                for run in self._split(values, first, last):
-                    heappush(runs, run)
         for number in self._order:
             if not chosen[number] and sizes[number] <= self._left:
                 chosen[number] = self._add(number, number)
@@ -269,11 +270,20 @@ class _Assembly:
         ]
         return [self._passage(first, last, -loss) for loss, _, first, last in sorted(found)]
 
-    def _threshold(self) -> float:
-        """The score of the last of the best units that fit one by one."""
-        within = accumulate(self._sizes[number] for number in self._order)
-        fitting = sum(tokens <= self._budget for tokens in within)
-        return self._units[self._order[fitting - 1]].score if fitting else 0.0
+    def _within_budget(self) -> tuple[list[float], list[tuple[float, int, int]]]:
+        """What each unit is worth at the least threshold whose runs come within the budget, and these runs."""
+        thresholds = sorted({unit.score for unit in self._units})
+        low, high = 0, len(thresholds)
+        found: tuple[list[float], list[tuple[float, int, int]]] = [], []
+        while low < high:
+            middle = (low + high) // 2
+            values = [unit.score - thresholds[middle] for unit in self._units]
+            runs = self._runs(values)
+            if sum(sum(self._sizes[first : last + 1]) for _, first, last in runs) <= self._budget:
+                found, high = (values, runs), middle
+            else:
+                low = middle + 1
+        return found
 
     def _runs(self, values: Sequence[float]) -> list[tuple[float, int, int]]:
         """The runs of neighbours with the greatest sums, disjoint: each its negative sum, its first and last unit.
@@ -302,15 +312,6 @@ class _Assembly:
                 runs, total = [], 0.0
         return found
 
-    @staticmethod
-    def _split(values: Sequence[float], first: int, last: int) -> Iterator[tuple[float, int, int]]:
-        """The parts of a run between its worst units, without worthless ends."""
-        worst = min(values[first : last + 1])
-        for better, part in groupby(range(first, last + 1), lambda number: values[number] > worst):
-            worthy = [number for number in part if better and values[number] > 0]
-            if worthy:
-                yield -sum(values[worthy[0] : worthy[-1] + 1]), worthy[0], worthy[-1]
-
     def _add(self, first: int, last: int) -> bool:
         """Take these units, joined to the passages beside them, if the budget holds them."""
         before = self._taken.get(first - 1) if first and self._joined[first - 1] else None
@@ -318,7 +319,7 @@ class _Assembly:
         low = before[1] if before else first
         high = after[1] if after else last
         freed = (before[0] if before else 0) + (after[0] if after else 0)
-        tokens = self._counter.count(self._text(low, high))
+        tokens = self._sizes[low] if low == high else self._counter.count(self._text(low, high))
         if tokens > self._left + freed:
             return False
         for end in {low, high} | ({first - 1} if before else set()) | ({last + 1} if after else set()):

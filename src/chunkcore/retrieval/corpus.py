@@ -16,7 +16,7 @@ from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Ranges
 
 __all__ = ["ChunkedCorpus", "cut", "segment_texts"]
 
@@ -107,6 +107,14 @@ class ChunkedCorpus(Sequence[Chunk]):
         for place in np.flatnonzero(numbers < 0).tolist():
             numbers[place] = len(self.documents) + others.setdefault(self[place].document_id, len(others))
         return numbers
+
+    @property
+    def extents(self) -> Ranges:
+        """Each chunk's first and last place in its document: int64, shape (chunks, 2)."""
+        found = np.column_stack([np.array(column, dtype=np.int64) for column in self._columns[2:4]])
+        for place, chunk in self._whole.items():
+            found[place] = chunk.start, chunk.end
+        return found
 
     @property
     def texts(self) -> Sequence[str]:

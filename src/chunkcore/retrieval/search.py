@@ -208,6 +208,15 @@ class SelectedRows:
         release(self._rows)
         return found
 
+    def __matmul__(self, vector: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The inner product of each row with the vector; nothing is copied."""
+        if not len(self):
+            return np.zeros(0, dtype=self._rows.dtype)
+        first = int(self._numbers.min())
+        found = self._rows[first : int(self._numbers.max()) + 1] @ vector
+        release(self._rows)
+        return found[self._numbers - first]
+
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 

@@ -1,0 +1,248 @@
+"""`passages` scores every window of every size as embedding and BM25 of each window would."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import get_chunker
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, cut, get_retriever, passages
+from chunkcore.retrieval.lexical import word_keys
+from chunkcore.tokens import get_counter
+from tests.fakes import FakeEmbedder
+
+WORDS = ["fox", "foxes", "crow", "rain", "東京", "the", "a1"]
+
+
+class Table:
+    """An embedder of small whole numbers, by text, zeros among them."""
+
+    def __init__(self, dimensions: int = 3, seed: int = 0) -> None:
+        self.name = self.fingerprint = f"table-{dimensions}-{seed}"
+        self.max_tokens = None
+        self.dimensions, self.seed = dimensions, seed
+
+    def embed_documents(self, texts):
+        rows = [np.random.default_rng([self.seed, *text.encode()]).integers(-1, 3, self.dimensions) for text in texts]
+        return np.array(rows, dtype=np.float32).reshape(len(texts), self.dimensions)
+
+    embed_queries = embed_documents
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> ChunkedCorpus:
+    """Units of documents, in any order, with empty ones, repeats and units without words."""
+    documents, chunks = [], []
+    for name in "cab"[: draw(st.integers(0, 3))]:
+        texts = draw(
+            st.lists(st.lists(st.sampled_from([*WORDS, "…"]), min_size=1, max_size=5).map(" ".join), max_size=9)
+        )
+        document = Document(name, "\n".join(texts) or "-")
+        documents.append(document)
+        start = 0
+        for index, text in enumerate(texts):
+            tokens = draw(st.integers(0, 9))
+            chunks.append(Chunk(name, index, (Span(start, start + len(text)),), text, tokens))
+            start += len(text) + 1
+    if draw(st.booleans()):
+        chunks = draw(st.permutations(chunks))
+    return ChunkedCorpus(chunks, documents if draw(st.booleans()) else ())
+
+
+def windows(corpus: ChunkedCorpus, scale: int | str) -> list[list[int]]:
+    """The chunks in each chunk's window."""
+    chunks = list(corpus)
+    found = []
+    for chunk in chunks:
+        own = sorted(
+            (i for i, each in enumerate(chunks) if each.document_id == chunk.document_id), key=lambda i: chunks[i].start
+        )
+        at = next(place for place, i in enumerate(own) if chunks[i] is chunk or chunks[i] == chunk)
+        found.append(own if scale == "document" else own[max(0, at - scale) : at + scale + 1])
+    return found
+
+
+def dense(corpus: ChunkedCorpus, query: str, scale: int | str, model: Table) -> list[float]:
+    """Pool each window's vectors and compare."""
+    vectors = model.embed_documents([chunk.text for chunk in corpus]).astype(float)
+    asked = model.embed_queries([query])[0].astype(float)
+    scores = []
+    for window in windows(corpus, scale):
+        pooled = np.zeros(model.dimensions)
+        for i in window:
+            length = np.linalg.norm(vectors[i])
+            if length:
+                pooled += math.sqrt(corpus[i].token_count) * vectors[i] / length
+        if scale == 0:
+            pooled = vectors[window[0]]
+        lengths = np.linalg.norm(pooled) * np.linalg.norm(asked)
+        scores.append(float(pooled @ asked / lengths) if np.linalg.norm(pooled) > 1e-6 and lengths else 0.0)
+    return scores
+
+
+def lexical(corpus: ChunkedCorpus, query: str, scale: int | str, form: str, k1: float, b: float) -> list[float]:
+    """BM25 of each window as a text."""
+    texts = [
+        Counter(word for i in window for word in word_keys(corpus[i].text, form)) for window in windows(corpus, scale)
+    ]
+    sizes = [sum(text.values()) for text in texts]
+    mean = sum(sizes) / len(sizes) or 1.0
+    scores = []
+    for text, size in zip(texts, sizes, strict=True):
+        score = 0.0
+        for word in word_keys(query, form):
+            holding = sum(word in each for each in texts)
+            if text[word]:
+                weight = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+                score += weight * text[word] / (text[word] + k1 * (1 - b + b * size / mean))
+        scores.append(score)
+    return scores
+
+
+def standardised(values: list[float], largest: float) -> np.ndarray:
+    found = np.array(values)
+    deviation = math.sqrt(float(((found - found.mean()) ** 2).mean()))
+    return (found - found.mean()) / deviation if deviation > 1e-6 * largest else np.zeros(len(values))
+
+
+SCALES = [(0,), (0, 1, 3, 7, 15, 31, "document"), ("document",), (2, 0), (5,)]
+OPTIONS = st.fixed_dictionaries(
+    {
+        "kinds": st.sampled_from([("dense",), ("lexical",), ("dense", "lexical")]),
+        "scales": st.sampled_from(SCALES),
+        "words": st.sampled_from(["whole", "first3"]),
+        "k1": st.sampled_from([0.0, 1.2]),
+        "b": st.sampled_from([0.0, 0.75, 1.0]),
+    }
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(corpora(), st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5).map(" ".join), OPTIONS, st.integers(0, 9))
+def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, query, options, seed):
+    method = Passages(**options)
+    model = Table(seed=seed)
+    index = method.index(corpus, TextVectors(model))
+    expected = np.zeros(len(corpus))
+    for scale in method.scales if len(corpus) else ():
+        if "dense" in method.kinds:
+            expected += standardised(dense(corpus, query, scale, model), 1.0)
+        if "lexical" in method.kinds:
+            values = lexical(corpus, query, scale, method.words, method.k1, method.b)
+            expected += standardised(values, max(values))
+    hits = index.search([query], max(1, len(corpus)))
+    found = np.zeros(len(corpus))
+    found[hits.indices[0]] = hits.scores[0]
+    assert sorted(hits.indices[0].tolist()) == list(range(len(corpus)))
+    np.testing.assert_allclose(found, expected, atol=1e-6, rtol=1e-6)
+
+
+def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    documents = [Document(f"{i}", " ".join(rng.choice(WORDS, size)) + ".") for i, size in enumerate([900, 1, 40, 300])]
+    corpus = cut(documents, get_chunker("fixed_token:size=4,counter=words"))
+    questions = ["fox rain the", "crow", "東京 a1 a1"]
+    expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
+    for block, wide in [(7, 10**6), (64, 0), (10**6, 0)]:
+        monkeypatch.setattr(passages, "_BLOCK", block)
+        monkeypatch.setattr(passages, "_WIDE", wide)
+        found = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
+        np.testing.assert_allclose(
+            np.take_along_axis(found.scores, found.indices.argsort(), 1),
+            np.take_along_axis(expected.scores, expected.indices.argsort(), 1),
+            atol=1e-4 if not wide else 1e-9,
+        )
+
+
+@given(corpora(), st.sampled_from(WORDS), st.integers(1, 30), st.sampled_from(["words", "cl100k_base"]))
+def test_passages_are_disjoint_whole_and_within_the_budget(corpus, query, budget, name):
+    counter = get_counter(name)
+    index = Passages(counter=name).index(corpus, TextVectors(Table()))
+    found = index.retrieve(query, None, budget)
+    assert found == index.retrieve(query, None, budget) == index.answers(["fox", query], None, budget)[1]
+    assert sum(counter.count(each.text) for each in found) <= budget
+    assert len(index.retrieve(query, 1)) == min(1, len(corpus))
+    places = sorted((each.document_id, span.start, span.end) for each in found for span in each.spans)
+    assert all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(places))
+    units = {(chunk.document_id, chunk.spans) for chunk in corpus}
+    texts = {document.id: document.text for document in corpus.documents}
+    for passage in found:
+        if passage.how != "part":
+            assert all((part.document_id, part.spans) in units for part in passage.parts)
+        if texts:
+            (span,) = passage.spans
+            assert passage.text == span.slice(texts[passage.document_id])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "passages",
+        "passages:lexical",
+        "passages:dense,scales=0/1/3/document",
+        "passages:scales=0",
+        "passages:lexical,words=first5,k1=2.0,b=0.5,counter=words",
+    ],
+)
+def test_a_string_describes_it(spec: str) -> None:
+    method = get_retriever(spec)
+    assert (method.name, get_retriever(method.name)) == (spec, method)
+    assert method.embeds == ("lexical" not in spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("passages:sparse", "kinds are dense, lexical or both"),
+        ("passages:dense,dense", "each once"),
+        ("passages:scales=0/0", "each once"),
+        ("passages:scales=1/page", "half-widths of 0 or more, or document"),
+        ("passages:scales=-1", "half-widths"),
+        ("passages:k1=-1", "k1 is at least 0"),
+        ("passages:b=2", "b is 0 to 1"),
+        ("passages:words=stems", "words"),
+        ("passages:counter=tokens", "unknown token counter"),
+        ("passages:size=50", "has no option"),
+    ],
+)
+def test_a_wrong_option_is_refused(spec: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        get_retriever(spec)
+
+
+def test_lexical_alone_asks_no_model() -> None:
+    class Asked(TextVectors):
+        def chunks(self, *given: Any, **options: Any) -> Any:
+            raise AssertionError("asked")
+
+        queries = chunks
+
+    documents = [Document(text, text) for text in ("A fox naps.", "A crow sings.", "Rain falls.")]
+    corpus = cut(documents, get_chunker("sentence:size=50"))
+    index = get_retriever("passages:lexical").index(corpus, Asked(FakeEmbedder()))
+    assert index.retrieve("crow", 1)[0].text == "A crow sings."
+    assert get_retriever("passages:lexical").index(ChunkedCorpus()).retrieve("crow") == []
+
+
+def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> None:
+    corpus = ChunkedCorpus([Chunk("d", 0, (Span(0, 9),), "A fox nap", 3), Chunk("d", 1, (Span(6, 12),), "naps.", 2)])
+    with pytest.raises(DataError, match="chunk 1 of 'd' starts at 6, before chunk 0 ends at 9; cut without overlap"):
+        get_retriever("passages:lexical").index(corpus)
+    other = SimpleNamespace(**{"name": "m", "fingerprint": "m", "max_tokens": None})
+    other.embed_documents = lambda texts: np.ones((len(texts), 3), dtype=np.float32)
+    other.embed_queries = lambda texts: np.ones((len(texts), 4), dtype=np.float32)
+    index = get_retriever("passages").index(ChunkedCorpus([corpus[0]]), TextVectors(other))
+    with pytest.raises(ModelError, match="embed both with the same model"):
+        index.retrieve("fox")
+    with pytest.raises(OptionError, match="at least 1"):
+        index.retrieve("fox", None, 0)
