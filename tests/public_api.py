@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LISTING = ROOT / "docs" / "api_signatures.txt"
 # The modules whose `__all__` is public. Haystack writes the last ones' names into pipelines.
 HAYSTACK = "haystack_integrations.components"
-KINDS = ("embedders", "evaluators", "preprocessors", "rankers", "writers")
+KINDS = ("embedders", "evaluators", "preprocessors", "rankers", "retrievers", "writers")
 MODULES = (
     "chunkcore",
     *(f"chunkcore.{name}" for name in ROOMS),

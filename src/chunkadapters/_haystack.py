@@ -19,7 +19,7 @@ from haystack.core.serialization import component_from_dict, component_to_dict, 
 from haystack.dataclasses import ChatMessage
 from typing_extensions import Self
 
-from chunkadapters.hits import Hit, names
+from chunkadapters.hits import Hit, merged_metadata, names
 from chunkadapters.models import (
     BridgedEmbedder,
     BridgedLLM,
@@ -34,6 +34,7 @@ from chunkadapters.models import (
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
 from chunkadapters.retrieval import RetrieverHooks, System, settings_mark
 from chunkcore.document import Document as CoreDocument
+from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
 
@@ -50,6 +51,7 @@ __all__ = [
     "evaluate_retriever",
     "from_document",
     "hit_of",
+    "joined_meta",
     "keys_of",
     "restored",
     "run_retriever",
@@ -61,6 +63,8 @@ __all__ = [
 # A chunk's place in the document it was cut from, and in the document at the root of a chain of splitters.
 KEYS = PlaceKeys("split_idx_start", "split_idx_end", SPANS)
 ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
+# What a document states of its own place and neighbours.
+_OF_ONE_HIT = ("_split_overlap", "root_spans", "split_idx_end", "root_idx_end")
 # Where Haystack's converters and fetchers, and users, write a document's name.
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
 
@@ -90,6 +94,15 @@ def hit_of(document: Any) -> Hit:
         derived=meta.get(DERIVED) is True,
         document=source if isinstance(source, str) else "",
     )
+
+
+def joined_meta(members: Sequence[Mapping[str, Any]], ids: Iterable[str], spans: Sequence[Span]) -> dict[str, Any]:
+    """The meta of a document joined of several: the first member's, all members' pages, and the place of them all."""
+    meta = merged_metadata(members, ids, _OF_ONE_HIT)
+    keys = keys_of(meta)
+    if keys is ROOT:
+        meta = {key: value for key, value in meta.items() if not key.startswith("split_") and key != "source_id"}
+    return meta | keys.write(spans)
 
 
 def from_document(document: CoreDocument) -> Document:

@@ -24,6 +24,7 @@ from chunkadapters._haystack import (
     run_retriever,
 )
 from chunkadapters.pages import join_pages, join_pages_by_source
+from chunkadapters.passages import PassageWarning
 from haystack_integrations.components.embedders.chunkadapters import (
     ChunkcoreDocumentEmbedder,
     ChunkcoreLateEmbedder,
@@ -40,6 +41,10 @@ from haystack_integrations.components.preprocessors.chunkadapters import (
     SemanticSplitter,
 )
 from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps
+from haystack_integrations.components.retrievers.chunkadapters import (
+    ChunkcorePassageAssembler,
+    ChunkcorePassageRetriever,
+)
 from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter
 
 __all__ = [
@@ -50,10 +55,13 @@ __all__ = [
     "ChunkcoreIndexWriter",
     "ChunkcoreLateEmbedder",
     "ChunkcoreMergeOverlaps",
+    "ChunkcorePassageAssembler",
+    "ChunkcorePassageRetriever",
     "ChunkcoreSpanEvaluator",
     "ChunkcoreTextEmbedder",
     "ClusterSemanticSplitter",
     "LumberSplitter",
+    "PassageWarning",
     "RecursiveSplitter",
     "SemanticSplitter",
     "aevaluate_retriever",

@@ -22,6 +22,7 @@ __all__ = [
     "DERIVED",
     "PAGES",
     "PAGE_MARKS",
+    "PARTS",
     "SEGMENTS",
     "SPANS",
     "Origin",
@@ -45,6 +46,7 @@ PAGES = "pages"
 PAGE_MARKS = "page_marks"
 SEGMENTS = "segments"
 SPANS = "spans"
+PARTS = "parts"  # of a passage
 
 # Metadata of chunks that no model should read.
 BOOKKEEPING = (SPANS, SEGMENTS, DERIVED, "fallback", "fallback_reason")

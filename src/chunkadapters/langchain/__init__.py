@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
 
 from chunkadapters.configuration import TruncationWarning
 from chunkadapters.langchain.models import ChunkcoreEmbeddings, as_embedder, as_llm
+from chunkadapters.langchain.passages import PassageCompressor, PassageRetriever
 from chunkadapters.langchain.retrieval import (
     MergeOverlaps,
     add_embedded,
@@ -38,6 +39,7 @@ from chunkadapters.langchain.splitter import (
     from_document,
 )
 from chunkadapters.pages import join_pages, join_pages_by_source
+from chunkadapters.passages import PassageWarning
 
 __all__ = [
     "ChunkcoreEmbeddings",
@@ -45,6 +47,9 @@ __all__ = [
     "ClusterSemanticTextSplitter",
     "LumberTextSplitter",
     "MergeOverlaps",
+    "PassageCompressor",
+    "PassageRetriever",
+    "PassageWarning",
     "RecursiveTextSplitter",
     "SemanticTextSplitter",
     "SourceWarning",

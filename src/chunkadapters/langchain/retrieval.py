@@ -44,6 +44,7 @@ __all__ = [
     "arun_retriever",
     "embed_late",
     "evaluate_retriever",
+    "hit_of",
     "langsmith_evaluator",
     "merge_overlaps",
     "run_retriever",
@@ -51,7 +52,8 @@ __all__ = [
 ]
 
 
-def _hit(document: Any) -> Hit:
+def hit_of(document: Any) -> Hit:
+    """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
         raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
     known, text = document.metadata, document.page_content
@@ -92,7 +94,7 @@ def _is_part(value: Any) -> bool:
 
 
 def _scored_hit(document: Any) -> Hit:
-    hit = _hit(document)
+    hit = hit_of(document)
     # A place in an unknown part of a source is no place in the source.
     return replace(hit, spans=()) if SOURCE_PART in document.metadata else hit
 
@@ -212,7 +214,7 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """The merged hits. Raises `DataError` for anything but documents."""
-        return [_merged(each, documents) for each in self._merging.merge(list(map(_hit, documents)))]
+        return [_merged(each, documents) for each in self._merging.merge(list(map(hit_of, documents)))]
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         return self.transform_documents(documents)
@@ -261,7 +263,7 @@ def embed_late(
         key = part_of(source, each.metadata)
         if texts.setdefault(key, each.page_content) != each.page_content:
             raise DataError(f"two documents are called {key!r}: give each an id or a metadata source of its own")
-    vectors = late_vectors(list(map(_hit, chunks)), texts, model)
+    vectors = late_vectors(list(map(hit_of, chunks)), texts, model)
     return list(zip(chunks, vectors, strict=True))
 
 
@@ -307,7 +309,7 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
         if not chunk.id:
             raise DataError("a chunk has no id for its segments to refer to: cut it with ChunkcoreTextSplitter")
         known = {key: value for key, value in chunk.metadata.items() if key not in (SEGMENTS, SPANS)}
-        for spans, text in segments_of(_hit(chunk), chunk.metadata):
+        for spans, text in segments_of(hit_of(chunk), chunk.metadata):
             metadata = copy.deepcopy(known) | (KEYS.write(spans) or UNKNOWN) | {id_key: chunk.id}
             name = unused_id(merged_id([chunk.id, str(spans)]), taken)
             found.append(Document(page_content=text, metadata=metadata, id=name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Literal
 
@@ -41,6 +41,7 @@ from chunkadapters.places import (
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
+from chunkcore.document import Chunk
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
@@ -57,6 +58,7 @@ __all__ = [
     "SemanticTextSplitter",
     "SourceWarning",
     "content_key",
+    "document_of",
     "from_document",
     "part_of",
     "source_of",
@@ -207,23 +209,40 @@ class ChunkcoreTextSplitter(TextSplitter):
         chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
         made: list[Document] = []
         taken: set[str] = set()
-        watching = watched(chunked, self._fit_to)
-        for ((source_id, origin), _, text, metadata), chunks in zip(rows, watching, strict=True):
-            given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
-            marks = page_marks(metadata)
-            shallow = all(type(value) in _IMMUTABLE for value in given.values())
-            for chunk in chunks:
-                own = given.copy() if shallow else copy.deepcopy(given)
-                own |= chunk_metadata(chunk, given, origin)
-                place = chunk_place(chunk, origin)
-                own |= KEYS.write(place) or UNKNOWN
-                if marks:
-                    own |= KEYS.write_pages(marks, place, given)
-                own["source_id"] = source_id
-                if (part := parts.get((source_id, text))) is not None:
-                    own[SOURCE_PART] = part
-                made.append(Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken)))
+        for row, chunks in zip(rows, watched(chunked, self._fit_to), strict=True):
+            made += _documents(row, chunks, taken, parts)
         return made
+
+
+# The document's source id and place, its own id, its text and metadata.
+_Row = tuple[tuple[str, Origin], str | None, str, dict[Any, Any]]
+
+
+def _documents(
+    row: _Row, chunks: Sequence[Chunk], taken: set[str], parts: Mapping[tuple[str, str], int]
+) -> Iterator[Document]:
+    (source_id, origin), _, text, metadata = row
+    given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
+    marks = page_marks(metadata)
+    shallow = all(type(value) in _IMMUTABLE for value in given.values())
+    part = parts.get((source_id, text))
+    for chunk in chunks:
+        own = given.copy() if shallow else copy.deepcopy(given)
+        own |= chunk_metadata(chunk, given, origin)
+        place = chunk_place(chunk, origin)
+        own |= KEYS.write(place) or UNKNOWN
+        if marks:
+            own |= KEYS.write_pages(marks, place, given)
+        own["source_id"] = source_id
+        if part is not None:
+            own[SOURCE_PART] = part
+        yield Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken))
+
+
+def document_of(document: Document, chunk: Chunk) -> Document:
+    """A chunk of a document as `ChunkcoreTextSplitter` makes it."""
+    place = source_of(document.id, document.page_content, document.metadata)
+    return next(_documents((place, document.id, document.page_content, document.metadata), [chunk], set(), {}))
 
 
 def from_document(document: CoreDocument) -> Document:
@@ -248,7 +267,7 @@ def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
     return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
-def _unnamed_parts(rows: Sequence[tuple[tuple[str, Origin], str | None, str, dict[Any, Any]]]) -> dict[Any, int]:
+def _unnamed_parts(rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
     """Numbers, by (source, text), the documents that differ from others of their source only by text.
 
     They may be parts of a file, or pieces without stated places: offsets are in each of them.

@@ -23,6 +23,7 @@ from chunkadapters.llamaindex.node_parser import (
     chunk_id_func,
     from_document,
 )
+from chunkadapters.llamaindex.passages import PassagePostprocessor, PassageRetriever
 from chunkadapters.llamaindex.retrieval import (
     MergeOverlaps,
     SpanF1,
@@ -40,6 +41,7 @@ from chunkadapters.llamaindex.retrieval import (
 )
 from chunkadapters.llamaindex.updating import IndexUpdate, update_index
 from chunkadapters.pages import join_pages, join_pages_by_source
+from chunkadapters.passages import PassageWarning
 
 __all__ = [
     "ChunkcoreEmbedding",
@@ -48,6 +50,9 @@ __all__ = [
     "IndexUpdate",
     "LumberNodeParser",
     "MergeOverlaps",
+    "PassagePostprocessor",
+    "PassageRetriever",
+    "PassageWarning",
     "RecursiveNodeParser",
     "SemanticNodeParser",
     "SpanF1",

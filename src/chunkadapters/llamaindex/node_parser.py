@@ -405,6 +405,12 @@ class ChunkcoreNodeParser(NodeParser):
             nodes.append(node)
         return nodes
 
+    def node_of(self, document: BaseNode, chunk: Chunk) -> TextNode:
+        """A chunk of a document as a node, without neighbours."""
+        text = document.get_content(metadata_mode=MetadataMode.NONE)
+        (node,) = self._build(document, [chunk], _origin(document, text), set())
+        return node
+
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
         """Link nodes to sources and neighbours, without the base class.
 

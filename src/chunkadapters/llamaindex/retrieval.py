@@ -42,8 +42,9 @@ from chunkadapters.hits import (
 )
 from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
 from chunkadapters.models import secrets_within
-from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
+from chunkadapters.places import DERIVED, PARTS, SEGMENTS, SPANS, unused_id
 from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, settings_mark
+from chunkcore.document import Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
@@ -59,13 +60,16 @@ __all__ = [
     "arun_retriever",
     "embed_late",
     "evaluate_retriever",
+    "hit_of",
+    "joined_node",
     "merge_overlaps",
     "run_retriever",
     "segment_nodes",
 ]
 
 
-def _hit(found: Any) -> Hit:
+def hit_of(found: Any) -> Hit:
+    """A node, with a score or without, as a hit. Raises `DataError` for anything else."""
     node = found.node if isinstance(found, NodeWithScore) else found
     if not isinstance(node, BaseNode):
         raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
@@ -133,7 +137,7 @@ def _is_part(value: Any) -> bool:
 def _hits(answer: Any) -> list[Hit]:
     if not isinstance(answer, list | tuple):
         raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
-    return list(map(_hit, answer))
+    return list(map(hit_of, answer))
 
 
 _hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(_system, _hits)
@@ -328,7 +332,7 @@ class MergeOverlaps(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return [_merged(each, nodes) for each in self._merging.merge([_hit(each.node) for each in nodes])]
+        return [_merged(each, nodes) for each in self._merging.merge([hit_of(each.node) for each in nodes])]
 
 
 def merge_overlaps(
@@ -345,26 +349,32 @@ def _merged(merged: MergedHit, hits: Sequence[NodeWithScore]) -> NodeWithScore:
     first = hits[merged.first].node
     last = max((each.node for each in members), key=lambda node: getattr(node, KEYS.end, None) or 0)
     ids = [each.node.node_id for each in members]
-    attributes, several = node_place(merged.spans)
+    metadata = merged_metadata([first.metadata, *(each.node.metadata for each in members)], ids)
+    node = joined_node(first, last, merged.text, merged.spans, metadata, merged_id(ids))
+    return NodeWithScore(node=node, score=members[0].score)
+
+
+def joined_node(
+    first: BaseNode, last: BaseNode, text: str, spans: tuple[Span, ...], metadata: dict[str, Any], name: str
+) -> TextNode:
+    """A node of several neighbours, from the first to the last of them."""
+    attributes, several = node_place(spans)
     related = {NodeRelationship.SOURCE: first, NodeRelationship.PREVIOUS: first, NodeRelationship.NEXT: last}
-    return NodeWithScore(
-        score=members[0].score,
-        node=TextNode(
-            id_=merged_id(ids),
-            text=merged.text,
-            metadata=merged_metadata([first.metadata, *(each.node.metadata for each in members)], ids) | several,
-            **attributes,
-            relationships={key: node.relationships[key] for key, node in related.items() if key in node.relationships},
-            excluded_embed_metadata_keys=_unread(first.excluded_embed_metadata_keys),
-            excluded_llm_metadata_keys=_unread(first.excluded_llm_metadata_keys),
-            metadata_separator=getattr(first, "metadata_seperator", "\n"),  # LlamaIndex' spelling
-        ),
+    return TextNode(
+        id_=name,
+        text=text,
+        metadata=metadata | several,
+        **attributes,
+        relationships={key: node.relationships[key] for key, node in related.items() if key in node.relationships},
+        excluded_embed_metadata_keys=_unread(first.excluded_embed_metadata_keys),
+        excluded_llm_metadata_keys=_unread(first.excluded_llm_metadata_keys),
+        metadata_separator=getattr(first, "metadata_seperator", "\n"),  # LlamaIndex' spelling
     )
 
 
 def _unread(keys: Sequence[str]) -> list[str]:
     """The keys that a model does not read: the first hit's, and those of the merged place."""
-    return list(dict.fromkeys([*keys, SPANS, MERGED_IDS]))
+    return list(dict.fromkeys([*keys, SPANS, MERGED_IDS, PARTS]))
 
 
 # ---- Late vectors and segments
@@ -403,7 +413,7 @@ def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
     taken: set[str] = set()
     for node in nodes:
         known = {key: value for key, value in node.metadata.items() if key not in (SEGMENTS, SPANS)}
-        for spans, text in segments_of(_hit(node), node.metadata):
+        for spans, text in segments_of(hit_of(node), node.metadata):
             attributes, several = node_place(spans)
             small = IndexNode(
                 id_=unused_id(merged_id([node.node_id, str(spans)]), taken),

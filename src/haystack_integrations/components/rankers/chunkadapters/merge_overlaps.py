@@ -7,13 +7,10 @@ from typing import Any
 
 from haystack import Document, component
 
-from chunkadapters._haystack import ROOT, Serialized, check_documents, hit_of, keys_of
-from chunkadapters.hits import GAP, SEPARATOR, MergedHit, Merging, merged_id, merged_metadata
+from chunkadapters._haystack import Serialized, check_documents, hit_of, joined_meta
+from chunkadapters.hits import GAP, SEPARATOR, MergedHit, Merging, merged_id
 
 __all__ = ["ChunkcoreMergeOverlaps"]
-
-# What a hit states of its own place and neighbours.
-_OF_ONE_HIT = ("_split_overlap", "root_spans", "split_idx_end", "root_idx_end")
 
 
 @component
@@ -65,9 +62,5 @@ def _document(merged: MergedHit, hits: Sequence[Document]) -> Document:
         return hits[merged.first]
     members = [hits[rank] for rank in merged.members]
     ids = [each.id for each in members]
-    meta = merged_metadata([hits[merged.first].meta, *(each.meta for each in members)], ids, _OF_ONE_HIT)
-    keys = keys_of(meta)
-    if keys is ROOT:
-        meta = {key: value for key, value in meta.items() if not key.startswith("split_") and key != "source_id"}
-    meta |= keys.write(merged.spans)
+    meta = joined_meta([hits[merged.first].meta, *(each.meta for each in members)], ids, merged.spans)
     return Document(id=merged_id(ids), content=merged.text, meta=meta, score=members[0].score)

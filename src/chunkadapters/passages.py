@@ -1,0 +1,191 @@
+"""Passages of a framework's hits: exact spans under a budget of tokens, from one search or several."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any, NamedTuple
+
+from chunkadapters.exact.base import counter_of
+from chunkadapters.hits import Hit, merged_metadata
+from chunkadapters.places import PARTS, PlaceKeys
+from chunkcore.chunkers import Chunker
+from chunkcore.document import Chunk, Document
+from chunkcore.errors import OptionError
+from chunkcore.models import Embedder
+from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, combine, cut, get_retriever
+from chunkcore.run import Retrieved
+from chunkcore.tokens import TokenCounter, get_counter
+
+__all__ = [
+    "COUNTER",
+    "DEPTH",
+    "MAX_TOKENS",
+    "UNITS",
+    "Counter",
+    "Passage",
+    "PassageMaker",
+    "PassageSearch",
+    "PassageWarning",
+    "as_chunk",
+    "counter_name",
+    "cut_texts",
+    "parts_of",
+    "passage_metadata",
+]
+
+COUNTER = "cl100k_base"
+DEPTH = 50  # hits of each search
+MAX_TOKENS = 1000
+UNITS = "sentence:size=50"
+
+Counter = str | TokenCounter | Callable[[str], int]
+
+
+class PassageWarning(UserWarning):
+    """Passages cannot be as good as they could be: hits state no places, or chunks are too large to choose from."""
+
+
+class Passage(NamedTuple):
+    """A passage, and the hits it is made of.
+
+    Attributes:
+        found: its document, spans, score, text, and its `parts` in reading order.
+        members: the numbers of the parts among the hits.
+    """
+
+    found: Retrieved
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageMaker:
+    """Makes passages of hits.
+
+    Attributes:
+        max_tokens: of the passages' texts in all.
+        k: the most passages; None for no limit.
+        counter: a counter's name, a `TokenCounter`, or a function from a text to its tokens.
+
+    Raises:
+        OptionError: a limit is under 1, or there is no such counter.
+    """
+
+    max_tokens: int = MAX_TOKENS
+    k: int | None = None
+    counter: Counter = COUNTER
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_tokens", self.max_tokens), ("k", 1 if self.k is None else self.k)):
+            if type(value) is not int or value < 1:
+                raise OptionError(f"{name} is a whole number, at least 1, got {value!r}")
+        _ = self.tokens
+
+    @cached_property
+    def tokens(self) -> TokenCounter:
+        counter = self.counter
+        return counter_of(counter) if callable(counter) else get_counter(counter)
+
+    def passages(self, rankings: Iterable[Sequence[Hit]], neighbours: Sequence[Hit] = ()) -> list[Passage]:
+        """The passages, best first.
+
+        Args:
+            rankings: each search's hits, best first; a member's number counts through all of them, then `neighbours`.
+            neighbours: chunks beside the hits.
+        """
+        numbers = count()
+        listed = list(rankings)
+        searches = [[_unit(each, next(numbers)) for each in hits] for hits in listed]
+        beside = [_unit(each, next(numbers)) for each in neighbours]
+        self._warn([each for hits in searches for each in hits], [each for hits in listed for each in hits])
+        made = assemble(combine(searches, neighbours=beside), self.max_tokens, k=self.k, counter=self.tokens)
+        return [Passage(each, tuple(int(part.id) for part in each.parts)) for each in made]
+
+    def _warn(self, units: Sequence[Retrieved], hits: Sequence[Hit]) -> None:
+        if any(not unit.spans and not hit.derived for unit, hit in zip(units, hits, strict=True)):
+            warnings.warn(
+                "some hits do not say where in their document they stand, so that nothing is joined to them: index "
+                "chunks from chunkadapters' splitter, or let another splitter write its offsets",
+                PassageWarning,
+                stacklevel=4,
+            )
+        sizes = self.tokens.count_many([unit.text for unit in units])
+        if len(sizes) and 3 * float(sizes.mean()) > self.max_tokens:
+            warnings.warn(
+                f"the hits have more than a third of max_tokens={self.max_tokens} each, so that there is little to "
+                f"choose from: index smaller chunks, such as {UNITS!r}, or raise max_tokens",
+                PassageWarning,
+                stacklevel=4,
+            )
+
+
+def _unit(hit: Hit, number: int) -> Retrieved:
+    placed = bool(hit.parts())
+    return Retrieved(hit.document if placed else "", hit.spans if placed else (), hit.score, hit.text, id=str(number))
+
+
+class PassageSearch:
+    """The core's retriever ``passages`` over small chunks that do not overlap.
+
+    Args:
+        corpus: the chunks.
+        embedder: None for a search by words alone.
+        maker: the limits.
+
+    Raises:
+        DataError: chunks overlap.
+    """
+
+    def __init__(self, corpus: ChunkedCorpus, embedder: Embedder | None, maker: PassageMaker) -> None:
+        self._maker = maker
+        method = get_retriever("passages:lexical" if embedder is None else "passages")
+        self._index = method.index(corpus, None if embedder is None else TextVectors(embedder))
+
+    def search(self, query: str) -> list[Retrieved]:
+        """The passages, best first."""
+        maker = self._maker
+        return self._index.answers([query], maker.k, maker.max_tokens, counter=maker.tokens)[0]
+
+
+def cut_texts(texts: Sequence[str], chunker: Chunker) -> ChunkedCorpus:
+    """The chunks of texts; a chunk's document is the number of its text."""
+    return cut([Document(str(number), text) for number, text in enumerate(texts)], chunker)
+
+
+def as_chunk(found: Retrieved, document_id: str, index: int) -> Chunk:
+    """A passage as a chunk of its document."""
+    return Chunk(document_id, index, found.spans, found.text, 0, fingerprint="passages")
+
+
+def passage_metadata(
+    found: Retrieved,
+    members: Sequence[Mapping[Any, Any]],
+    ids: Sequence[str],
+    keys: PlaceKeys,
+    drop: Iterable[str] = (),
+) -> dict[Any, Any]:
+    """The metadata of the passage's first member, all members' pages, the passage's place and its parts."""
+    return merged_metadata(members, ids, drop) | keys.write(found.spans) | {PARTS: parts_of(found, keys, ids)}
+
+
+def parts_of(found: Retrieved, keys: PlaceKeys, ids: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The parts as metadata: the place, score and, where known, id of each."""
+    return [
+        {**({"id": ids[number]} if ids else {}), **keys.write(part.spans), "score": part.score}
+        for number, part in enumerate(found.parts)
+    ]
+
+
+def counter_name(counter: Counter) -> str:
+    """The counter for a configuration.
+
+    Raises:
+        OptionError: it is a function.
+    """
+    name = counter if isinstance(counter, str) else getattr(counter, "name", "function:")
+    if name.startswith("function:"):
+        raise OptionError("counter is a function, which cannot be written down: name a counter")
+    return name
