@@ -209,7 +209,7 @@ def test_what_cannot_become_good_passages_is_told(name: str) -> None:
 
 
 PAGED = Document(
-    "tea.pdf", TEXT, marks=tuple(Mark("page", Span(600 * i, 600 * (i + 1)), {"number": i + 1}) for i in range(4))
+    "tea.pdf", TEXT, marks=tuple(Mark("page", Span(634 * i, 634 * (i + 1)), {"number": i + 1}) for i in range(4))
 )
 
 

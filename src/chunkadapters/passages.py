@@ -147,7 +147,7 @@ class PassageSearch:
     def search(self, query: str) -> list[Retrieved]:
         """The passages, best first."""
         maker = self._maker
-        return self._index.answers([query], maker.k, maker.max_tokens, counter=maker.tokens)[0]
+        return list(self._index.answers([query], maker.k, maker.max_tokens, counter=maker.tokens)[0])
 
 
 def cut_texts(texts: Sequence[str], chunker: Chunker) -> ChunkedCorpus:

@@ -219,7 +219,7 @@ class PassageRetriever(BaseRetriever):
         return [each.as_retriever(**stores) if isinstance(each, VectorStore) else each for each in self.retrievers]
 
     def _found(self, search: PassageSearch, query: str) -> list[Document]:
-        made = []
+        made: list[Document] = []
         for found in search.search(query):
             source = self._documents[int(found.document_id)]
             document = document_of(source, as_chunk(found, source.id or found.document_id, len(made)))

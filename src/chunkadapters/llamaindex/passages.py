@@ -236,7 +236,7 @@ class PassageRetriever(BaseRetriever):
         return self._retrievers
 
     def _found(self, search: PassageSearch, query: str) -> list[NodeWithScore]:
-        made = []
+        made: list[NodeWithScore] = []
         for found in search.search(query):
             source = self._documents[int(found.document_id)]
             assert self._parser is not None
