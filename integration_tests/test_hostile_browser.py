@@ -19,6 +19,7 @@ from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.questions.filters import Dropped, Filtered, Similarities
 from chunkcore.questions.page import filter_page
 from chunkcore.report import ReportPage, html_report
+from chunkcore.report.advice import Advice
 from chunkcore.report.tuning import tuning_html
 from chunkcore.run import Retrieved, Run
 from chunkcore.tuning import TuneOptions, Tuning, tune
@@ -95,6 +96,7 @@ def report(tuned: Tuning) -> str:
     reports = [replace(each, cost=cost) for each in reports]
     settings = {hostile("setting"): hostile("setting's value")}
     made = ReportPage(compare(reports, "Recall@1", resamples=100), asked, settings, hostile("date"), tuned)
+    made = replace(made, more_questions=hostile("command"))
     return html_report(made)
 
 
@@ -185,13 +187,12 @@ def test_nothing_in_the_report_and_its_viewer_runs_and_all_of_it_is_shown(tab, r
 
 
 def test_nothing_in_the_page_of_a_search_runs(tab, tuned, tmp_path):
-    page = show(
-        tab,
-        tuning_html(tuned, {hostile("setting"): hostile("value")}, {hostile("title"): hostile("snippet")}),
-        tmp_path,
-    )
+    lines = (("Use", f"{hostile('advised')}: {hostile('advice')}"), (hostile("label"), hostile("sentence")))
+    advice = Advice(hostile("advised"), lines, {hostile("title"): hostile("snippet")}, hostile("command"))
+    page = show(tab, tuning_html(tuned, {hostile("setting"): hostile("value")}, advice), tmp_path)
     check_nothing_ran(tab, page)
-    assert {"benchmark", "setting", "value"} <= seen(tab)
+    named = {"advised", "advice", "label", "sentence", "title", "snippet", "command"}
+    assert {"benchmark", "setting", "value"} | named <= seen(tab)
     assert tab.ask("document.querySelectorAll('script').length") == 0
 
 

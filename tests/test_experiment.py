@@ -19,7 +19,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.meter import Meter
 from chunkcore.evaluation.results import Report
@@ -75,7 +75,8 @@ def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
             object.__setattr__(chunker, "embedder", model)
         index = index_of([*chunker.chunk_many(benchmark.documents)], model)
         results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
-        alone = score(Run(spec, results, index.retrieve("", 10_000)), benchmark, counter="words")
+        run = Run(spec, results, index.retrieve("", 10_000))
+        alone = score(run, benchmark, measures_at(DEFAULT_DEPTHS), counter="words")
         for measure in alone.scores:
             np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
         assert report.found == alone.found
@@ -195,7 +196,8 @@ def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark,
     assert any(len(chunk.segments) > 1 for chunk in chunks)
     index = index_of(chunks, embedder, method)
     results = {query.id: index.retrieve(query.text, 50) for query in benchmark.queries}
-    alone = score(Run(spec, results, index.retrieve("", 10_000)), benchmark, counter="words")
+    run = Run(spec, results, index.retrieve("", 10_000))
+    alone = score(run, benchmark, measures_at(DEFAULT_DEPTHS), counter="words")
     assert report.found == alone.found
     for measure in alone.scores:
         np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))

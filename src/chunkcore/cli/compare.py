@@ -81,7 +81,7 @@ def compare(
     from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.experiment import run_experiment
+    from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
     from chunkcore.evaluation.measures import measures_at
     from chunkcore.evaluation.results import Cost
     from chunkcore.evaluation.scoring import Scorer
@@ -91,7 +91,7 @@ def compare(
 
     if late:
         raise OptionError("--late is a retriever now: give --retriever dense --retriever late")
-    ks, verdict_by = scores.depths(("5", "10", "min"))
+    ks, verdict_by = scores.depths(tuple(map(str, DEFAULT_DEPTHS)))
     gate = scores.gate()
     prices = costs.prices()
     Cost().priced(embedding=embed_price)  # raises before the work
@@ -156,7 +156,11 @@ def compare(
             "Scores count tokens of": scores.counter,
             **_full_specs(chunkers),
         }
-        page = running.report_page(comparison, benchmark, settings, stopped)
+        page = replace(
+            running.report_page(comparison, benchmark, settings, stopped),
+            embedders={model.name: name for model, name in zip(models, embedder or ["all-MiniLM-L6-v2"], strict=True)},
+            more_questions=data.more_questions,
+        )
         html = write_report(page, output).html
         if save_runs_to is not None:
             running.save_runs(reports, benchmark, save_runs_to)

@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -110,6 +111,12 @@ class Data:
     layout: Layout = "auto"
     dataset: Annotated[str, typer.Option(metavar="NAME", help="Without --docs: a collection that ships.")] = "lochmere"
 
+    @property
+    def more_questions(self) -> str:
+        """The command to label more questions about these documents."""
+        docs = shlex.quote(str(self.docs or "docs/"))
+        return f"chunkcore questions label {docs} --output {shlex.quote(str(self.questions or 'questions.jsonl'))}"
+
     def benchmark(self, output: Path, written: Sequence[str] = (), *, require_evidence: bool = True) -> Benchmark:
         """Read them.
 
@@ -153,7 +160,7 @@ class Scores:
     k: Annotated[
         list[str] | None,
         typer.Option(
-            "--k", "-k", metavar="DEPTH", help="5, min, or 4096tok; repeatable. Default: 5, 10; compare: min, too."
+            "--k", "-k", metavar="DEPTH", help="5, min, or 4096tok; repeatable. Default: 5, 10; compare: 1000tok first."
         ),
     ] = None
     measure: Annotated[

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
@@ -78,10 +77,10 @@ def tune(
 
     from chunkcore.models import get_embedder
     from chunkcore.report import write_tuning
+    from chunkcore.report.advice import Advice
     from chunkcore.report.terminal import print_tuning
     from chunkcore.tuning import TuneOptions, default_space
     from chunkcore.tuning import tune as search
-    from chunkcore.tuning.result import snippets
     from chunkcore.tuning.space import retriever_values
 
     asked = retriever_values(retriever or ["dense"])
@@ -135,11 +134,9 @@ def tune(
         "Held out": f"by {by}, seed {seed}",
         "Date": datetime.now(timezone.utc).date().isoformat(),
     }
-    files = write_tuning(found, output, settings, embedder=embedder)
-    print_tuning(found, Console(highlight=False))
-    for title, text in snippets(found.winner.spec, embedder).items():
-        typer.echo(f"\n{title}:\n")
-        typer.echo(indent(_printable(text), "    "))
+    advice = Advice.of_search(found, embedder, data.more_questions)
+    files = write_tuning(found, output, settings, embedder=embedder, advice=advice)
+    print_tuning(found, Console(highlight=False), advice)
     for line in running.used(chunkers, None):
         running.say(line)
     typer.echo()
@@ -214,8 +211,3 @@ def _listed(space: Space, benchmark: Benchmark, trials: int) -> Iterator[str]:
         yield from running.estimates(asking, benchmark.documents, None)
     count = f"{len(chunkers):,} configurations" if space.exhaustive else f"{trials:,} trials of {space.size:,} or more"
     yield f"{count}, {len(benchmark.queries):,} questions"
-
-
-def _printable(text: str) -> str:
-    """Code to paste: white space stays, what could steer a terminal does not."""
-    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)

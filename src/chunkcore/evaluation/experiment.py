@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.measures import Depth, Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.meter import Meter, MeteredVectors, Spent
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
@@ -26,9 +26,10 @@ from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_
 from chunkcore.run import Retrieved, Retriever, Run
 from chunkcore.tokens import TokenCounter
 
-__all__ = ["Chunkers", "run_experiment", "run_retriever", "with_run_embedder"]
+__all__ = ["DEFAULT_DEPTHS", "Chunkers", "run_experiment", "run_retriever", "with_run_embedder"]
 
 Chunkers = Sequence[Chunker] | Mapping[str, Chunker]
+DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first
 
 
 def run_retriever(
@@ -119,7 +120,8 @@ def run_experiment(
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25", "hybrid" or "hybrid+rerank". With several, a report's
             name ends in " · " and the retriever's.
-        measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
+        measures: by default `measures_at(DEFAULT_DEPTHS)`. MRR, MAP and nDCG without a depth use the deepest of the
+            others.
         workers: threads that cut documents; by default one per core.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
         done: called with each finished report.
@@ -138,7 +140,7 @@ def run_experiment(
     for meter in meters.values():
         for method in methods:
             method.check(meter)
-    wanted = list(retrieval_measures(measures_at() if measures is None else measures))
+    wanted = list(retrieval_measures(measures_at(DEFAULT_DEPTHS) if measures is None else measures))
     tell = progress or (lambda step, done, total: None)
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     reports: list[Report] = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import Measure, get_measure
+from chunkcore.evaluation.measures import Measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import REPORT_NAMES, write_text
@@ -61,7 +61,7 @@ def write_report(
         found: a comparison, reports to compare, or a page with everything to show.
         folder: created if missing.
         benchmark: shows its questions, documents and chunks on the page.
-        measure: for the verdict on reports; Recall@5, or else their first measure, by default.
+        measure: for the verdict on reports; see `compare`.
         settings: names and values to show.
 
     Raises:
@@ -76,7 +76,7 @@ def write_report(
     'report.html'
     """
     if not isinstance(found, ReportPage | Comparison):
-        found = compare(found, get_measure(measure) if measure else _first_measure(found))
+        found = compare(found, measure)
     page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
     texts = {
         "report.md": markdown_report(page),
@@ -94,9 +94,3 @@ def write_report(
         scores=written["scores.csv"],
         questions=written["questions.csv"],
     )
-
-
-def _first_measure(reports: Sequence[Report]) -> Measure:
-    usual = get_measure("Recall@5")
-    scored = reports[0].scores if reports else {}
-    return usual if usual in scored or not scored else next(iter(scored))

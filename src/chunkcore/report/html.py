@@ -12,8 +12,9 @@ from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.files import installed_version
 from chunkcore.report import plots
+from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage, mean
-from chunkcore.report.rendering import assets, both_widths, markup, policy, sentences, template
+from chunkcore.report.rendering import assets, both_widths, markup, policy, template
 from chunkcore.report.tables import (
     CostAxis,
     amount,
@@ -67,7 +68,7 @@ def html_report(page: ReportPage) -> str:
             viewer_notes=shown.notes if shown else [],
             page=page,
             version=installed_version(),
-            lead_and_rest=sentences(page.comparison.verdict),
+            advice=Advice.of(page),
             facts=_facts(page),
             warnings=warnings(page),
             views=views,
@@ -173,11 +174,11 @@ def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, 
 
 def _view(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str, Any]:
     """The scores, plots and collections at one k in one unit, which the page's switches select."""
-    tokens = tuple(report.mean_tokens(k) for report in page.reports)
-    retrieved = CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
+    retrieved = _size_axis(page, k)
     return {
         "k": str(k),
         "unit": unit,
+        "against": retrieved.title,
         "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
         "scores": score_table(page, k, unit),
         "collections": collection_table(page, k, unit),
@@ -185,6 +186,15 @@ def _view(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis | None) -> dict
         "plot": both_widths(lambda width: _scatter(page, k, unit, retrieved, width)),
         "cost_plot": axis and both_widths(lambda width: _scatter(page, k, unit, axis, width)),
     }
+
+
+def _size_axis(page: ReportPage, k: Depth) -> CostAxis:
+    """Retrieved tokens; where all retrieve the same budget, the size of chunks, which tells them apart."""
+    sizes = tuple(report.chunks.mean if report.chunks else math.nan for report in page.reports)
+    if budget_of(k) is not None and any(map(math.isfinite, sizes)):
+        return CostAxis("size of chunks", "Mean tokens of a chunk", "tokens a chunk", sizes)
+    tokens = tuple(report.mean_tokens(k) for report in page.reports)
+    return CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
 
 
 def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis, width: int) -> str:

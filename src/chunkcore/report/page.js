@@ -38,6 +38,35 @@ const switched = [showViews];
   switches.addEventListener("submit", (event) => event.preventDefault());
 }
 
+// ---- sortable columns: a heading sorts its table, numbers from high to low at first
+const SIZES = { k: 1e3, M: 1e6, G: 1e9 };
+const shownValue = (row, at) => {
+  const text = (row.cells[at].querySelector("bdi") ?? row.cells[at]).textContent.trim();
+  const found = /^[+−-]?[\d.,]+/.exec(text);
+  if (!found) return text;
+  return Number(found[0].replace(/,/g, "").replace("−", "-")) * (SIZES[text[found[0].length]] ?? 1);
+};
+for (const table of all(".scroll table")) {
+  const rows = table.tBodies[0], headings = table.tHead.lastElementChild.cells;
+  if (rows.rows.length < 3) continue;
+  [...headings].forEach((heading, at) => {
+    const button = element("button", "", ...heading.childNodes);
+    button.type = "button";
+    heading.append(button);
+    button.addEventListener("click", () => {
+      const number = heading.classList.contains("number");
+      const up = heading.getAttribute("aria-sort") === (number ? "descending" : null);
+      for (const each of headings) each.removeAttribute("aria-sort");
+      heading.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const sign = up ? 1 : -1;
+      // What is no number, such as a dash, stays last.
+      rows.append(...[...rows.rows].map((row) => [row, shownValue(row, at)]).sort(([, a], [, b]) =>
+        typeof a === "number" && typeof b === "number" ? sign * (a - b)
+          : typeof a === "number" ? -1 : typeof b === "number" ? 1 : sign * a.localeCompare(b)).map(([row]) => row));
+    });
+  });
+}
+
 // ---- what a question's shares look like
 const chip = (index) => element("span", `chip s${(index % 8) + 1}`, String(index + 1));
 const shade = (share) => (share === null ? 0 : share === 0 ? 0 : share === 100 ? 4 : share < 34 ? 1 : share < 67 ? 2 : 3);

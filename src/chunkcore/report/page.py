@@ -35,6 +35,8 @@ class ReportPage:
         written: the date to show; "" for none.
         tuning: a search over grids, to show its plots and choices.
         stopped: one sentence on what is missing because work was stopped; "" for nothing.
+        embedders: by a model's name in the reports, its name for `get_embedder`, for the code to paste.
+        more_questions: the command to run where there are too few questions.
     """
 
     comparison: Comparison
@@ -43,6 +45,8 @@ class ReportPage:
     written: str = ""
     tuning: Tuning | None = None
     stopped: str = ""
+    embedders: Mapping[str, str] = field(default_factory=dict)
+    more_questions: str = "chunkcore questions label docs/"
 
     @cached_property
     def reports(self) -> tuple[Report, ...]:

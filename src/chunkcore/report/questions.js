@@ -27,6 +27,7 @@ const questionList = (() => {
     const details = element("details", "", element("summary", "", text, strip(shares)));
     details.addEventListener("toggle", () => {
       if (details.open && details.childElementCount === 1) details.append(body(question, index, at));
+      if (details.open) viewer.beside(index);
     });
     return element("li", "", details);
   };
@@ -75,7 +76,7 @@ const questionList = (() => {
   };
 
   by("questions").hidden = data.questions.length === 0;
-  if (data.questions.length === 0) return;
+  if (data.questions.length === 0) return { first: () => 0 };
   const names = [...new Set(data.questions.map((question) => question.collection))].filter(Boolean).sort();
   by("collection").append(...names.map((name) => option(name, name)));
   by("collection-label").hidden = names.length < 2;
@@ -90,4 +91,5 @@ const questionList = (() => {
   walkable(by("list"), "summary");
   switched.push(show);
   show();
+  return { first: () => rows[0]?.index ?? 0 };
 })();

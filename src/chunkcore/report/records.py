@@ -17,6 +17,7 @@ from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, plain_json
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
+from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import (
     Table,
@@ -42,8 +43,9 @@ __all__ = ["json_report", "markdown_report", "question_csv", "read_reports", "sc
 def markdown_report(page: ReportPage) -> str:
     """The verdict, and every table of the HTML page at every k and in every unit."""
     name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
-    parts = [f"# Chunking strategies on {markdown_cell(name)}", markdown_cell(page.comparison.verdict)]
+    parts = [f"# Chunking strategies on {markdown_cell(name)}", Advice.of(page).markdown()]
     parts += [f"> {markdown_cell(text)}" for text in warnings(page)]
+    parts += ["## Verdict", markdown_cell(page.comparison.verdict)]
     for unit in page.units:
         for k in page.ks:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
@@ -151,6 +153,7 @@ def json_report(page: ReportPage) -> str:
             "best": found.best,
             "tied": found.tied,
             "questions_needed": found.questions_needed,
+            "advice": _advice(page),
             "resamples": found.resamples,
             "seed": found.seed,
             "confidence": found.confidence,
@@ -167,6 +170,11 @@ def json_report(page: ReportPage) -> str:
     }
     reports = [report.to_dict() for report in page.reports]
     return json.dumps(plain_json(data) | {"reports": reports}, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _advice(page: ReportPage) -> dict[str, Any]:
+    advice = Advice.of(page)
+    return {"use": advice.use, "lines": dict(advice.lines), "pasted": dict(advice.pasted), "command": advice.command}
 
 
 _DIFFERENCE = [

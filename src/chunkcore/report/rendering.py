@@ -28,7 +28,6 @@ __all__ = [
     "packed",
     "policy",
     "require_jinja2",
-    "sentences",
     "template",
 ]
 
@@ -69,12 +68,6 @@ def policy(style: str, script: str = "") -> str:
 
     scripts = f"script-src 'sha256-{digest(script)}'; " if script else ""
     return f"default-src 'none'; style-src 'sha256-{digest(style)}'; {scripts}base-uri 'none'; form-action 'none'"
-
-
-def sentences(text: str) -> tuple[str, str]:
-    """The first sentence, and the rest."""
-    first, *rest = re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)
-    return first, rest[0] if rest else ""
 
 
 def assets(*names: str) -> str:

@@ -23,7 +23,9 @@ from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
 
 __all__ = [
+    "FEW",
     "FOUND_BY",
+    "JOINT",
     "Cell",
     "Column",
     "CostAxis",
@@ -204,9 +206,8 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
 
 
-def _spread(value: float, around: float, *more: str, strong: bool = False) -> Cell:
-    deviation = f"± {percent(around)}" if math.isfinite(around) else ""
-    return Cell(percent(value), tuple(filter(None, (deviation, *more))), strong)
+def _spread(value: float, around: float) -> Cell:
+    return Cell(percent(value), (f"± {percent(around)}",) if math.isfinite(around) else ())
 
 
 def _strategy(title: str = "Strategy") -> Column[System]:
@@ -288,7 +289,7 @@ def heading(measure: Measure) -> str:
 def _score(page: ReportPage, measure: Measure, row: System) -> Cell:
     verdict = measure == page.comparison.measure
     more = interval_text(*page.interval(row.report, measure)) if verdict else ""
-    return _spread(mean(row.report, measure), std(row.report, measure), more, strong=verdict)
+    return Cell(percent(mean(row.report, measure)), (more,) if more else (), strong=verdict)
 
 
 def total_seconds(report: Report) -> float | None:

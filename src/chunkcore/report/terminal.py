@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from textwrap import wrap
+from textwrap import indent, wrap
 from typing import TYPE_CHECKING, Any
 
 from chunkcore.escaping import terminal_text
+from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import Cell, Column, Table, score_table, warnings
 from chunkcore.report.tuning import choice_table, front_table, winner_facts
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-__all__ = ["print_choices", "print_report", "print_tuning"]
+__all__ = ["print_advice", "print_choices", "print_report", "print_tuning"]
 
 _NAME = 27  # columns for a strategy's name
 _SPEC = 44  # columns for a configuration
@@ -32,20 +33,42 @@ _STOPPED = {
 
 
 def print_report(page: ReportPage, console: Console) -> None:
-    """Print the scores at the verdict's k, the warnings and the verdict."""
+    """Print what to do, the scores at the verdict's k, the warnings and the verdict."""
     from rich.text import Text
 
     measure = page.comparison.measure
+    print_advice(Advice.of(page), console)
     table = score_table(page, page.chosen_k, measure.unit)
     console.print(_laid_out(table, _fitting(table, console.width), _named, fold=False))
     console.print(
-        Text(f"% of {measure.unit}s, mean ± standard deviation; {page.level} interval of the mean by {measure}"),
+        Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"),
         style="dim",
     )
     for warning in warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     console.print()
-    console.print(Text(terminal_text(page.comparison.verdict)), style="bold")
+    console.print(Text(terminal_text(page.comparison.verdict)), style="dim")
+
+
+def print_advice(advice: Advice, console: Console) -> None:
+    """Print the lines, the next command, and the code to paste."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    block = RichTable.grid(padding=(0, 2))
+    for number, (label, text) in enumerate(advice.lines):
+        block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
+    console.print(block)
+    for title, text in {"": advice.command, **advice.pasted}.items():
+        if text:
+            console.print(Text(f"\n{title}:\n" if title else ""))
+            console.print(Text(indent(_printable(text), "    ")), soft_wrap=True)
+    console.print()
+
+
+def _printable(text: str) -> str:
+    """Code to paste: white space stays, what could steer a terminal does not."""
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
 
 
 def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> None:
@@ -59,10 +82,11 @@ def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> Non
     console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
 
 
-def print_tuning(tuning: Tuning, console: Console) -> None:
-    """Print the Pareto front, the winner with its held-out score, the verdict, and failures."""
+def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None) -> None:
+    """Print what to do, the Pareto front, the winner with its held-out score, the verdict, and failures."""
     from rich.text import Text
 
+    print_advice(advice or Advice.of_search(tuning), console)
     table = front_table(tuning)
     shown = Table(table.title, table.columns, (*tuning.front[:_MOST_ROWS], tuning.baseline))
     console.print(_laid_out(shown, list(shown.columns), _wrapped_spec))
@@ -79,7 +103,7 @@ def print_tuning(tuning: Tuning, console: Console) -> None:
     for line in winner_facts(tuning):
         console.print(Text(terminal_text(line)), soft_wrap=True)
     console.print()
-    console.print(Text(terminal_text(tuning.verdict)), style="bold")
+    console.print(Text(terminal_text(tuning.verdict)), style="dim")
     if tuning.strategies is not None:
         console.print()
         print_choices(tuning, console, gaps=False)
@@ -98,9 +122,13 @@ def _print_gaps(tuning: Tuning, console: Console) -> None:
 
 def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
     """The columns that fit; the highest priority is dropped first."""
+    from rich.cells import cell_len
+
     kept = [column for column in table.columns if column.short]
+    lines = [line for row in table.items for line in _named(kept[0].cell(row)).plain.split("\n")]
+    names = max([_NAME, *map(cell_len, lines)])
     for column in sorted(kept, key=lambda column: -column.priority):
-        if _NAME + 2 + sum(_width(table, each) + 2 for each in kept[1:]) <= width or not column.priority:
+        if names + 4 + sum(_width(table, each) + 2 for each in kept[1:]) <= width or not column.priority:
             break
         kept.remove(column)
     return kept

@@ -13,6 +13,7 @@ from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.files import installed_version, write_text
 from chunkcore.report import plots
+from chunkcore.report.advice import Advice
 from chunkcore.report.rendering import assets, both_widths, markup, policy, template
 from chunkcore.report.tables import (
     MISSING,
@@ -26,7 +27,7 @@ from chunkcore.report.tables import (
     percent,
 )
 from chunkcore.tuning.choosing import Choice, Gap
-from chunkcore.tuning.result import Fold, Tuning, snippets
+from chunkcore.tuning.result import Fold, Tuning
 from chunkcore.tuning.space import Branch
 from chunkcore.tuning.trials import PLOTTED, Trial
 
@@ -260,6 +261,7 @@ def write_tuning(
     *,
     embedder: str = "",
     name: str = "tune",
+    advice: Advice | None = None,
 ) -> TuningFiles:
     """Write ``tune.html``, ``tune.md``, ``tune.json`` and ``winner.yaml`` (for ``compare --config``), each atomically.
 
@@ -268,19 +270,21 @@ def write_tuning(
         settings: names and values to show.
         embedder: the model's name for `get_embedder`, for the snippets; its own name by default.
         name: of the first three files.
+        advice: what to do, first; that of `Advice.of_search` by default.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
         OSError: the folder cannot be written to.
     """
     shown = _facts(tuning) | dict(settings or {})
-    pasted = snippets(tuning.winner.spec, embedder or tuning.embedder)
-    data = {**tuning.to_dict(), "snippets": dict(pasted), "settings": shown}
+    advice = advice or Advice.of_search(tuning, embedder)
+    pasted = advice.pasted
+    data = {**tuning.to_dict(), "advice": dict(advice.lines), "snippets": dict(pasted), "settings": shown}
     texts = {
-        f"{name}.md": tuning_markdown(tuning, shown),
+        f"{name}.md": tuning_markdown(tuning, shown, advice),
         f"{name}.json": json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n",
         "winner.yaml": pasted["YAML, for compare --config"] + "\n",
-        f"{name}.html": tuning_html(tuning, shown, pasted),
+        f"{name}.html": tuning_html(tuning, shown, advice),
     }
     written = {file: write_text(Path(folder) / file, text) for file, text in texts.items()}
     return TuningFiles(written[f"{name}.html"], written[f"{name}.md"], written[f"{name}.json"], written["winner.yaml"])
@@ -298,9 +302,11 @@ def _facts(tuning: Tuning) -> dict[str, str]:
     }
 
 
-def tuning_markdown(tuning: Tuning, settings: Mapping[str, str]) -> str:
-    """The verdict and the tables."""
-    parts = [f"# Tuning on {markdown_cell(tuning.benchmark)}", markdown_cell(tuning.verdict)]
+def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:
+    """What to do, the verdict and the tables."""
+    advice = advice or Advice.of_search(tuning)
+    parts = [f"# Tuning on {markdown_cell(tuning.benchmark)}", advice.markdown()]
+    parts += ["## Verdict", markdown_cell(tuning.verdict)]
     if tuning.strategies is not None:
         parts.append(markdown_cell(tuning.strategies.verdict))
     for table in tuning_tables(tuning):
@@ -310,7 +316,7 @@ def tuning_markdown(tuning: Tuning, settings: Mapping[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def tuning_html(tuning: Tuning, settings: Mapping[str, str], pasted: Mapping[str, str]) -> str:
+def tuning_html(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:
     """The page: no script, no connection; text from the data is inert. Raises `MissingExtraError` without jinja2."""
     style = assets("page.css")
     return str(
@@ -322,7 +328,7 @@ def tuning_html(tuning: Tuning, settings: Mapping[str, str], pasted: Mapping[str
             winner=winner_facts(tuning),
             front=front_table(tuning),
             folds=fold_table(tuning),
-            pasted=pasted,
+            advice=advice or Advice.of_search(tuning),
             settings=settings,
             shown=tuning_section(tuning),
         )

@@ -60,6 +60,10 @@ const systemAnswers = async (system) => {
   if (!read.has(id)) read.set(id, fromColumns(await unpack(id)));
   return read.get(id);
 };
+const threes = (flat) => Array.from({ length: flat.length / 3 }, (_, at) => {
+  const [start, length, score] = flat.slice(3 * at, 3 * at + 3);
+  return { start, end: start + length, score };
+});
 const fromColumns = ({ pool, pieces: columns, hits }) => {
   let document = 0, number = 0, start = 0, at = 0;
   const texts = new Map(columns.text);
@@ -79,6 +83,7 @@ const fromColumns = ({ pool, pieces: columns, hits }) => {
     if (!byDocument.has(piece.document)) byDocument.set(piece.document, []);
     byDocument.get(piece.document).push(piece);
   }
+  const partsOf = new Map(hits.parts);  // of passages, by hit: start, length, score, start ...
   const firsts = [0];
   for (const kept of hits.kept) firsts.push(firsts[firsts.length - 1] + kept);
   const answer = (question) => {
@@ -87,6 +92,7 @@ const fromColumns = ({ pool, pieces: columns, hits }) => {
       found.push({
         rank: hit - firsts[question] + 1, piece: pieces[hits.piece[hit]], score: hits.score[hit],
         how: hits.how.length ? hits.how[hit] : 0, sure: hits.sure.length ? hits.sure[hit] : 100,
+        parts: threes(partsOf.get(hit) ?? []),
       });
     }
     return { hits: found, all: hits.found.length ? hits.found[question] : found.length };
@@ -132,10 +138,9 @@ const viewer = (() => {
   const HITS = 10;  // answers that are listed at first
   const usable = data.documents && data.documents.ids.length && data.questions.length;
   by("viewer").hidden = !usable;
-  if (!usable) return { open: () => {} };
+  if (!usable) return { open: () => {}, beside: () => {} };
 
-  const state = { question: 0, system: 0, document: 0 };
-  const view = { rows: [], from: 0, to: 0, hits: new Map(), evidence: [], parts: [], pieces: [] };
+  const state = { question: 0, system: 0, other: -1, document: 0 };
   const status = (text) => { by("v-status").textContent = text; };
   const question = () => data.questions[state.question];
   const name = (document) => data.documents.ids[document] ?? "a document that is not in this page";
@@ -172,13 +177,18 @@ const viewer = (() => {
     }));
   };
 
+  // So many of a strategy's answers count at the chosen depth; Infinity where that is not known.
+  const depth = (system) => {
+    const k = data.ks[chosenK()];
+    return Number(k) || data.documents.within[k]?.[system]?.[state.question] || Infinity;
+  };
   const evidenceIn = (piece) => question().evidence.flatMap(([, start, end, , document], index) => {
     const shared = document === piece.document && document >= 0 ? overlap(piece.spans, [start, end]) : 0;
     const share = Math.round((100 * shared) / (end - start));
     return shared ? [`${share ? Math.min(share, 100) : "<1"} % of evidence ${index + 1}`] : [];
   });
 
-  const hitItem = (hit) => {
+  const hitItem = (hit, last) => {
     const { piece, rank, score, how, sure } = hit;
     const made = button("hit");
     const holds = evidenceIn(piece);
@@ -193,6 +203,16 @@ const viewer = (() => {
     if (how > 0 || sure < 100) where.append(`${piece.spans.length ? "; " : ""}located ${data.documents.hows[how]}${piece.spans.length ? `, ${sure} % sure` : ""}`);
     made.append(head, words, where);
     if (holds.length) made.append(element("span", "holds", `✓ holds ${holds.join(", ")}`));
+    if (hit.parts.length > 1) {
+      const most = Math.max(...hit.parts.map((part) => part.score));
+      made.append(element("span", "parts", ...hit.parts.map((part) => {
+        const bar = element("i", "");
+        bar.style.width = `${Math.max(4, Math.round(100 * Math.max(0, part.score / (most || 1))))}%`;
+        const shown = element("span", "part", bar, `${part.score}`);
+        shown.title = `part at characters ${count(part.start)}–${count(part.end)}, score ${part.score}`;
+        return shown;
+      })));
+    }
     made.disabled = !piece.spans.length;
     if (made.disabled) made.classList.add("nowhere");
     else {
@@ -200,7 +220,7 @@ const viewer = (() => {
       if (!piece.text) snippet(piece).then((text) => { words.textContent = text; }, showFailure);
     }
     const item = element("li", holds.length ? "good" : "", made);
-    if (String(rank) === data.ks[chosenK()]) item.classList.add("last");
+    if (rank === last) item.classList.add("last");
     return item;
   };
   const snippet = async (piece) => {
@@ -211,16 +231,22 @@ const viewer = (() => {
     }).join(" … ").slice(0, 300);
   };
 
-  const showHits = (answer, listed = Math.max(HITS, Number(data.ks[chosenK()]) || 0)) => {
-    by("v-hits-title").textContent = `Retrieved by ${data.systems[state.system]}`;
-    by("v-hits").replaceChildren(...(answer?.hits ?? []).slice(0, listed).map(hitItem));
-    by("v-more-hits").hidden = !answer || answer.hits.length <= listed;
-    by("v-more-hits").onclick = () => {
+  // ---- one strategy's answers and its chunks of the document; a second pane shows another's beside it
+  const makePane = (suffix) => {
+  const part = (name) => by(`v-${name}${suffix}`);
+  const view = { system: 0, rows: [], from: 0, to: 0, hits: new Map(), evidence: [], passages: [], pieces: [] };
+  const showHits = (answer, listed = 0) => {
+    const last = depth(view.system);
+    listed ||= Math.max(HITS, Number.isFinite(last) ? last : 0);
+    part("hits-title").textContent = `Retrieved by ${data.systems[view.system]}`;
+    part("hits").replaceChildren(...(answer?.hits ?? []).slice(0, listed).map((hit) => hitItem(hit, last)));
+    part("more-hits").hidden = !answer || answer.hits.length <= listed;
+    part("more-hits").onclick = () => {
       showHits(answer, answer.hits.length);
-      by("v-hits").children[listed]?.querySelector("button").focus();
+      part("hits").children[listed]?.querySelector("button").focus();
     };
     const left = answer ? answer.all - answer.hits.length : 0;
-    by("v-hits-note").textContent = !answer ? "The run of this strategy is not in this page."
+    part("hits-note").textContent = !answer ? "The run of this strategy is not in this page."
       : !answer.all ? "Nothing was retrieved." : left ? `${count(left)} more are not in this page.` : "";
   };
 
@@ -238,20 +264,28 @@ const viewer = (() => {
   const wordsOf = (row) => {
     const made = element("div", "words");
     made.dir = "auto";
-    const within = view.evidence.filter(({ start, end }) => end > row.start && start < row.end);
-    const edges = [...new Set([row.start, row.end, ...within.flatMap(({ start, end }) => [Math.max(start, row.start), Math.min(end, row.end)])])].sort((a, b) => a - b);
+    const inside = ({ start, end }) => end > row.start && start < row.end;
+    const within = view.evidence.filter(inside), scored = view.passages.filter(inside);
+    const edges = [...new Set([row.start, row.end, ...[...within, ...scored].flatMap(({ start, end }) => [Math.max(start, row.start), Math.min(end, row.end)])])].sort((a, b) => a - b);
     edges.slice(0, -1).forEach((from, index) => {
       const to = edges[index + 1];
       let text = row.part.slice(from, to);
       if (from === row.start) text = text.replace(/^\n+/, "");
       if (to === row.end) text = text.replace(/\n+$/, "");
+      const held = scored.find(({ start, end }) => start < to && end > from);
+      const place = held ? element("span", "scored") : made;
+      if (held) {
+        place.style.setProperty("--share", held.share);
+        place.title = `part of passage ${held.rank}, score ${held.score}`;
+        made.append(place);
+      }
       const over = within.filter(({ start, end }) => start < to && end > from);
-      if (!over.length) { made.append(text); return; }
+      if (!over.length) { place.append(text); return; }
       const mark = element("mark", "");
       for (const { start, number } of over) if (start >= from) mark.append(element("span", "tag", `evidence ${number}`));
       mark.append(text);
       mark.title = over.map(({ number }) => `evidence ${number}`).join(", ");
-      made.append(mark);
+      place.append(mark);
     });
     return made;
   };
@@ -265,7 +299,7 @@ const viewer = (() => {
     return element("li", kinds.join(" "), sign(row), wordsOf(row));
   };
 
-  const pane = by("v-text"), list = by("v-rows");
+  const pane = part("text"), list = part("rows");
   const extend = (up) => {
     if (up && view.from > 0) {
       const from = Math.max(0, view.from - BATCH), before = pane.scrollHeight;
@@ -277,8 +311,8 @@ const viewer = (() => {
       list.append(...view.rows.slice(view.to, to).map(rowElement));
       view.to = to;
     }
-    by("v-earlier").hidden = view.from === 0;
-    by("v-later").hidden = view.to === view.rows.length;
+    part("earlier").hidden = view.from === 0;
+    part("later").hidden = view.to === view.rows.length;
   };
   const showRowsAround = (offset) => {
     const found = view.rows.findIndex((row) => row.end > offset);
@@ -310,16 +344,21 @@ const viewer = (() => {
     const starts = view.pieces.length <= 600 ? view.pieces.flatMap((piece) => piece.spans.map(([start]) => band("tick", start, start, ""))) : [];
     const hits = [...view.hits].filter(([piece]) => piece.document === state.document).sort((a, b) => b[1] - a[1])
       .flatMap(([piece, rank]) => piece.spans.map(([start, end], index) => band("got", start, end, index ? "" : String(rank))));
-    by("v-map").replaceChildren(...starts, ...hits, ...view.evidence.map(({ start, end }) => band("proof", start, end, "")));
+    part("map").replaceChildren(...starts, ...hits, ...view.evidence.map(({ start, end }) => band("proof", start, end, "")));
   };
 
-  const showDocument = async (mine) => {
-    const [parts, system] = await Promise.all([documentParts(state.document), systemAnswers(state.system)]);
+  const show = async (chosen, mine) => {
+    const [parts, system] = await Promise.all([documentParts(state.document), systemAnswers(chosen)]);
     if (mine !== turn) return;
+    view.system = chosen;
     const answer = system?.answer(state.question) ?? null;
-    const k = Number(data.ks[chosenK()]) || Infinity;
+    const k = depth(chosen);
     view.hits = new Map();
     for (const { piece, rank } of answer?.hits ?? []) if (rank <= k && !view.hits.has(piece)) view.hits.set(piece, rank);
+    view.passages = (answer?.hits ?? []).filter(({ piece, rank }) => rank <= k && piece.document === state.document).flatMap(({ parts: own, rank }) => {
+      const most = Math.max(...own.map((each) => each.score));
+      return own.map((each) => ({ ...each, rank, share: Math.max(0.1, Math.min(1, each.score / (most || 1))) }));
+    });
     view.evidence = question().evidence.flatMap(([, start, end, , document], index) => (document === state.document ? [{ start, end, number: index + 1 }] : []));
     view.pieces = (system?.byDocument.get(state.document) ?? []).filter((piece) => piece.number || view.hits.has(piece));
     view.complete = Boolean(system?.pool);
@@ -328,14 +367,30 @@ const viewer = (() => {
     list.replaceChildren();
     showHits(answer);
     showMap();
-    by("v-title").textContent = name(state.document);
+    part("title").textContent = name(state.document);
     const chunks = view.complete ? `${count(view.pieces.length)} chunk${view.pieces.length === 1 ? "" : "s"}, ` : "";
-    by("v-size").textContent = `${chunks}${count(data.documents.sizes[state.document])} characters${Number(data.ks[chosenK()]) ? "" : "; all that was retrieved is marked, also beyond this depth"}`;
+    part("size").textContent = `${chunks}${count(data.documents.sizes[state.document])} characters${Number.isFinite(k) ? "" : "; all that was retrieved is marked, also beyond this depth"}`;
   };
 
+  part("earlier").addEventListener("click", () => extend(true));
+  part("later").addEventListener("click", () => extend(false));
+  walkable(part("hits"), "button");
+  part("map").addEventListener("click", (event) => {
+    const place = part("map").getBoundingClientRect();
+    showRowsAround(Math.floor(((event.clientX - place.left) / place.width) * data.documents.sizes[state.document]));
+  });
+  const near = new IntersectionObserver((seen) => {
+    for (const each of seen) if (each.isIntersecting) extend(each.target === part("earlier"));
+  }, { root: pane, rootMargin: "200px" });
+  for (const name of ["earlier", "later"]) near.observe(part(name));
+  return { view, show, showRowsAround, list };
+  };
+  const panes = [makePane(""), makePane("-2")];
+  const shownPanes = () => (state.other < 0 ? panes.slice(0, 1) : panes);
+  const showRowsAround = (offset) => { for (const each of shownPanes()) each.showRowsAround(offset); };
   const showFailure = () => {
     const text = "This browser cannot unpack the documents; one of 2023 or later can.";
-    list.replaceChildren(element("li", "row gap", text));
+    panes[0].list.replaceChildren(element("li", "row gap", text));
     status(text);
   };
 
@@ -347,10 +402,17 @@ const viewer = (() => {
     const mine = ++turn;
     if (asked && !("document" in change)) state.document = Math.max(0, question().evidence[0]?.[4] ?? 0);
     by("v-system").value = String(state.system);
+    if (state.other === state.system) state.other = -1;
+    by("v-other").value = String(state.other);
+    by("v-pane-2").hidden = state.other < 0;
+    by("v-panes").classList.toggle("two", state.other >= 0);
     showQuestion();
     showChoices();
-    try { await showDocument(mine); } catch { showFailure(); return; }
+    try {
+      await Promise.all(shownPanes().map((each, at) => each.show(at ? state.other : state.system, mine)));
+    } catch { showFailure(); return; }
     if (mine !== turn) return;
+    const { view } = panes[0];
     const first = view.evidence[0]?.start ?? [...view.hits.keys()].find((piece) => piece.document === state.document)?.spans[0][0] ?? 0;
     showRowsAround(to ?? first);
     status(`Question ${state.question + 1} of ${count(data.questions.length)}, ${data.systems[state.system]}, ${name(state.document)}`);
@@ -381,34 +443,24 @@ const viewer = (() => {
 
   // ---- start
   by("v-question").append(...data.questions.map(({ text }, index) => option(index, `${index + 1}. ${text.length > 90 ? `${text.slice(0, 90)}…` : text}`)));
-  by("v-system").append(...data.systems.map((system, index) => option(index, `${index + 1}. ${system}`)));
+  for (const id of ["v-system", "v-other"]) by(id).append(...data.systems.map((system, index) => option(index, `${index + 1}. ${system}`)));
+  by("v-other-label").hidden = data.systems.length < 2;
   by("v-all").append(...data.documents.ids.map((id, index) => option(index, id)));
-  for (const key of ["question", "system", "document"]) by(`v-${key}`).addEventListener("change", (event) => choose({ [key]: Number(event.target.value) }));
+  for (const key of ["question", "system", "other", "document"]) by(`v-${key}`).addEventListener("change", (event) => choose({ [key]: Number(event.target.value) }));
   by("v-previous").addEventListener("click", () => step(-1));
   by("v-next").addEventListener("click", () => step(1));
-  by("v-earlier").addEventListener("click", () => extend(true));
-  by("v-later").addEventListener("click", () => extend(false));
   walkable(by("v-evidence"), "button");
-  walkable(by("v-hits"), "button");
   by("viewer").addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("select, input")) return;
     const by_ = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (by_) { event.preventDefault(); step(by_); }
   });
-  by("v-map").addEventListener("click", (event) => {
-    const place = by("v-map").getBoundingClientRect();
-    showRowsAround(Math.floor(((event.clientX - place.left) / place.width) * data.documents.sizes[state.document]));
-  });
-  const near = new IntersectionObserver((seen) => {
-    for (const each of seen) if (each.isIntersecting) extend(each.target === by("v-earlier"));
-  }, { root: pane, rootMargin: "200px" });
-  for (const id of ["v-earlier", "v-later"]) near.observe(by(id));
   switched.push(() => { if (turn) choose({}); });
   // Nothing is unpacked before somebody comes near.
   new IntersectionObserver((seen, observer) => {
     if (!seen.some((each) => each.isIntersecting)) return;
     observer.disconnect();
-    if (!turn) choose({ question: 0 });
+    if (!turn) choose({ question: questionList.first() });
   }, { rootMargin: "600px" }).observe(by("viewer"));
 
   const open = async (number, evidence) => {
@@ -418,5 +470,7 @@ const viewer = (() => {
     by("v-heading").focus({ preventScroll: true });
     await opened;
   };
-  return { open };
+  // A question that is opened in the list is shown beside it, where both fit.
+  const beside = (number) => { if (matchMedia("(min-width: 1200px)").matches && state.question !== number) choose({ question: number }); };
+  return { open, beside };
 })();

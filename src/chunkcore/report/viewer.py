@@ -13,6 +13,8 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.measures import budget_of
+from chunkcore.evaluation.results import Report
 from chunkcore.report.page import ReportPage
 from chunkcore.report.rendering import Pack, packed
 from chunkcore.report.tables import FOUND_BY
@@ -321,12 +323,15 @@ class _HitColumns:
     scores: list[float | None] = field(default_factory=list)
     hows: list[int] = field(default_factory=list)
     sure: list[int] = field(default_factory=list)
+    parts: list[list[Any]] = field(default_factory=list)
 
     def add(self, hits: Sequence[tuple[int, Retrieved]], found: int) -> None:
         """Add the kept pieces of one question, best first, of `found` retrieved ones."""
         self.kept.append(len(hits))
         self.found.append(found)
         for number, piece in hits:
+            if piece.parts:
+                self.parts.append([len(self.pieces), _parts_of(piece)])
             self.pieces.append(number)
             self.scores.append(_rounded(piece.score))
             self.hows.append(HOWS.index(piece.how))
@@ -341,7 +346,18 @@ class _HitColumns:
             "score": self.scores,
             "how": self.hows if any(self.hows) else [],
             "sure": [] if all(sure == 100 for sure in self.sure) else self.sure,
+            "parts": self.parts,
         }
+
+
+def _parts_of(passage: Retrieved) -> list[float]:
+    """Start, length and score of each part, one after another."""
+    return [
+        value
+        for part in passage.parts
+        for span in part.spans
+        for value in (span.start, span.end - span.start, _rounded(part.score) or 0.0)
+    ]
 
 
 def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], int]:
@@ -404,9 +420,28 @@ def viewer(page: ReportPage) -> Viewer | None:
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in found.packs],
         "hows": [FOUND_BY[how] for how in HOWS],
+        "within": {
+            str(k): [_within_budget(report, benchmark, budget) for report in page.reports]
+            for k in page.ks
+            if (budget := budget_of(k)) is not None
+        },
     }
     packs = [*carried.shelves, *(pack for pack in found.packs if pack)]
     return Viewer(index, packs, numbers, [note for note in (carried.note, found.note) if note])
+
+
+def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
+    """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
+    run, chunks = report.run, report.chunks
+    if run is None or run.pool is None or chunks is None or chunks.count != len(run.pool) or chunks.count > POOL:
+        return None
+    tokens = dict(zip(map(_place, run.pool), chunks.tokens.tolist(), strict=True))
+    found = []
+    for query in benchmark.queries:
+        sizes = [tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())]
+        before = np.cumsum([0, *sizes])[:-1]
+        found.append(int(np.count_nonzero(before < budget)))
+    return found
 
 
 def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:

@@ -414,7 +414,7 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
 
 
 def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
-    """Code to paste, by title; every snippet makes the same chunks, and the first names the retriever if there is one.
+    """Code to paste, by title; each makes the same chunks; the first names the retriever, if any.
 
     Args:
         spec: the configuration; see `configuration`.
@@ -430,14 +430,16 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
     name, options = split_spec(spec)
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
-    found = {"Retriever": f'get_retriever("{_escaped(retriever)}")'} if retriever else {}
-    found |= {
-        "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
-        "YAML, for compare --config": _yaml(name, options),
-    }
+    found = {}
+    if retriever:
+        made = f'retriever = get_retriever("{_escaped(retriever)}")'
+        found["Retriever"] = f"from chunkcore import get_retriever\n\n{made}"
     for framework, (module, cls, variable) in _ADAPTERS.items():
         found[framework] = f'from {module} import {cls}\n\n{variable} = {cls}("{_escaped(spec)}"{fitted})'
-    return found
+    return found | {
+        "YAML, for compare --config": _yaml(name, options),
+        "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
+    }
 
 
 def _escaped(text: str) -> str:

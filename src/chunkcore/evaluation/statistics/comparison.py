@@ -160,7 +160,7 @@ class Comparison:
 
 def compare(
     reports: Sequence[Report],
-    measure: Measure | str = "Recall@5",
+    measure: Measure | str = "",
     *,
     resamples: int = 10_000,
     seed: int = 0,
@@ -186,7 +186,8 @@ def compare(
 
     Args:
         reports: of the same benchmark's queries, in the same order.
-        measure: of the verdict.
+        measure: of the verdict; by default Recall@1000tok, an equal budget of retrieved tokens, else Recall@5, else the
+            first that was scored.
         resamples: of the queries.
         seed: equal seeds give equal intervals.
         confidence: of the intervals and the tests.
@@ -211,8 +212,8 @@ def compare(
     >>> found.best, found.differences[0].mean, found.differences[0].wins
     ('a', 0.5, 20)
     """
-    measure = get_measure(measure)
     _check(reports, resamples, confidence, margin, check)
+    measure = get_measure(measure) if measure else _first_measure(reports)
     names = [report.name for report in reports]
     columns = np.column_stack([report.values(measure) for report in reports])
     labels = _labels(reports[0], clusters)
@@ -248,6 +249,12 @@ def compare(
         clusters=clusters,
     )
     return _conclude(made, labels)
+
+
+def _first_measure(reports: Sequence[Report]) -> Measure:
+    usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
+    scored = [each for each in (*usual, *reports[0].scores) if all(each in report.scores for report in reports)]
+    return scored[0] if scored else usual[0]
 
 
 def _sign(measure: Measure) -> int:

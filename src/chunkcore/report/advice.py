@@ -1,0 +1,237 @@
+"""`Advice`: what to use, why, and what to avoid, first on the terminal, in Markdown and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from chunkcore.chunkers.base import get_chunker
+from chunkcore.errors import ChunkcoreError
+from chunkcore.escaping import markdown_cell
+from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
+from chunkcore.evaluation.statistics.comparison import Comparison
+from chunkcore.evaluation.statistics.resampling import mean_intervals
+from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.report.page import ReportPage, mean
+from chunkcore.report.tables import FEW, JOINT, cost_axis
+from chunkcore.tuning.result import Tuning, snippets
+from chunkcore.tuning.space import configuration
+
+__all__ = ["Advice"]
+
+_ALIKE = 1.05  # costs within 5 % count as equal
+_DEAR = 2.0  # a tied strategy that costs so many times as much is named
+_NAMED = 3  # strategies of a list; the table has the others
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do after a comparison or a search.
+
+    Attributes:
+        use: the strategy to use, as its report names it; "" if none can be advised.
+        lines: labels and sentences, the most important first.
+        pasted: by title, code that builds the strategy; empty for a system that is no strategy.
+        command: what to run next; "" for nothing.
+    """
+
+    use: str
+    lines: tuple[tuple[str, str], ...]
+    pasted: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    @classmethod
+    def of(cls, page: ReportPage) -> Advice:
+        """Of the tied: the cheapest whose mean is within the comparison's margin of the highest."""
+        found, measure = page.comparison, page.comparison.measure
+        standing = {report.name: report for report in page.reports if math.isfinite(mean(report, measure))}
+        if not standing:
+            return cls("", (("Use", f"Nothing can be advised: {measure} is not defined for any of them."),))
+        asked = int(np.count_nonzero(~np.isnan(standing[found.tied[0]].values(measure))))
+        costs = _Costs.on(page)
+        first = found.tied[0]
+        best = mean(standing[first], measure)
+        # Being tied is no chain: one of the tied may still be surely worse than another.
+        beaten = {name for name in standing for each in found.tied if name != each and _worse(found, name, each)}
+        near = [
+            name
+            for name, report in standing.items()
+            if name not in beaten and abs(best - mean(report, measure)) <= found.margin
+        ]
+        least = min(costs.of[name] for name in near)
+        use = next(name for name in near if not costs.of[name] > _ALIKE * least)
+        few = asked < FEW
+        lines = [("For now" if few else "Use", f"{use}: {_quality(page, use)}")]
+        tied = [
+            name for name in standing if name != use and not _worse(found, name, use) and not _worse(found, use, name)
+        ]
+        if tied:
+            lines.append(("As good", f"{_listed(tied)}: {asked:,} questions do not show a difference that matters."))
+            lines.append(("Why this one", _reason(use, near, costs, found.margin, measure)))
+        if avoid := _avoided(page, use, tied, costs):
+            lines.append(("Avoid", avoid))
+        if few:
+            more = f"{asked} questions settle little: label {FEW - asked} more at least, and compare again."
+            lines.append(("Next", more))
+        elif settled := _settled(page, use, tied, asked):
+            lines.append(("To settle it", settled))
+        return cls(use, tuple(lines), _pasted(page, use), page.more_questions if few else "")
+
+    @classmethod
+    def of_search(cls, tuning: Tuning, embedder: str = "", more_questions: str = "") -> Advice:
+        """The winner, unless the baseline is not told apart from it; and those of the front that are as good."""
+        show, suffix, points = tuning.goal.show, tuning.goal.suffix, tuning.goal.points
+        winner, lead = tuning.winner, tuning.difference
+        asked = len(tuning.held_out_report.query_ids)
+        low, high = map(show, tuning.interval)
+        few = asked < FEW
+        expected = f"expect a {tuning.goal} of {show(tuning.held_out)}{suffix} on other questions ({low} to {high})."
+        lines = [("For now" if few else "Use", f"{winner.spec}: {expected}")]
+        others = [each for each in tuning.front if each.spec != winner.spec and each.quality <= winner.quality]
+        tied = [each for each in others if _level(winner.scores - each.scores)]
+        if tied:
+            lines.append(("As good", f"{_listed([each.spec for each in tied])}: its lead over them may be chance."))
+            cheapest = min(tied, key=lambda each: each.cost)
+            if cheapest.cost * _ALIKE < winner.cost:
+                ratio = winner.cost / max(cheapest.cost, 1)
+                lines.append(("Cheaper", f"{cheapest.spec}: models read {ratio:.1f} times less to index with it."))
+        gap = f"{show(abs(lead.mean))}{points} {'over' if lead.mean >= 0 else 'under'} {lead.b}"
+        if lead.distinct:
+            held = f"on questions that did not choose it ({show(lead.low)} to {show(lead.high)})."
+            lines.append(("Why", f"It is {gap}, {held}"))
+        else:
+            lines.append(("But", f"{lead.b} may do as well: the choice is {gap}, which chance may explain."))
+        if few:
+            more = f"{asked} questions settle little: label {FEW - asked} more at least, and tune again."
+            lines.append(("Next", more))
+        pasted = snippets(winner.spec, embedder or tuning.embedder)
+        return cls(winner.spec, tuple(lines), pasted, more_questions if few else "")
+
+    def markdown(self) -> str:
+        """The lines as a list, then the code to paste, folded."""
+        parts = ["\n".join(f"- **{label}** {markdown_cell(text)}" for label, text in self.lines)]
+        if self.command:
+            parts.append(_fenced(self.command))
+        if self.pasted:
+            blocks = [f"{markdown_cell(title)}:\n\n{_fenced(text)}" for title, text in self.pasted.items()]
+            parts += ["<details><summary>Lines to paste</summary>", *blocks, "</details>"]
+        return "\n\n".join(parts)
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _level(apart: np.ndarray) -> bool:
+    """Whether the paired interval of a difference holds 0."""
+    low, high = mean_intervals(apart[:, None], resamples=2_000)
+    return bool(low[0] <= 0 <= high[0])
+
+
+def _worse(found: Comparison, name: str, other: str) -> bool:
+    """Whether one is worse than the other by more than chance explains, and not surely by less than the margin."""
+    gap = found.between(other, name)
+    ahead = gap.mean > 0 if found.measure.higher_is_better else gap.mean < 0
+    return gap.distinct and not gap.equivalent and ahead
+
+
+def _quality(page: ReportPage, name: str) -> str:
+    measure = page.comparison.measure
+    report = next(each for each in page.reports if each.name == name)
+    low, high = map(measure.show, page.comparison.intervals[name])
+    score = f"{measure.show(mean(report, measure))}{measure.suffix}"
+    if measure.kind == "Recall" and measure.unit == "token" and measure.k is not None:
+        budget = budget_of(measure.k)
+        where = f"{describe_depth(measure.k)}" if budget is None else f"{budget:,} retrieved tokens"
+        told = f"it finds {score} of the evidence in {where}"
+    else:
+        told = f"its {measure} is {score}"
+    return f"{told} ({page.level} interval {low} to {high})."
+
+
+class _Costs(NamedTuple):
+    """What is to be kept low: retrieved tokens; where all retrieve a budget, what indexing takes. NaN if unknown."""
+
+    of: Mapping[str, float]
+    noun: str
+    shown: str
+
+    @classmethod
+    def on(cls, page: ReportPage) -> _Costs:
+        k = page.comparison.measure.k
+        names = [report.name for report in page.reports]
+        retrieved = {each.name: math.nan if k is None else each.mean_tokens(k) for each in page.reports}
+        if k is not None and budget_of(k) is None and all(map(math.isfinite, retrieved.values())):
+            return cls(retrieved, "retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}")
+        axis = cost_axis(page)
+        values = axis.values if axis else [math.nan] * len(names)
+        shown = "models read {0:.1f} tokens for each of the documents, others up to {1:.1f}"
+        if axis and axis.title == "cost":
+            shown = "{0:.3g} for a million tokens, others up to {1:.3g}"
+        return cls(dict(zip(names, values, strict=True)), "cost to index", shown)
+
+
+def _reason(use: str, near: Sequence[str], costs: _Costs, margin: float, measure: Measure) -> str:
+    within = f"{measure.show(margin)}{measure.points}"
+    if len(near) == 1:
+        return f"It has the highest score; the tied are more than {within} lower, though that may be chance."
+    least, dearest = costs.of[use], max(costs.of[name] for name in near)
+    if not dearest > _ALIKE * least:
+        return f"It has the highest score, and no other within {within} of it is known to cost less."
+    most = "fewest" if costs.noun.endswith("s") else "lowest"
+    amounts = costs.shown.format(least, dearest)
+    return f"It has the {most} {costs.noun} of those within {within} of the highest score: {amounts}."
+
+
+def _avoided(page: ReportPage, use: str, tied: Sequence[str], costs: _Costs) -> str:
+    found, measure = page.comparison, page.comparison.measure
+    word = "lower" if measure.higher_is_better else "higher"
+    gaps = [found.between(use, each.name) for each in page.reports if each.name != use]
+    worse = sorted((each for each in gaps if _worse(found, each.b, use)), key=lambda each: -abs(each.mean))
+    sentences = []
+    if worse:
+        told = [f"{each.b} ({measure.show(abs(each.mean))}{measure.points} {word})" for each in worse]
+        sentences.append(f"{_listed(told)}: more than chance explains.")
+    ratios = {name: costs.of[name] / costs.of[use] for name in tied if costs.of[name] > _DEAR * costs.of[use] > 0}
+    if ratios:
+        told = [f"{name} ({ratio:.1f} times the {costs.noun})" for name, ratio in ratios.items()]
+        sentences.append(f"{_listed(told)}: for nothing that these questions show.")
+    return " ".join(sentences)
+
+
+def _settled(page: ReportPage, use: str, tied: Sequence[str], asked: int) -> str:
+    found, measure = page.comparison, page.comparison.measure
+    within = f"{measure.show(found.margin)}{measure.points}"
+    if not tied:
+        return ""
+    if all(found.between(use, name).equivalent for name in tied):
+        return f"Nothing: all of these are surely within {within} of each other."
+    if found.questions_needed is None:
+        return ""
+    low, high = (f"{max(0, int(float(f'{each:.1e}')) - asked):,}" for each in found.questions_needed)
+    return f"{low} to {high} more questions; so many show a difference of {within} in 8 of 10 cases."
+
+
+def _pasted(page: ReportPage, name: str) -> Mapping[str, str]:
+    spec, *ways = name.split(JOINT)
+    models = [page.embedders[way] for way in ways if way in page.embedders] or list(page.embedders.values())
+    own = JOINT.join([spec, *(way for way in ways if way not in page.embedders)])
+    try:
+        get_chunker(configuration(own)[0])
+        return snippets(own, models[0] if len(models) == 1 else DEFAULT_MODEL)
+    except ChunkcoreError:  # a deployed system, no strategy
+        return {}
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown, left = names[:_NAMED], len(names) - _NAMED
+    if left > 0:
+        return f"{', '.join(shown)} and {left} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
