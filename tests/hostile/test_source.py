@@ -73,4 +73,5 @@ def test_nothing_is_unpickled_evaluated_or_run() -> None:
         for file in FILES
         for each in forbidden(ast.parse(file.read_text("utf-8"), str(file)))
     }
-    assert found == set()
+    # PDFs are read by our own module in a process with limits; its arguments are no data.
+    assert found == {"chunkcore/reading/pdf.py: subprocess.Popen"}
