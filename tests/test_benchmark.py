@@ -13,7 +13,7 @@ import pytest
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from tests.conftest import shared
 
 FOX = Document("fox.txt", "The fox naps. The dog naps.\r\nThe end.")
@@ -117,7 +117,7 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
     ("entry", "row", "reason"),
     [
         ("The wolf", {}, "the excerpt 'The wolf' is not found in any of the 2 documents"),
-        ("A  cat purrs.", {}, "with other white space or spelling it stands in 'tales/cat.txt' at 0-12"),
+        ("A cat; purrs.", {}, "with other white space or spelling it stands in 'tales/cat.txt' at 0-12"),
         ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): give occurrence, or start and end"),
         ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
         ({"text": "naps", "occurrence": 0}, {}, "occurrence counts from 1, got 0"),
@@ -142,7 +142,7 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
         ("The fox", {"document_id": 7.0}, "named with a string or a whole number, got 7.0"),
         ("The fox", {"spans": [[0, 7], [8, 9]]}, "2 spans and 1 pieces of evidence"),
         ("The fox", {"spans": [7]}, "pairs [start, end]"),
-        ("The fox", {"evidence": "The fox"}, "evidence is a list, got str"),
+        ("The fox", {"evidence": 7}, "evidence is an excerpt or a list, got int"),
         ("The fox", {"evidence": []}, "it has no evidence"),
     ],
 )
@@ -162,11 +162,10 @@ def test_excerpts_that_overlap_themselves_are_ambiguous() -> None:
     assert "occurs 2 times" in loaded.problems[0].reason
 
 
-def test_the_second_of_two_questions_with_one_id_is_left_out() -> None:
+def test_two_questions_with_one_id_are_refused() -> None:
     row = {"id": "q", "question": "?", "evidence": ["A cat"]}
-    loaded = load_benchmark([CAT], [row, row])
-    assert len(loaded.queries) == 1
-    assert loaded.problems == (DataProblem("q", "question 2: the id was given before, at question 1; make ids unique"),)
+    with pytest.raises(DataError, match="have the id 'q': question 2: the id was given before, at question 1; make"):
+        load_benchmark([CAT], [row, row])
 
 
 def test_questions_without_an_id_get_one_that_no_other_has() -> None:
@@ -276,8 +275,7 @@ def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
         ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),
         ("documents.jsonl", b'{"id": "a", "text": "x", "metadata": 7}', "metadata is an object, got int"),
         ("documents.jsonl", b"\n", "holds no documents"),
-        ("latin.txt", b"caf\xe9", "latin.txt is not UTF-8 text (byte 3 is 0xe9)"),
-        ("utf16.txt", "\ufeffcaf\u00e9".encode("utf-16-le"), "utf16.txt is not UTF-8 text (byte 0 is 0xff)"),
+        ("latin.txt", "é".encode() + b"caf\xe9", "latin.txt is not UTF-8 text (byte 5 is 0xe9)"),
     ],
 )
 def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -297,12 +295,12 @@ def test_files_without_text_are_left_out_of_a_folder_and_named(tmp_path: Path) -
     (tmp_path / "cat.txt").write_text("A cat\x00 and a NUL", encoding="utf-8")
     for name, content in {"image.png": PNG, "paper.pdf": b"%PDF-1.7\n\xe2\xe3\xcf", "empty.md": b""}.items():
         (tmp_path / name).write_bytes(content)
-    with pytest.warns(UserWarning, match=r"^3 files are left out of .*: empty\.md, image\.png, paper\.pdf$"):
+    with pytest.warns(UserWarning, match=r"^2 files are left out of .*: empty\.md, image\.png$"):
         found = load_documents(tmp_path)
     assert [document.id for document in found] == ["cat.txt"]
     for number in range(7):
         (tmp_path / f"{number}.png").write_bytes(PNG)
-    with pytest.warns(UserWarning, match=r"^10 files .*: 0\.png, 1\.png, 2\.png, 3\.png, 4\.png and 5 more$"):
+    with pytest.warns(UserWarning, match=r"^9 files .*: 0\.png, 1\.png, 2\.png, 3\.png, 4\.png and 4 more$"):
         load_documents(tmp_path)
 
 
@@ -352,7 +350,7 @@ def test_the_chroma_layout(tmp_path: Path) -> None:
     [
         (GOOD.replace("14", "13"), "at 13-19 of 'cats' stands"),
         (GOOD.replace(",cats", ",dogs"), "its document 'dogs' is not among the 1 documents"),
-        ('?,"[{",cats', "evidence is a list, got str"),
+        ('?,"[{",cats', "the excerpt '[{' is not found in 'cats'"),
         ("?,[],cats", "it has no evidence"),
         ("?,[7],cats", "got int"),
         ("?", "it has no evidence"),

@@ -54,8 +54,8 @@ def test_a_good_question_has_no_finding():
         (row(), "malformed", "it has no evidence"),
         (row({"start": 3, "end": 3}), "malformed", "a span needs 0 <= start < end"),
         (row("The fox", question=" "), "malformed", "the question is a text that is not blank"),
-        (row("The fox", id="good"), "malformed", "the id was given before, at question 1"),
-        ({"question": "Who?", "evidence": "The fox"}, "malformed", "evidence is a list, got str"),
+        (row("The fox", id="good"), "repeated-id", "the id was given before, at question 1"),
+        ({"question": "Who?", "evidence": 7}, "malformed", "evidence is an excerpt or a list, got int"),
         (row("and then", question="who SLEEPS"), "duplicate", "the same words as 'good' at question 1"),
         (row("Arbon"), "short", "evidence of 1 token: 'Arbon'"),
         (row(STORY.text), "over-size", "evidence of 15 tokens, over the 12 of a chunk"),
@@ -228,7 +228,7 @@ def test_without_a_model_the_rest_is_looked_for_and_that_is_told(docs, questions
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--ignore", "odd"], "--ignore is one of malformed, not-found"),
+        (["--ignore", "odd"], "--ignore is one of malformed, repeated-id, not-found"),
         (["--similarity", "2"], "similarity is at most 1"),
         (["--counter", "odd"], "odd"),
         (["--questions", "none.jsonl"], "none.jsonl is no file"),

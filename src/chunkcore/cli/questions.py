@@ -299,11 +299,15 @@ def check(
     ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
     limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many of a kind to list; 0 for all.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="First write the places that were found into FILE.")] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence."""
-    from chunkcore.questions.validate import ValidationOptions, validate_benchmark
+    from chunkcore.questions.validate import ValidationOptions, fix_questions, validate_benchmark
 
     ignored = _kinds(ignore or [])
+    if fix:
+        count = fix_questions(docs, questions)
+        running.say(f"places written into {count:,} question{'' if count == 1 else 's'}", err=True)
     validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
     found = validate_benchmark(docs, questions, options=validation, embedder=_embedder(embedder))
     found = [each for each in found if each.kind not in ignored]
@@ -312,7 +316,7 @@ def check(
     else:
         for line in _lines(found, limit):
             running.say(line)
-    if found:
+    if any(each.kind != "respelled" for each in found):
         raise typer.Exit(1)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.document import Span
 from chunkcore.spans import Numbers
 
-__all__ = ["Form", "Searchable", "WindowIndex", "code_points", "fold", "squeeze"]
+__all__ = ["Form", "Searchable", "WindowIndex", "code_points", "fold", "loosen", "squeeze"]
 
 # All of Python's white space is at or below U+3000.
 _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
@@ -65,9 +65,25 @@ def fold(text: str) -> Form:
     Quotation marks, dashes, markup, ligatures and composed accents then make no difference. Vowel signs stay, as they
     are part of their letter. O(n log n) time.
     """
+    return _reduced(text, _folded)
+
+
+def loosen(text: str) -> Form:
+    r"""The text in compatibility form (NFKD), case-folded, without white space, with one kind of quotation mark and
+    dash.
+
+    Unlike `fold` it keeps punctuation and diacritics. Characters without a shape, such as soft hyphens, are left out.
+
+    >>> loosen("“Tea”\n is\u00ad hot").text == loosen("'tea' is hot").text
+    True
+    """
+    return _reduced(text, _loosened)
+
+
+def _reduced(text: str, reduce: Callable[[str], str]) -> Form:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
-    folded = [_folded(chr(code)) for code in distinct.tolist()]
+    folded = [reduce(chr(code)) for code in distinct.tolist()]
     sizes = np.array([len(each) for each in folded], dtype=np.int64)
     lengths = sizes[which]
     origins = np.repeat(np.arange(len(codes), dtype=np.uint32), lengths)
@@ -81,6 +97,17 @@ def fold(text: str) -> Form:
 def _folded(character: str) -> str:
     spelled = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
     return "".join(filter(_is_kept, spelled))
+
+
+_QUOTES = str.maketrans(dict.fromkeys('‘’‚‛“”„‟«»‹›′″ʼ`´"', "'") | dict.fromkeys("‐‑‒–—―−", "-"))
+
+
+@cache
+def _loosened(character: str) -> str:
+    if character.isspace() or unicodedata.category(character) == "Cf":
+        return ""
+    spelled = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character.translate(_QUOTES)).casefold())
+    return "".join(spelled.split())
 
 
 def _is_kept(character: str) -> bool:

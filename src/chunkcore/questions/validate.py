@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +15,24 @@ import numpy as np
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import recognised
-from chunkcore.evaluation.benchmarks.questions import QuestionReader
+from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
 from chunkcore.evaluation.text_search import Searchable, fold
-from chunkcore.files import json_object, text_lines
+from chunkcore.files import json_object, text_lines, write_text
 from chunkcore.models import Embedder, embed
 from chunkcore.registry import check_number
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["KINDS", "Finding", "Kind", "ValidationOptions", "validate_benchmark"]
+__all__ = ["KINDS", "Finding", "Kind", "ValidationOptions", "fix_questions", "validate_benchmark"]
 
 Kind = Literal[
     "malformed",
+    "repeated-id",
     "not-found",
     "ambiguous",
+    "respelled",
     "duplicate",
     "leakage",
     "short",
@@ -40,8 +43,10 @@ Kind = Literal[
 ]
 KINDS: dict[Kind, str] = {
     "malformed": "lines that are no JSON or no question with evidence, and are left out",
+    "repeated-id": "questions whose id was given before: no comparison is made until ids are unique",
     "not-found": "evidence that does not stand where it should: the question is left out",
     "ambiguous": "evidence that stands at several places, and does not say which: the question is left out",
+    "respelled": "excerpts that stand at one place in another spelling, and are accepted: --fix writes the places",
     "duplicate": "questions that were asked before, in these or nearly these words: they count twice",
     "leakage": "questions that stand in a document, or hold their answer: any search finds them",
     "short": "evidence of so few tokens that nearly every chunk holds it whole",
@@ -142,6 +147,54 @@ def validate_benchmark(
     return sorted((found for check in checks for found in check()), key=lambda found: order[found.kind])
 
 
+def fix_questions(documents: str | Path, questions: str | Path | None = None) -> int:
+    """Write the places of evidence into a ``questions.jsonl``; returns the number of lines that changed.
+
+    Each piece of evidence that is found gets ``document_id``, ``start``, ``end`` and the document's own words as
+    ``text``. Lines keep their order, and their other keys; what is not found, or needs no change, stays as it is. The
+    file is replaced at once.
+
+    Raises:
+        DataError: a file cannot be read, or the questions are no JSON lines.
+        OSError: the file cannot be written.
+    """
+    path = Path(questions) if questions is not None else Path(documents) / "questions.jsonl"
+    if path.suffix.lower() in (".csv", ".tsv"):
+        raise DataError(f"places are written into JSON lines only, and {path} is a table: convert it first")
+    held, _, unread = read_own(Path(documents), path)
+    texts = {document.id: document for document in held}
+    reader = QuestionReader(held, unread=unread)
+    lines: list[str] = []
+    changed = 0
+    for number, line in text_lines(path):
+        lines.append(line)
+        try:
+            row = json_object(line)
+        except DataError:
+            continue  # blank, or damaged
+        count = len(reader.queries)
+        reader.add(f"line {number}", {**row, "id": f"line {number}"})
+        if len(reader.queries) == count or row.get("spans") is not None:
+            continue
+        given = understood(row, texts)["evidence"]
+        entries = given if isinstance(given, list) else [given]
+        written = []
+        for entry, piece in zip(entries, reader.queries[-1].evidence, strict=True):
+            own = {} if isinstance(entry, str) else {key: value for key, value in entry.items() if key not in _REPLACED}
+            place = {"document_id": piece.document_id, "start": piece.span.start, "end": piece.span.end}
+            written.append({**place, "text": piece.span.slice(texts[piece.document_id].text), **own})
+        if written != row.get("evidence"):
+            mended = json.dumps({**row, "evidence": written}, ensure_ascii=False)
+            lines[-1] = mended.encode("utf-8", "backslashreplace").decode("utf-8") + line[len(line.rstrip("\r\n")) :]
+            changed += 1
+    if changed:
+        write_text(path, "".join(lines))
+    return changed
+
+
+_REPLACED = ("document", "document_id", "start", "end", "text", "occurrence", "inner", "whole")
+
+
 @dataclass(frozen=True)
 class _Asked:
     place: str
@@ -161,37 +214,47 @@ class _Read:
     def of(
         cls, documents: str | Path | Sequence[Document], questions: Questions | None, options: ValidationOptions
     ) -> _Read:
+        unread: Mapping[str, str] = {}
         if not isinstance(documents, str | Path):
             if questions is None:
                 raise DataError("there are no questions: give the path of a questions.jsonl, or its lines")
             held, rows = list(documents), question_rows(questions)
         elif questions is None:
             layout = recognised(Path(documents))
-            held, rows = layout.read(Path(documents))
+            held, rows, unread = layout.read(Path(documents))
             questions = Path(documents) / "questions.jsonl" if isinstance(layout, Own) else []
         else:
             if isinstance(questions, str | Path) and not Path(questions).is_file():
                 raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
-            held, rows = read_own(Path(documents), questions)
+            held, rows, unread = read_own(Path(documents), questions)
         if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
             rows = _lines(Path(questions))
         read = cls(held, options)
-        read._take(rows, f"{questions}, " if isinstance(questions, str | Path) else "")
+        read._take(rows, f"{questions}, " if isinstance(questions, str | Path) else "", unread)
         return read
 
-    def _take(self, rows: Iterable[tuple[str, Mapping[str, Any]]], file: str) -> None:
+    def _take(self, rows: Iterable[tuple[str, Mapping[str, Any]]], file: str, unread: Mapping[str, str]) -> None:
         listed = list(rows)
         if not listed:
             raise DataError(f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}')
-        reader = QuestionReader(self.documents, given=[str(row.get("id")) for _, row in listed])
+        reader = QuestionReader(self.documents, [str(row.get("id")) for _, row in listed], unread)
         for place, row in listed:
             queries, problems = len(reader.queries), len(reader.problems)
+            repeated, notes = len(reader.repeated), len(reader.notes)
             reader.add(place, row)
             for query in reader.queries[queries:]:
                 self.asked.append(_Asked(f"{file}{place}", query))
             for problem in reader.problems[problems:]:
                 reason = problem.reason.removeprefix(f"{place}: ")
                 self.problems.append(Finding(_kind(reason), f"{file}{place}", problem.query_id, reason))
+            told: tuple[tuple[Kind, list[DataProblem]], ...] = (
+                ("repeated-id", reader.repeated[repeated:]),
+                ("respelled", reader.notes[notes:]),
+            )
+            for kind, found in told:
+                for each in found:
+                    reason = each.reason.removeprefix(f"{place}: ")
+                    self.problems.append(Finding(kind, f"{file}{place}", each.query_id, reason))
 
     def left_out(self) -> Iterator[Finding]:
         yield from self.problems
@@ -304,7 +367,8 @@ def _kind(reason: str) -> Kind:
     if _AMBIGUOUS.match(reason):
         return "ambiguous"
     missing = (
-        r"the excerpt .* (is not found|occurs)|at \d+-\d+ of .* stands|evidence ends at|its document .* is not among"
+        r"the excerpt .* (is not found|occurs)|at \d+(-\d+)? of .* stands|evidence ends at"
+        r"|its document .* (is not among|was not read)"
     )
     return "not-found" if re.match(missing, reason, re.DOTALL) else "malformed"
 

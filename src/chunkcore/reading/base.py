@@ -226,11 +226,12 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
 
 
 def _by_zeros(data: bytes) -> str | None:
-    """UTF-16 without a byte order mark: zeros stand only among the high bytes, or the low ones."""
+    """UTF-16 without a byte order mark, of a script that needs few high bytes, zero among them."""
     if b"\x00" not in data[:1000] or data.startswith(tuple(mark for mark, _ in _BOMS)):
         return None
     for encoding, high, low in (("utf-16-le", data[1::2], data[::2]), ("utf-16-be", data[::2], data[1::2])):
-        text = data.decode(encoding, "replace") if high.count(0) > 0.1 * len(high) and not low.count(0) else ""
+        is_likely = 0 in high and 0 not in low and len(set(high)) <= 4 < len(set(low))
+        text = data.decode(encoding, "replace") if is_likely else ""
         shown = sum(letter.isprintable() or letter.isspace() for letter in text)
         if len(text) > 3 and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]:
             return encoding

@@ -30,9 +30,12 @@ __all__ = [
 
 Row = tuple[str, Mapping[str, Any]]
 _NAMED = 5  # files named in a message
+_REASONS = 10_000
 
 
-def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> list[Document]:
+def load_documents(
+    path: str | Path, *, leave_out: Collection[Path] = (), unread: dict[str, str] | None = None
+) -> list[Document]:
     """The documents at a path, in the order of their ids or of the file; large texts go to a file (`store_documents`).
 
     A folder that holds ``documents.jsonl`` is that file. In any other folder each file, at any depth, is a document, as
@@ -41,14 +44,14 @@ def load_documents(path: str | Path, *, leave_out: Collection[Path] = ()) -> lis
     ``.jsonl`` file has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become
     metadata. Any other file is one document.
 
-    `leave_out` names files of the folder to skip.
+    `leave_out` names files of the folder to skip; `unread` receives the names and reasons of files that were not read.
 
     Raises `DataError`: no file with text, a named file that cannot be read, a malformed line, or a repeated id.
     """
     root = Path(path)
     if root.is_dir():
         lines = root / "documents.jsonl"
-        return _from_lines(lines) if lines.is_file() else _from_folder(root, leave_out)
+        return _from_lines(lines) if lines.is_file() else _from_folder(root, leave_out, unread)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl")
     if root.suffix == ".jsonl":
@@ -113,7 +116,7 @@ def _from_lines(path: Path) -> list[Document]:
     return found
 
 
-def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
+def _from_folder(root: Path, leave_out: Collection[Path], unread: dict[str, str] | None) -> list[Document]:
     skipped = {each.resolve() for each in leave_out}
     walk = FolderWalk(root)
     files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
@@ -123,6 +126,8 @@ def _from_folder(root: Path, leave_out: Collection[Path]) -> list[Document]:
     if not found:
         raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
     left_out.tell(root)
+    if unread is not None:
+        unread.update(left_out.reasons)
     return found
 
 
@@ -142,19 +147,24 @@ class LeftOut:
     """The files of a folder that are left out, and notes on those that are read.
 
     Attributes:
+        reasons: of files that were not read, by name, for the first 10,000.
         unread: reasons of files of known kinds that could not be read.
         notes: on files that were read.
     """
 
     def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
         self.unread = FileNotes()
         self.notes = FileNotes()
         self._names: list[str] = []
         self._count = 0
 
     def add(self, name: str, error: DataError) -> None:
+        reason = error.reason if isinstance(error, UnreadError) else "is empty, or no text"
+        if len(self.reasons) < _REASONS:
+            self.reasons[name] = reason
         if isinstance(error, UnreadError):
-            self.unread.add(error.reason, name)
+            self.unread.add(reason, name)
         else:
             self._names.extend([name] if len(self._names) < _NAMED else [])
             self._count += 1

@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.documents import Row, listed, load_documents
-from chunkcore.files import csv_rows, json_lines, read_text
+from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
+from chunkcore.files import csv_rows, json_lines, read_text, text_lines
 from chunkcore.registry import Registry
 
 __all__ = [
@@ -50,10 +51,11 @@ _ORDER = count()
 
 
 class Contents(NamedTuple):
-    """Documents, and rows of questions for `QuestionReader`."""
+    """Documents, and rows of questions for `QuestionReader`; files that were not read, with the reasons."""
 
     documents: list[Document]
     questions: Iterable[Row] = ()
+    unread: Mapping[str, str] = {}
 
 
 class Layout(ABC):
@@ -122,7 +124,7 @@ class Chroma(Layout):
         if not files:
             raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
         corpora = [Document(file.stem, read_text(file)) for file in files]
-        return Contents(corpora, question_rows(questions or root / "questions_df.csv"))
+        return Contents(corpora, question_rows(questions) if questions else _chroma_rows(root / "questions_df.csv"))
 
 
 @layouts.register("chunkcore")
@@ -150,20 +152,22 @@ def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path
     given = own if questions is None else questions
     left_out = [own, *leave_out, *([Path(given)] if isinstance(given, str | Path) else [])]
     folder = root / "documents" if own.is_file() and (root / "documents").is_dir() else root
-    return Contents(load_documents(folder, leave_out=left_out), question_rows(given))
+    unread: dict[str, str] = {}
+    return Contents(load_documents(folder, leave_out=left_out, unread=unread), question_rows(given), unread)
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
     """Questions with their places, from JSON lines, a CSV of the Chroma report, or objects.
 
-    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, with entries for `EvidenceFinder.find`; or it
-    has ``spans``, pairs of offsets into its document, and ``evidence`` spells out their texts. Other keys become
-    metadata. Raises `DataError`: the file cannot be read, or a line is not a JSON object.
+    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, with entries for `EvidenceFinder.find`, or one
+    excerpt; or it has ``spans``, pairs of offsets into its document, and ``evidence`` spells out their texts. Common
+    names of other formats are understood (`understood`). Other keys become metadata. Raises `DataError`: the file
+    cannot be read, or a line is not a JSON object.
     """
     if not isinstance(questions, str | Path):
         return ((f"question {number}", row) for number, row in enumerate(questions, start=1))
     if Path(questions).suffix.lower() == ".csv":
-        return _chroma_rows(Path(questions))
+        return _table_rows(Path(questions))
     return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
 
 
@@ -172,6 +176,16 @@ def _lines(file: Path) -> Iterator[Row]:
 
 
 _COLUMNS = ("question", "references", "corpus_id")
+
+
+def _table_rows(path: Path) -> Iterator[Row]:
+    """The rows of the Chroma report's CSV, or of another with columns that `understood` knows."""
+    header = next(iter(text_lines(path)), (0, ""))[1]
+    if all(column in header for column in _COLUMNS) or not any(name in header for name in QUESTION_NAMES):
+        yield from _chroma_rows(path)
+        return
+    for number, row in csv_rows(path, ()):
+        yield f"line {number}", {key: value for key, value in row.items() if value not in (None, "")}
 
 
 def _chroma_rows(path: Path) -> Iterator[Row]:

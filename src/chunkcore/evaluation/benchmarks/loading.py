@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -40,7 +41,9 @@ def load_benchmark(
     beside ``documents.jsonl``, a folder ``documents/``, or the documents themselves.
 
     Evidence is never guessed: a question whose evidence is not found, or found more than once, goes to
-    `Benchmark.problems` with the reason. Questions without evidence on purpose go to `Benchmark.without_evidence`.
+    `Benchmark.problems` with the reason. An excerpt that stands at one place with other white space, case, quotation
+    marks or Unicode form is accepted with a warning. Questions without evidence on purpose go to
+    `Benchmark.without_evidence`.
 
     Args:
         documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves.
@@ -51,7 +54,8 @@ def load_benchmark(
         require_evidence: refuse a dataset without evidence, as retrieval cannot be scored on it.
 
     Raises:
-        DataError: no such path, unreadable files, no layout recognised, or no usable question.
+        DataError: no such path, unreadable files, no layout recognised, no usable question, or two questions of one
+            id in your own file.
         OptionError: no layout has this name, or it takes no separate questions.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
@@ -69,15 +73,29 @@ def load_benchmark(
             raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
         chosen = _chosen(root, questions) if layout == "auto" else _named(root, questions, layout)
         contents = chosen.read(root, questions, leave_out)
+        is_own = questions is not None or isinstance(chosen, Own)
     elif layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {layout!r}, or give a path")
     else:
         name = name or "benchmark"
+        is_own = True
         contents = _given(list(documents), questions, name)
-    reader = read_questions(contents.questions, contents.documents)
+    reader = read_questions(contents.questions, contents.documents, contents.unread)
+    if reader.repeated and is_own:
+        file = f"{questions}, " if isinstance(questions, str | Path) else ""
+        raise DataError(f"two questions have the id {reader.repeated[0].query_id!r}: {file}{reader.repeated[0].reason}")
+    if reader.notes:
+        count, first = len(reader.notes), reader.notes[0]
+        warnings.warn(
+            f"{count:,} excerpt{'s stand' if count > 1 else ' stands'} at one place in another spelling (white space, "
+            f"case, quotation marks, Unicode form), and {'were' if count > 1 else 'was'} accepted; the first, of "
+            f"{first.query_id!r}: {first.reason}. chunkcore questions check --fix writes the places",
+            stacklevel=2,
+        )
     source = "the questions" if questions is not None else str(documents)
     _require_some(reader, str(questions) if isinstance(questions, str | Path) else source, require_evidence)
-    return Benchmark(name, contents.documents, reader.queries, tuple(reader.problems), tuple(reader.without_evidence))
+    problems = (*reader.problems, *reader.repeated)
+    return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
 
 
 def get_layout(name: str, root: Path) -> Layout:

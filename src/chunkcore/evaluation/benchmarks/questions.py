@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import ast
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count, islice
 from operator import attrgetter
@@ -14,14 +16,23 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import Row
-from chunkcore.evaluation.text_search import WindowIndex
+from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen
 
-__all__ = ["EvidenceError", "EvidenceFinder", "QuestionReader", "document_name", "read_questions"]
+__all__ = [
+    "QUESTION_NAMES",
+    "EvidenceError",
+    "EvidenceFinder",
+    "QuestionReader",
+    "document_name",
+    "read_questions",
+    "understood",
+]
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
 _READ = 50  # excerpts searched by reading all documents; more pay for an index
 _WINDOW = _STRIDE = 16  # characters; the index takes one byte per character of the documents
+_LEAST = 4  # letters of an excerpt that is found in another spelling
 _HINTS = 200  # missing excerpts that are searched in other spellings, which is slow
 
 
@@ -32,6 +43,13 @@ class EvidenceError(DataError):
 class EvidenceFinder:
     """Finds the spans of a benchmark file's evidence.
 
+    An excerpt that is nowhere word for word is accepted where it stands at one place with other white space, case,
+    quotation marks, dashes or Unicode form; `notes` says so.
+
+    Args:
+        documents: where the evidence stands.
+        unread: files that were not read, with the reasons, for messages.
+
     >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])
     >>> finder.find("The dog")
     Evidence(document_id='fox.txt', span=Span(start=14, end=21))
@@ -39,10 +57,13 @@ class EvidenceFinder:
     Span(start=22, end=26)
     """
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[Document], unread: Mapping[str, str] | None = None) -> None:
+        self.notes: list[str] = []
+        self._unread = unread or {}
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
         self._hints = _HINTS
+        self._last: tuple[str, Searchable] | None = None
         self._sought = 0
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
@@ -66,12 +87,23 @@ class EvidenceFinder:
         if entry.get("whole") is True:
             return self._whole(chosen)
         if isinstance(entry.get("text"), str):
-            return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+            found = self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+            return self._within(found, *entry["inner"]) if isinstance(entry.get("inner"), tuple) else found
         raise EvidenceError(f"evidence needs start and end, or text, got {', '.join(map(repr, entry)) or 'nothing'}")
+
+    def _within(self, context: Evidence, start: int, answer: str) -> Evidence:
+        """An answer at an offset of its context."""
+        begin = context.span.start + start
+        seen = self._documents[context.document_id].text[begin : begin + len(answer)]
+        if seen != answer:
+            raise EvidenceError(f"at {start} of its context stands {_short(seen)}, not the answer {_short(answer)}")
+        return Evidence(context.document_id, Span(begin, begin + len(answer)))
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
             return self._listed
+        if document_id in self._unread:
+            raise EvidenceError(f"its document {document_id!r} was not read: it {self._unread[document_id]}")
         if document_id not in self._documents:
             raise EvidenceError(f"its document {document_id!r} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
@@ -106,11 +138,15 @@ class EvidenceFinder:
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {occurrence!r}")
-        places = list(islice(_places(text, chosen) if len(chosen) == 1 else self._anywhere(text), _COUNTED))
+        verbatim = islice(_places(text, chosen) if len(chosen) == 1 else self._anywhere(text), _COUNTED)
+        places = [(document, Span(start, start + len(text))) for document, start in verbatim]
+        is_verbatim = bool(places)
+        places = places or list(islice(self._loosely(text, chosen), _COUNTED))
         if not places:
-            raise EvidenceError(f"the excerpt {_short(text)} is not found {_where(chosen)}{self._hint(text, chosen)}")
+            hint = self._hint(text, chosen) or self._not_read(chosen)
+            raise EvidenceError(f"the excerpt {_short(text)} is not found {_where(chosen)}{hint}")
         if occurrence is None and len(places) > 1:
-            named = ", ".join(f"{document.id!r} at {start}" for document, start in places[:_NAMED])
+            named = ", ".join(f"{document.id!r} at {span.start}" for document, span in places[:_NAMED])
             more = ", ..." if len(places) > _NAMED else ""
             raise EvidenceError(
                 f"the excerpt {_short(text)} occurs {_times(len(places))} ({named}{more}): "
@@ -120,8 +156,40 @@ class EvidenceFinder:
             raise EvidenceError(
                 f"the excerpt {_short(text)} occurs {_times(len(places))} {_where(chosen)}, not {occurrence} times"
             )
-        document, start = places[(occurrence or 1) - 1]
-        return Evidence(document.id, Span(start, start + len(text)))
+        document, span = places[(occurrence or 1) - 1]
+        if not is_verbatim:
+            self.notes.append(_respelled(text, document, span))
+        return Evidence(document.id, span)
+
+    def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
+        """Where the excerpt stands with other white space, case, quotation marks, dashes or Unicode form."""
+        sought = loosen(text).text
+        if len(sought) < _LEAST or not self._hints:
+            return
+        if len(chosen) == 1:
+            searched = self._loose_one(chosen[0].id)
+        else:
+            self._hints -= 1
+            searched = self._loose_all
+        for owner, start in searched.places(sought, None):
+            yield chosen[owner], searched.forms[owner].span(start, start + len(sought))
+
+    def _loose_one(self, document_id: str) -> Searchable:
+        if self._last is None or self._last[0] != document_id:
+            text = self._documents[document_id].text
+            self._last = document_id, Searchable([text], loosen, window=8, stride=4)
+        return self._last[1]
+
+    @cached_property
+    def _loose_all(self) -> Searchable:
+        return Searchable(Mapped(attrgetter("text"), self._listed), loosen, window=8, stride=4)
+
+    def _not_read(self, chosen: Sequence[Document]) -> str:
+        if not self._unread or len(chosen) == 1:
+            return ""
+        name, reason = next(iter(self._unread.items()))
+        others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
+        return f"; {name!r} was not read, as it {reason}{others}"
 
     def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
         """`_places` in all documents. Without an index, ten thousand excerpts in a gigabyte would take hours."""
@@ -174,6 +242,11 @@ def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document
             start = document.text.find(text, start + 1)
 
 
+def _respelled(text: str, document: Document, span: Span) -> str:
+    seen = _short(span.slice(document.text))
+    return f"the excerpt {_short(text)} is {seen} at {span.start}-{span.end} of {document.id!r}, and was taken as that"
+
+
 def _where(chosen: Sequence[Document]) -> str:
     return f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
 
@@ -192,10 +265,12 @@ def _short(text: Any, limit: int = 60) -> str:
 _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
 
-def read_questions(rows: Iterable[Row], documents: Sequence[Document]) -> QuestionReader:
+def read_questions(
+    rows: Iterable[Row], documents: Sequence[Document], unread: Mapping[str, str] | None = None
+) -> QuestionReader:
     """A `QuestionReader` that has read these rows."""
     listed = list(rows)
-    reader = QuestionReader(documents, given=[str(row.get("id")) for _, row in listed])
+    reader = QuestionReader(documents, [str(row.get("id")) for _, row in listed], unread)
     for place, row in listed:
         reader.add(place, row)
     return reader
@@ -205,14 +280,19 @@ class QuestionReader:
     """Collects queries, and a problem for each unusable question.
 
     A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
-    reason. Ids in `given` are reserved: rows without an id do not get them.
+    reason. Ids in `given` are reserved: rows without an id do not get them. Rows whose id was given before go to
+    `repeated`, and evidence that was accepted in another spelling is told in `notes`.
     """
 
-    def __init__(self, documents: Sequence[Document], given: Iterable[str] = ()) -> None:
+    def __init__(
+        self, documents: Sequence[Document], given: Iterable[str] = (), unread: Mapping[str, str] | None = None
+    ) -> None:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
         self.problems: list[DataProblem] = []
-        self._finder = EvidenceFinder(documents)
+        self.repeated: list[DataProblem] = []
+        self.notes: list[DataProblem] = []
+        self._finder = EvidenceFinder(documents, unread)
         self._collections = {document.id: _collection(document) for document in documents}
         self._seen: dict[str, str] = {}
         self._given = frozenset(given)
@@ -222,17 +302,18 @@ class QuestionReader:
         identity = "" if row.get("id") is None else str(row["id"])
         identity = identity or self._unused()
         if identity in self._seen:
-            self.problems.append(
-                DataProblem(identity, f"{place}: the id was given before, at {self._seen[identity]}; make ids unique")
-            )
+            told = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
+            self.repeated.append(DataProblem(identity, told))
             return
         self._seen[identity] = place
         try:
-            query = self._query(identity, row)
+            query = self._query(identity, understood(row, self._collections))
         except EvidenceError as error:
             self.problems.append(DataProblem(identity, f"{place}: {error}"))
         else:
             (self.queries if query.evidence else self.without_evidence).append(query)
+            self.notes += [DataProblem(identity, f"{place}: {note}") for note in self._finder.notes]
+        self._finder.notes.clear()
 
     def _unused(self) -> str:
         numbered = (f"q{number}" for number in count(len(self._seen) + 1))
@@ -260,6 +341,76 @@ class QuestionReader:
         return tuple(self._finder.find(entry, document_id) for entry in entries)
 
 
+QUESTION_NAMES = ("question", "query", "user_input", "prompt")
+_DOCUMENT = ("document", "doc_id", "doc", "file_path", "file_name", "filename", "file", "source", "corpus_id")
+_EVIDENCE = (
+    *("excerpt", "excerpts", "references", "reference_contexts", "ground_truth_context", "ground_truth_contexts"),
+    *("gold_context", "gold_contexts", "context", "contexts", "passage"),
+)
+
+
+def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mapping[str, Any]:
+    """The row with what other formats call otherwise under our names; keys of ours are never replaced.
+
+    `query` and `user_input` are questions; `document`, `source`, `file_name` and the like name a document if one of
+    `documents` has the id; `context`, `reference_contexts`, `references` and the like are evidence. With
+    `answer_start` the evidence is the answer, at that offset of its context or its document.
+
+    >>> understood({"query": "Hot?", "context": "Tea is hot.", "answers": {"text": ["hot"], "answer_start": [7]}})[
+    ...     "evidence"
+    ... ]
+    [{'text': 'Tea is hot.', 'inner': (7, 'hot')}]
+    """
+    found: dict[str, Any] = {}
+    if "question" not in row:
+        named = next((key for key in QUESTION_NAMES if isinstance(row.get(key), str)), None)
+        found |= {"question": row[named]} if named else {}
+    if row.get("document_id") is None:
+        key = next((key for key in _DOCUMENT if isinstance(row.get(key), str) and row[key] in documents), None)
+        found |= {"document_id": row[key]} if key else {}
+    if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
+        key = next((key for key in _EVIDENCE if row.get(key)), None)
+        evidence = _read_list(row[key]) if key else None
+        answers = _answers(row)
+        if answers and (evidence is None or (isinstance(evidence, str) and key in ("context", "passage"))):
+            evidence = [
+                {"start": start, "end": start + len(text), "text": text}
+                if evidence is None
+                else {"text": evidence, "inner": (start, text)}
+                for start, text in answers
+            ]
+        found |= {} if evidence is None else {"evidence": evidence}
+    return {**row, **found} if found else row
+
+
+def _read_list(value: Any) -> Any:
+    """A list that a table holds as JSON or as Python wrote it."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                found = read(value)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(found, list):
+                return found
+    return value
+
+
+def _answers(row: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """The starts and texts of a row's answers, each once."""
+    told = row.get("answers")
+    texts: Any = (
+        told.get("text") if isinstance(told, Mapping) else told if isinstance(told, list) else row.get("answer")
+    )
+    starts = told.get("answer_start") if isinstance(told, Mapping) else row.get("answer_start")
+    if isinstance(texts, list) and all(isinstance(each, Mapping) for each in texts):
+        texts, starts = [each.get("text") for each in texts], [each.get("answer_start") for each in texts]
+    texts, starts = (each if isinstance(each, list) else [each] for each in (texts, starts))
+    starts = [int(each) if isinstance(each, str) and each.isdecimal() and len(each) < 12 else each for each in starts]
+    pairs = zip(starts, texts, strict=False)
+    return list(dict.fromkeys((at, text) for at, text in pairs if type(at) is int and isinstance(text, str) and text))
+
+
 def _is_without(row: Mapping[str, Any]) -> bool:
     said = row.get("without_evidence")
     if said is not True:
@@ -271,8 +422,10 @@ def _is_without(row: Mapping[str, Any]) -> bool:
 
 def _entries(row: Mapping[str, Any]) -> list[Any]:
     evidence = row.get("evidence")
+    if isinstance(evidence, str | Mapping):
+        evidence = [evidence]
     if evidence is not None and not isinstance(evidence, list):
-        raise EvidenceError(f"evidence is a list, got {type(evidence).__name__}")
+        raise EvidenceError(f"evidence is an excerpt or a list, got {type(evidence).__name__}")
     spans = row.get("spans")
     if spans is None:
         return evidence or []

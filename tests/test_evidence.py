@@ -1,0 +1,231 @@
+"""Evidence as people write it: other spellings, other names, and the places written into the file."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkcore import Document, Span, load_benchmark
+from chunkcore.cli import main
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder
+from chunkcore.questions.validate import fix_questions, validate_benchmark
+from tests.files import pdf_bytes
+
+TEXT = "“Black tea”, said Zoë,\nis hot – very hot.\n\nGreen tea is not. The ﬁrst pot was green. Green tea is not!"
+DOCUMENT = Document("tea.md", TEXT)
+
+
+def quiet(*arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_benchmark(*arguments, **options)
+
+
+def spans_of(row, documents=(DOCUMENT,)):
+    benchmark = quiet(list(documents), [{"question": "What?", **row}])
+    return [(each.document_id, each.span.slice(TEXT)) for each in benchmark.queries[0].evidence]
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "there"),
+    [
+        ('"Black tea", said Zoë, is hot', "“Black tea”, said Zoë,\nis hot"),  # quotation marks, a line break
+        ("said Zoe\u0308, is", "said Zoë,\nis"),  # another Unicode form
+        ("is hot - very   hot.", "is hot – very hot."),  # a dash, white space
+        ("the first pot", "The ﬁrst pot"),  # a ligature, case
+        ("  said\u00a0Zo\u00adë,  ", "said Zoë,"),  # a soft hyphen
+    ],
+)
+def test_an_excerpt_in_another_spelling_is_accepted_with_a_note(excerpt, there):
+    finder = EvidenceFinder([DOCUMENT, Document("other", "Coffee.")])
+    for named in ("", "tea.md"):
+        found = finder.find(excerpt, named)
+        assert found.span.slice(TEXT) == there
+    assert len(finder.notes) == 2
+    with pytest.warns(UserWarning, match=r"1 excerpt stands at one place in another spelling.*--fix writes"):
+        load_benchmark([DOCUMENT], [{"question": "What?", "evidence": [excerpt]}])
+
+
+def test_a_verbatim_excerpt_is_found_where_it_was_and_needs_no_note():
+    finder = EvidenceFinder([Document("a", "hot tea. Hot tea.")])
+    assert finder.find("Hot tea").span == Span(9, 16)
+    assert finder.notes == []
+
+
+def test_another_spelling_at_several_places_or_of_too_little_is_refused():
+    finder = EvidenceFinder([DOCUMENT])
+    with pytest.raises(EvidenceError, match="occurs 2 times"):
+        finder.find("green tea is  not")
+    assert finder.find({"text": "green tea is  not", "occurrence": 2}).span.start > 60
+    with pytest.raises(EvidenceError, match="is not found"):
+        finder.find("H o")
+    with pytest.raises(EvidenceError, match="is not found"):
+        finder.find("Black tea, said Zoë")  # without its quotation marks
+    with pytest.raises(EvidenceError, match="stands 'Green"):
+        finder.find({"document_id": "tea.md", "start": 43, "end": 52, "text": "Black tea"})
+    with pytest.raises(EvidenceError, match="stands 'Green"):  # offsets are exact
+        finder.find({"document_id": "tea.md", "start": 43, "end": 52, "text": "green  tea"})
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_what_is_accepted_differs_by_spelling_alone(text, excerpt):
+    from chunkcore.evaluation.text_search import loosen
+
+    finder = EvidenceFinder([Document("a", text)])
+    try:
+        found = finder.find(excerpt)
+    except DataError:
+        return
+    assert loosen(found.span.slice(text)).text == loosen(excerpt).text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"evidence": "The ﬁrst pot"},
+        {"evidence": {"text": "The ﬁrst pot"}},
+        {"context": "The ﬁrst pot"},
+        {"contexts": ["The ﬁrst pot"]},
+        {"contexts": '["The ﬁrst pot"]'},
+        {"reference_contexts": "['The ﬁrst pot']"},
+        {"references": ["The ﬁrst pot"], "source": "tea.md"},
+        {"excerpt": "The ﬁrst pot", "file_name": "not/here.md"},
+        {"context": "Green tea is not. The ﬁrst pot was", "answer_start": 18, "answer": "The ﬁrst pot"},
+        {"context": "The ﬁrst pot was", "answers": {"text": ["The ﬁrst pot"], "answer_start": [0]}},
+        {"context": "The ﬁrst pot was", "answers": [{"text": "The ﬁrst pot", "answer_start": 0}]},
+        {"document": "tea.md", "answer_start": "61", "answer": "The ﬁrst pot"},
+    ],
+)
+def test_common_names_are_understood(row):
+    assert spans_of(row) == [("tea.md", "The ﬁrst pot")]
+    query = {"query": "What?", **row}
+    assert quiet([DOCUMENT], [query]).queries[0].text == "What?"
+
+
+def test_an_answer_that_is_not_at_its_offset_is_told():
+    row = {"question": "What?", "context": "The ﬁrst pot was", "answer_start": 1, "answer": "The ﬁrst pot"}
+    with pytest.raises(DataError, match="at 1 of its context stands"):
+        load_benchmark([DOCUMENT], [row])
+
+
+def test_keys_of_ours_are_never_replaced():
+    row = {"evidence": ["very hot"], "context": "Green tea is not!", "query": "No?", "document": "of nobody"}
+    benchmark = quiet([DOCUMENT], [{"question": "What?", **row}])
+    assert benchmark.queries[0].text == "What?"
+    assert benchmark.queries[0].metadata == {key: row[key] for key in ("context", "query", "document")}
+
+
+def test_a_table_with_common_columns_is_understood(tmp_path):
+    (tmp_path / "tea.md").write_text(TEXT)
+    file = tmp_path.with_suffix(".csv")
+    file.write_text('query,context,file\n"Which pot?","The ﬁrst pot",tea.md\n"Hot?","very hot",\n')
+    benchmark = quiet(tmp_path, file)
+    assert [query.text for query in benchmark.queries] == ["Which pot?", "Hot?"]
+
+
+def test_a_question_whose_file_was_not_read_says_so(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "tea.md").write_text(TEXT)
+    (docs / "scan.pdf").write_bytes(pdf_bytes([b""]))
+    rows = [
+        {"question": "Hot?", "evidence": ["very hot"]},
+        {"question": "Old?", "document_id": "scan.pdf", "evidence": ["old"]},
+        {"question": "New?", "evidence": ["new leaves"]},
+    ]
+    problems = quiet(docs, rows).problems
+    assert "its document 'scan.pdf' was not read: it " in problems[0].reason
+    assert "not found in 'tea.md'" in problems[1].reason or "'scan.pdf' was not read" in problems[1].reason
+    file = tmp_path / "questions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = validate_benchmark(docs, file)
+    assert [each.kind for each in found if each.query_id in ("q2", "q3")] == ["not-found", "not-found"]
+
+
+# ---- questions check --fix
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tea.md").write_text(TEXT)
+    lines = [
+        '{"note": "first", "id": "a", "question": "Hot?", "evidence": "is hot - very hot.", "n": 1.50}\n',
+        "\n",
+        '{"question": "Broken", "evidence": \n',
+        '{"question": "Lost?", "evidence": ["nowhere at all"]}\r\n',
+        '{"id": "b", "question": "Pot?", "evidence": [{"text": "Green tea is not", "occurrence": 2, "by": "Ada"}]}\r\n',
+        '{"question": "Kept?", "evidence": [{"document_id": "tea.md", "start": 43, "end": 52, "text": "Green tea"}]}\n',
+        '{"question": "Spans?", "document_id": "tea.md", "spans": [[43, 52]]}\n',
+        '{"query": "\\ud800?", "context": "The first pot", "answer": "pot"}',
+    ]
+    (tmp_path / "questions.jsonl").write_bytes("".join(lines).encode())
+    return tmp_path, lines
+
+
+def rows_of(root):
+    lines = (root / "questions.jsonl").read_text("utf-8").split("\n")
+    return [json.loads(line) for line in lines if line.rstrip().endswith("}")]
+
+
+def test_fix_writes_the_places_and_nothing_else(folder):
+    root, lines = folder
+    before = quiet(root / "tea.md", rows_of(root))
+    assert fix_questions(root) == 3
+    found = (root / "questions.jsonl").read_bytes().decode().splitlines(keepends=True)
+    assert [found[n] for n in (1, 2, 3, 5, 6)] == [lines[n] for n in (1, 2, 3, 5, 6)]
+    place = TEXT.index("is hot")
+    assert json.loads(found[0]) == {
+        "note": "first",
+        "id": "a",
+        "question": "Hot?",
+        "evidence": [{"document_id": "tea.md", "start": place, "end": place + 18, "text": "is hot – very hot."}],
+        "n": 1.5,
+    }
+    assert list(json.loads(found[0])) == ["note", "id", "question", "evidence", "n"]
+    assert json.loads(found[4])["evidence"][0]["by"] == "Ada"
+    assert found[4].endswith("}\r\n")
+    assert json.loads(found[7])["evidence"][0]["text"] == "The ﬁrst pot"
+    assert json.loads(found[7])["query"] == "\ud800?"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after = load_benchmark(root / "tea.md", rows_of(root))
+    assert [query.evidence for query in after.queries] == [query.evidence for query in before.queries]
+    assert fix_questions(root) == 0
+
+
+def test_fix_keeps_the_file_when_it_cannot_be_written(folder, monkeypatch):
+    root, lines = folder
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        fix_questions(root)
+    assert (root / "questions.jsonl").read_bytes().decode() == "".join(lines)
+    assert len(list(root.iterdir())) == 2
+
+
+def test_the_command_fixes_and_then_checks(tmp_path, capfd):
+    (tmp_path / "tea.md").write_text(TEXT)
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"question": "Hot?", "evidence": ["is hot - very hot."]}\n')
+    ignored = [part for kind in ("one-chunk", "short") for part in ("--ignore", kind)]
+    command = ["questions", "check", "--docs", str(tmp_path), "-e", "none", *ignored]
+    assert main(command) == 0  # a note is no fault
+    assert "respelled: the excerpt 'is hot - very hot.' is 'is hot – very hot.' at" in capfd.readouterr().out
+    assert main([*command, "--fix"]) == 0
+    out, err = capfd.readouterr()
+    assert (out, err) == ("nothing is wrong\n", "places written into 1 question\n")
+
+
+def test_two_questions_of_one_id_are_an_error_of_their_own(tmp_path, capfd):
+    (tmp_path / "tea.md").write_text(TEXT)
+    (tmp_path / "questions.jsonl").write_text('{"id": 1, "question": "Hot?", "evidence": ["very hot"]}\n' * 2)
+    with pytest.raises(DataError, match=r"two questions have the id '1': line 2: the id was given before, at line 1"):
+        load_benchmark(tmp_path)
+    assert main(["questions", "check", "--docs", str(tmp_path), "-e", "none"]) == 1
+    assert "repeated-id: the id was given before, at line 1" in capfd.readouterr().out
