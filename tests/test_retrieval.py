@@ -32,7 +32,7 @@ from chunkcore.retrieval import (
     get_retriever,
 )
 from chunkcore.retrieval.hybrid import fuse
-from chunkcore.retrieval.lexical import word_keys, words
+from chunkcore.retrieval.lexicon import word_keys, words
 from chunkcore.retrieval.search import top_k
 from tests.fakes import FakeEmbedder
 

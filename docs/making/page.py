@@ -141,9 +141,9 @@ def _table(title: str, rows: Sequence[str]) -> str:
 def api_page() -> str:
     """The names of `chunkcore`, by the room that they come from."""
     rooms: dict[str, list[str]] = {}
-    for node in ast.parse(Path(chunkcore.__file__).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            room = rooms.setdefault(node.module.split(".")[1], [])
+    for node in ast.walk(ast.parse(Path(chunkcore.__file__).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chunkcore."):
+            room = rooms.setdefault(str(node.module).split(".")[1], [])
             room += [each.name for each in node.names]
     rows = [
         f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in sorted(names))} |" for room, names in rooms.items()

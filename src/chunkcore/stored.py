@@ -1,18 +1,19 @@
-"""`store_documents`: documents whose texts lie partly in a temporary file."""
+"""Documents whose texts are read when they are used: from a temporary file (`store_documents`), or anywhere."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.files import ScratchFile
 
-__all__ = ["store_documents"]
+__all__ = ["document_later", "store_documents"]
 
 MEMORY = 256 * 2**20  # bytes
 _HELD = 2**24  # characters of recently read texts: chunks of a document are read in a row
@@ -50,10 +51,36 @@ def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY
     return kept
 
 
+def document_later(name: str, size: int, read: Callable[[], str]) -> Document:
+    """A document of `size` characters whose text is read when it is used, and then kept.
+
+    >>> document_later("fox.txt", 6, lambda: "A fox.").text
+    'A fox.'
+    """
+    return _made(Document(name, ""), _Later(read), (0, 0), size)
+
+
+class _Later:
+    def __init__(self, read: Callable[[], str]) -> None:
+        self._read = lru_cache(maxsize=1)(read)
+
+    def read(self, *_: int) -> str:
+        return self._read()
+
+
+def _made(document: Document, texts: _Later | _Texts, where: tuple[int, int], size: int) -> Document:
+    stored = object.__new__(_StoredDocument)
+    for name in ("id", "metadata", "marks"):
+        object.__setattr__(stored, name, getattr(document, name))
+    for name, value in (("_texts", texts), ("_where", where), ("_size", size)):
+        object.__setattr__(stored, name, value)
+    return stored
+
+
 class _StoredDocument(Document):
     __slots__ = ("_size", "_texts", "_where")
 
-    _texts: _Texts
+    _texts: _Later | _Texts
     _where: tuple[int, int]
     _size: int
 
@@ -94,17 +121,7 @@ class _Texts:
             return document
         self._file = self._file or ScratchFile()
         data = document.text.encode("utf-8", "surrogatepass")
-        stored = object.__new__(_StoredDocument)
-        for name, value in (
-            ("id", document.id),
-            ("metadata", document.metadata),
-            ("marks", document.marks),
-            ("_texts", self),
-            ("_where", (self._file.add(data), len(data))),
-            ("_size", document.size),
-        ):
-            object.__setattr__(stored, name, value)
-        return stored
+        return _made(document, self, (self._file.add(data), len(data)), document.size)
 
     def read(self, start: int, size: int) -> str:
         if not size:

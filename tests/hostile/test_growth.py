@@ -54,7 +54,7 @@ import numpy as np
 from chunkcore.document import Chunk, Span
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors
 from chunkcore.retrieval.hybrid import get_retriever
-from chunkcore.retrieval.lexical import words
+from chunkcore.retrieval.lexicon import words
 from chunkcore.segmenters import get_segmenter
 from tests.fakes import FakeEmbedder
 

@@ -15,7 +15,7 @@ from chunkcore.errors import OptionError
 from chunkcore.escaping import page_text, terminal_text
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.retrieval.assembly import part_of
-from chunkcore.retrieval.lexical import word_keys
+from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 
 __all__ = ["Citation", "CitedAnswer", "cite"]

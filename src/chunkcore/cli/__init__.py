@@ -13,7 +13,7 @@ from typing import Annotated, cast
 
 import typer
 
-from chunkcore.cli import answer, chunk, compare, datasets, listing, questions, score, segments, tune
+from chunkcore.cli import answer, chunk, compare, datasets, listing, questions, score, search, segments, tune
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError
 
@@ -45,6 +45,7 @@ def _any_command(
 
 # In the order in which help lists them.
 app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
+app.command(name="search", help=search.HELP)(search.search)
 app.command(name="compare", help=compare.HELP)(compare.compare)
 app.command(name="score", help=score.HELP)(score.score)
 app.command(name="tune", help=tune.HELP)(tune.tune)

@@ -6,7 +6,8 @@ from chunkcore.retrieval.corpus import ChunkedCorpus, cut
 from chunkcore.retrieval.dense import Dense, Late, Sharded
 from chunkcore.retrieval.hnsw import HNSW
 from chunkcore.retrieval.hybrid import Hybrid, get_retriever
-from chunkcore.retrieval.lexical import BM25, word_keys, words
+from chunkcore.retrieval.lexical import BM25
+from chunkcore.retrieval.lexicon import Postings, word_keys, words
 from chunkcore.retrieval.passages import Passages
 from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
 from chunkcore.retrieval.stage import (
@@ -40,6 +41,7 @@ __all__ = [
     "PassageIndex",
     "PassageStage",
     "Passages",
+    "Postings",
     "RelevantSegments",
     "Reranked",
     "Reranker",

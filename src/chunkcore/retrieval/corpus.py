@@ -10,11 +10,13 @@ from operator import attrgetter
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
+from chunkcore.retrieval.lexicon import Postings
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
 
@@ -48,8 +50,25 @@ class ChunkedCorpus(Sequence[Chunk]):
         self._extras: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
         self._whole: dict[int, Chunk] = {}
         self._segmented = False
+        self._postings: dict[str, Postings] = {}
         for chunk in chunks:
             self._append(chunk)
+
+    @classmethod
+    def of_columns(
+        cls, documents: Sequence[Document], columns: NDArray[np.int64], postings: Mapping[str, Postings]
+    ) -> ChunkedCorpus:
+        """Chunks without `Chunk` objects, such as a saved index has: each one slice of its document.
+
+        Args:
+            documents: the sources; a text is read when one of its chunks is.
+            columns: the document's number, the index in it, start, end and tokens of each chunk, shape (5, chunks).
+            postings: of the chunks' texts, by form of words.
+        """
+        corpus = cls((), documents)
+        corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
+        corpus._postings = dict(postings)
+        return corpus
 
     def _append(self, chunk: Chunk) -> None:
         if not isinstance(chunk, Chunk):
@@ -120,6 +139,12 @@ class ChunkedCorpus(Sequence[Chunk]):
     def texts(self) -> Sequence[str]:
         """Each chunk's context and text, as lexical search reads them."""
         return Mapped(attrgetter("embedded_text"), self)
+
+    def postings(self, form: str = "whole") -> Postings:
+        """Which chunks have which words, as `word_keys` of this form; made once."""
+        if form not in self._postings:
+            self._postings[form] = Postings.of(self.texts, form)
+        return self._postings[form]
 
     @cached_property
     def retrieved(self) -> Sequence[Retrieved]:

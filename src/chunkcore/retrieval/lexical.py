@@ -3,96 +3,23 @@
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.lexicon import check_words, word_keys
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
-__all__ = ["BM25", "check_words", "word_keys", "words"]
-
-# Scripts without spaces between words; and Hangul, whose words include their particles.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")
-_GRAPHEME = regex.compile(r"\X")
-# Normalizing sorts marks in a row in quadratic time. Unicode's stream-safe form (UAX #15, section 13) puts a joiner
-# after each 30; the last two characters here become marks in compatibility form.
-_MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
-_JOINER = "\u034f"
-_FIRST = regex.compile(r"first([1-9]\d?)")
-# "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
-_ARABIC = regex.compile(r"[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w)")
-
-
-def words(text: str) -> list[str]:
-    """The text's words: runs of letters, digits, marks and _, in Unicode's compatibility form (NFKC), case-folded.
-
-    Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) and Korean give pairs of neighbouring
-    characters, as Lucene's CJKAnalyzer does. No stemming, no stop words; accents stay. Linear time.
-
-    >>> words("The Fox's DEN, n° 7: ﬁne Straße")
-    ['the', 'fox', 's', 'den', 'n', '7', 'fine', 'strasse']
-    >>> words("東京都 tower")
-    ['東京', '京都', 'tower']
-    """
-    found: list[str] = []
-    for match in _RUN.finditer(_folded(text)):
-        if match[1] is None:
-            found.append(match[0])
-        else:
-            characters = _GRAPHEME.findall(match[0])
-            found += [a + b for a, b in pairwise(characters)] or characters
-    return found
-
-
-def word_keys(text: str, form: str = "whole") -> list[str]:
-    """The text's `words` as they are compared: "whole", or "first5", cut to their first 5 characters.
-
-    A word with a digit among these stays whole, and so do the pairs of characters of scripts without spaces. An Arabic
-    word loses its article and "and" before it is cut. Raises `OptionError`: another form.
-
-    >>> word_keys("Terminating 20250101", "first5"), word_keys("والكتاب", "first5"), word_keys("東京都", "first5")
-    (['termi', '20250101'], ['كتاب'], ['東京', '京都'])
-    """
-    letters = check_words(form)
-    found = words(text)
-    return [_cut(word, letters) for word in found] if letters else found
-
-
-def check_words(form: str) -> int:
-    """The characters that a form of words keeps; 0: all. Raises `OptionError` for an unknown form."""
-    match = _FIRST.fullmatch(form)
-    if form != "whole" and (match is None or int(match[1]) < 2):
-        raise OptionError(f"words is whole, or first2 to first99, such as first5; got {form!r}")
-    return int(match[1]) if match else 0
-
-
-@lru_cache(maxsize=2**16)
-def _cut(word: str, letters: int) -> str:
-    if any(map(str.isdigit, word[:letters])):
-        return word
-    if "\u0600" <= word[0] <= "\u06ff" and (prefix := _ARABIC.match(word)):
-        word = word[prefix.end() :]
-    return word[:letters]
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
+__all__ = ["BM25"]
 
 
 @retrievers.register("bm25")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, Scores, check_limits, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.lexical import check_words, word_keys
+from chunkcore.retrieval.lexicon import Postings, check_words, word_keys
 from chunkcore.retrieval.search import Rows, unit
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
@@ -141,7 +140,7 @@ class _ByWindows(PassageIndex):
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             self._dense = _Dense(self._units, rows, corpus.token_counts, halves, whole=whole)
         if "lexical" in options.kinds:
-            self._lexical = _Lexical(self._units, corpus.texts, options, halves, whole=whole)
+            self._lexical = _Lexical(self._units, corpus, options, halves, whole=whole)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         found = []
@@ -410,7 +409,7 @@ class _Lexical:
     """Postings of the units, by word; a word's frequencies in windows are differences of running sums over them."""
 
     def __init__(
-        self, units: _Units, texts: Sequence[str], options: Passages, halves: Sequence[int], *, whole: bool
+        self, units: _Units, corpus: ChunkedCorpus, options: Passages, halves: Sequence[int], *, whole: bool
     ) -> None:
         self._units = units
         self._form = options.words
@@ -418,40 +417,18 @@ class _Lexical:
         self._reach = max(halves, default=0)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         self._weights: dict[int, NDArray[np.float64]] = {}
-        lengths = self._post(texts)
-        sums = np.concatenate(([0], np.cumsum(lengths)))
+        self._posted = corpus.postings(self._form)
+        if units.order is not None:
+            self._posted = Postings.joined([(self._posted, np.argsort(units.order))], len(units))
+        sums = np.concatenate(([0], np.cumsum(self._posted.lengths)))
         sizes = [np.subtract(*(sums[edges] for edges in reversed(units.windows(half)))) for half in halves]
         self._norms = [_norm(each, options, float(each.mean())).astype(self._real) for each in sizes if len(each)]
         own = np.diff(sums[units.firsts])
         self._documents = _norm(own, options, float(units.each(own).mean())) if whole and len(units) else None
 
-    def _post(self, texts: Sequence[str]) -> Numbers:
-        """Make the postings; returns each unit's number of words."""
-        units, numbers = self._units, dict[str, int]()
-        lengths = np.zeros(len(units), dtype=np.int64)
-        some = array("i")
-        for place, text in enumerate(texts):
-            before = len(some)
-            some.extend([numbers.setdefault(word, len(numbers)) for word in word_keys(text, self._form)])
-            lengths[place] = len(some) - before
-        whose = np.empty(len(units), dtype=np.int64)
-        whose[units.chunks(np.arange(len(units), dtype=np.int64))] = np.arange(len(units))
-        keys = np.array(some, dtype=np.int64)
-        keys *= len(units)
-        keys += np.repeat(whose, lengths)
-        keys.sort()
-        new = np.flatnonzero(np.diff(keys, prepend=-1))
-        counts = np.diff(new, append=len(keys))
-        keys = keys[new]
-        self._numbers = numbers
-        self._begins = np.searchsorted(keys, np.arange(len(numbers) + 1, dtype=np.int64) * len(units))
-        self._posted = (keys % max(1, len(units))).astype(np.int32)
-        self._counts = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
-        return np.asarray(units.sorted(lengths))
-
     def add(self, scores: Scores, query: str) -> None:
         """Add the standardised BM25 of all scales."""
-        known = Counter(self._numbers[word] for word in word_keys(query, self._form) if word in self._numbers)
+        known = Counter(word for word in self._posted.find(word_keys(query, self._form)).tolist() if word >= 0)
         if not known:
             return
         words = [(*self._postings(word), count * self._weights_of(word)) for word, count in known.items()]
@@ -496,8 +473,8 @@ class _Lexical:
                 found[place, first:last] += inside
 
     def _postings(self, word: int) -> tuple[NDArray[np.int32], NDArray[np.unsignedinteger[Any]]]:
-        own = slice(self._begins[word], self._begins[word + 1])
-        return self._posted[own], self._counts[own]
+        own = slice(*self._posted.begins[word : word + 2])
+        return self._posted.texts[own], self._posted.counts[own]
 
     def _weights_of(self, word: int) -> NDArray[np.float64]:
         """The word's inverse document frequency among the windows of each scale, that of documents last."""

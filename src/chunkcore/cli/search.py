@@ -1,0 +1,180 @@
+"""``chunkcore search``: a question in, passages of a folder's files out, under a budget of tokens."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Set
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chunkcore.cli import options, running
+from chunkcore.errors import DataError, OptionError
+from chunkcore.escaping import terminal_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from chunkcore.concurrency import Progress
+    from chunkcore.document import Document
+    from chunkcore.models import CachedEmbedder
+    from chunkcore.run import Retrieved
+    from chunkcore.scale.folder_index import FolderIndex
+
+__all__ = ["HELP", "search"]
+
+HELP = options.help_text(
+    """Print the passages of files that answer a question best, with file, lines and offsets.
+
+Passages are exact spans of any size, at most --max-tokens together. Words are searched, cut to five letters;
+--dense searches meanings, too, with the model. The index of words is kept in the user's cache folder, and only changed
+files are read again.
+
+--json writes a passage a line: {"document_id", "file", "lines", "spans", "score", "text", "parts"}.
+
+  chunkcore search docs/ "how is a pump primed?" --max-tokens 500
+"""
+)
+
+_STRATEGY = "recursive:size=50"  # of the units; a fourth of the time of sentences
+_TOLD = 2_000_000  # bytes; less is read too fast to be told of
+_WORDS = re.compile(r"(\w+)")
+_FORM = "first5"
+
+
+def search(
+    docs: Annotated[Path, typer.Argument(help="A folder, a file, or a documents.jsonl.", metavar="DOCS")],
+    question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages together.")] = 500,
+    k: Annotated[int | None, typer.Option("-k", min=1, metavar="N", help="At most so many passages.")] = None,
+    counter: options.Counter = "cl100k_base",
+    dense: Annotated[bool, typer.Option("--dense", help="Search with the model, too.")] = False,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False,
+) -> None:
+    """Search files: passages with file, lines and offsets."""
+    from chunkcore.retrieval import Passages, TextVectors
+    from chunkcore.retrieval.lexicon import word_keys
+    from chunkcore.tokens import get_counter
+
+    if not question.strip():
+        raise OptionError("the question is empty: write what to look for")
+    tokens = get_counter(counter)
+    with running.reporting(sys.stderr) as progress:
+        index = _index(docs, progress, keep=not no_cache)
+        corpus = index.corpus()
+        known = (corpus.postings(_FORM).find(word_keys(question, _FORM)) >= 0).any()
+        if not (known or dense):
+            running.say(f"chunkcore: none of {index.documents:,} documents has a word of the question", err=True)
+            return
+        kinds = ("dense", "lexical") if dense else ("lexical",)
+        vectors = TextVectors(_model(embedder, keep=not no_cache), [corpus], progress=progress) if dense else None
+        retriever = Passages(kinds=kinds, words=_FORM).index(corpus, vectors)
+        (passages,) = retriever.answers([question], k, max_tokens, counter=tokens)
+    documents = {document.id: document for document in corpus.documents}
+    if as_json:
+        for passage in passages:
+            typer.echo(json.dumps(_row(passage, documents[passage.document_id], index), ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    wanted = set(word_keys(question, _FORM))
+    for number, passage in enumerate(passages, start=1):
+        place = _row(passage, documents[passage.document_id], index)
+        console.print(_shown(f"[{number}]", place, passage, wanted))
+    used = sum(tokens.count(passage.text) for passage in passages)
+    several = "passage" if len(passages) == 1 else "passages"
+    running.say(f"{len(passages)} {several} from {index.documents:,} documents, {used:,} tokens", err=True)
+
+
+def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:
+    """The index of what is there now, and on disk the same."""
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.scale import total_bytes
+    from chunkcore.scale.folder_index import FolderIndex
+
+    if str(docs) == "-":
+        raise OptionError("search reads files, not standard input: name a folder or a file")
+    name = blake2b(str(docs.resolve()).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    file = options.default_cache().parent / "search" / f"{name}.npz"
+    earlier = None
+    if keep and file.exists():
+        try:
+            earlier = FolderIndex.load(file)
+        except DataError as error:
+            warnings.warn(f"{error}; it is made anew", stacklevel=2)
+    total = 0
+
+    def tell(read: int) -> None:
+        nonlocal total
+        if read >= _TOLD:
+            total = total or total_bytes([docs]) or read
+            progress("index (kB)", read // 1000, max(total, read) // 1000)
+
+    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell)
+    if keep and index.changed:
+        try:
+            index.save(file)
+        except OSError as error:
+            warnings.warn(f"the index is not kept: {error.filename or file}: {error.strerror or error}", stacklevel=2)
+    return index
+
+
+def _model(name: str, *, keep: bool) -> CachedEmbedder:
+    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+
+    return CachedEmbedder(get_embedder(name), EmbeddingCache(options.default_cache() if keep else None, private=True))
+
+
+def _row(passage: Retrieved, document: Document, index: FolderIndex) -> dict[str, Any]:
+    start, end = passage.spans[0].start, passage.spans[-1].end
+    first = document.text.count("\n", 0, start) + 1
+    return {
+        "document_id": passage.document_id,
+        "file": index.place(passage.document_id),
+        "lines": [first, first + document.text.count("\n", start, end - 1)],
+        "spans": [[span.start, span.end] for span in passage.spans],
+        "score": passage.score,
+        "text": passage.text,
+        "parts": [
+            {"spans": [[span.start, span.end] for span in part.spans], "score": part.score} for part in passage.parts
+        ],
+    }
+
+
+def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Set[str]) -> Text:
+    """The passage under its place: words of the question are bold, the parts below the passage's mean score dim."""
+    from rich.text import Text
+
+    file, (first, last), spans = place["file"], place["lines"], place["spans"]
+    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    shown = Text(f"{number} {terminal_text(file)}", style="bold cyan")
+    if place["document_id"] not in file:
+        shown.append(f" · {terminal_text(place['document_id'])}")
+    shown.append(f" · {lines} · characters {spans[0][0]}-{spans[-1][1]}\n", style="not bold cyan")
+    mean = sum(part.score for part in passage.parts) / max(1, len(passage.parts))
+    end = 0
+    for part in sorted(passage.parts, key=lambda part: part.spans):
+        begin = max(end, passage.text.find(part.text, end))
+        close = min(len(passage.text), begin + len(part.text))
+        _append(shown, passage.text[end:begin], wanted, "dim")
+        _append(shown, passage.text[begin:close], wanted, "" if part.score >= mean else "dim")
+        end = close
+    _append(shown, passage.text[end:], wanted, "dim")
+    shown.append("\n")
+    return shown
+
+
+def _append(shown: Text, text: str, wanted: Set[str], style: str) -> None:
+    from chunkcore.retrieval.lexicon import word_keys
+
+    for piece in _WORDS.split(text):
+        own = "bold" if piece and not wanted.isdisjoint(word_keys(piece, _FORM)) else style
+        shown.append("\n".join(map(terminal_text, piece.split("\n"))), style=own)

@@ -1,0 +1,333 @@
+"""`FolderIndex`: which words are where in the files of a folder, kept on disk and updated by content."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker
+from chunkcore.document import Document
+from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
+from chunkcore.files import NoTextError, write_parts
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.lexicon import Postings
+from chunkcore.scale.sources import Piece, Sources
+from chunkcore.scale.workers import piece_documents
+from chunkcore.stored import document_later
+
+__all__ = ["FolderIndex"]
+
+_FORMAT = "chunkcore folder index"
+_VERSION = 1
+_WHOLE = 2**62  # bytes: no file is cut in parts
+_BROKEN: tuple[type[Exception], ...] = (
+    ChunkcoreError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    OSError,
+    EOFError,
+)
+_BROKEN += (MemoryError, RecursionError, zipfile.BadZipFile, zlib.error)
+_ARRAYS = {"units": 2, "keys": 1, "begins": 1, "texts": 1, "counts": 1, "lengths": 1}  # and their dimensions
+
+
+class _Entry(NamedTuple):
+    """An indexed document: where it is, its text's digest and size, and how many units it has; -1: it has no text."""
+
+    piece: Piece
+    id: str
+    digest: str = ""
+    size: int = 0
+    units: int = -1
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What changes when the file does."""
+        return self.piece.path, self.piece.begin, self.piece.stamp
+
+    def to_row(self) -> list[Any]:
+        piece = self.piece
+        where = piece.kind, piece.id, piece.place, piece.path, piece.begin, piece.end, *piece.stamp, piece.listed
+        return [*where, *self[1:]]
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> _Entry:
+        kinds = (str, str, str, str, int, int, int, int, bool, str, str, int, int)
+        if len(row) != len(kinds) or any(type(value) is not kind for value, kind in zip(row, kinds, strict=True)):
+            raise DataError("a row of its table is damaged")
+        kind, name, place, path, begin, end, size, time, listed = row[:9]
+        if kind not in ("text", "line", "file"):
+            raise DataError(f"a row of its table is of the kind {kind!r}")
+        return cls(Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time)), *row[9:])
+
+    def read(self) -> str:
+        """The document's text. Raises `DataError`: it is no longer what was indexed."""
+        document = next(iter(piece_documents(_with_data(self.piece), _WHOLE)), None)
+        if document is None or _digest(document.text) != self.digest:
+            raise DataError(f"{self.piece.path} has changed since it was indexed: search again")
+        return document.text
+
+
+def _with_data(piece: Piece) -> Piece:
+    if piece.kind != "line" or piece.data is not None:
+        return piece
+    with Path(piece.path).open("rb") as file:
+        file.seek(piece.begin)
+        return piece._replace(data=file.read(piece.end - piece.begin))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class FolderIndex:
+    """The units (small chunks) of files, and which words are in which.
+
+    Attributes:
+        settings: what units and words follow from; only an index of equal settings is updated.
+        added: how many documents `update` cut and counted.
+        changed: whether `update` made another index than the earlier one.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, str], entries: Sequence[_Entry], units: NDArray[np.int32], postings: Postings
+    ) -> None:
+        self.settings = dict(settings)
+        self.added = 0
+        self.changed = True
+        self._entries = list(entries)
+        self._units = units  # start, end and tokens of each
+        self._postings = postings
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    @property
+    def documents(self) -> int:
+        return sum(entry.units >= 0 for entry in self._entries)
+
+    @classmethod
+    def update(
+        cls,
+        path: Path,
+        chunker: Chunker,
+        form: str,
+        earlier: FolderIndex | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> FolderIndex:
+        """The index of a folder, a file or a ``documents.jsonl``; what `earlier` has of equal content is taken over.
+
+        A file is read if its size or time of change is another than before; its document is cut and counted if its text
+        is. `progress` gets the bytes that were read.
+
+        Raises:
+            DataError: no documents there, or a file that cannot be read.
+        """
+        settings = {"strategy": chunker.spec, "words": form}
+        before = earlier._entries if earlier is not None and earlier.settings == settings else []
+        known = {entry.key: number for number, entry in enumerate(before)}
+        same = {entry.digest: number for number, entry in enumerate(before) if entry.digest}
+        entries: list[_Entry] = []
+        origins: list[int] = []  # of each entry, its number in `earlier`; -1: it is new
+        units = array("i")
+        sources = Sources([path], _WHOLE)
+        left_out = LeftOut()
+
+        def new_texts() -> Iterator[str]:
+            read = 0
+            for piece in sources:
+                entry, document = _Entry(piece._replace(data=None, error=None), piece.id), None
+                origin = -1 if piece.error is not None else known.get(entry.key, -1)
+                if origin < 0:
+                    entry, document = _read(entry, piece, left_out)
+                    origin = same.get(entry.digest, -1)
+                    read += piece.end - piece.begin
+                if origin >= 0:
+                    entry = before[origin]._replace(piece=entry.piece, id=entry.id if document else before[origin].id)
+                elif document is not None:
+                    chunks = chunker.chunk(document)
+                    entry = entry._replace(units=len(chunks))
+                    for chunk in chunks:
+                        units.extend((chunk.start, chunk.end, chunk.token_count))
+                    yield from (chunk.text for chunk in chunks)
+                entries.append(entry)
+                origins.append(origin)
+                if progress is not None:
+                    progress(read)
+
+        postings = Postings.of(new_texts(), form)
+        if all(entry.units < 0 for entry in entries):
+            raise DataError(
+                f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
+            )
+        tell_written(path, sources.written.get(0, []))
+        left_out.tell(path)
+        new = np.array(units, dtype=np.int32).reshape(-1, 3)
+        found = cls(settings, entries, *_joined(earlier if before else None, entries, origins, new, postings))
+        found.changed = entries != before
+        found.added = sum(origin < 0 <= entry.units for entry, origin in zip(entries, origins, strict=True))
+        return found
+
+    def corpus(self) -> ChunkedCorpus:
+        """The units as a corpus with postings; texts are read when they are used."""
+        entries = [entry for entry in self._entries if entry.units >= 0]
+        documents = [document_later(entry.id, entry.size, entry.read) for entry in entries]
+        counts = np.array([entry.units for entry in entries], dtype=np.int64)
+        numbers = np.repeat(np.arange(len(entries), dtype=np.int64), counts)
+        begins = np.repeat(np.cumsum(counts) - counts, counts)
+        columns = np.stack([numbers, np.arange(len(numbers)) - begins, *self._units.T.astype(np.int64)])
+        return ChunkedCorpus.of_columns(documents, columns, {self.settings["words"]: self._postings})
+
+    def place(self, document_id: str) -> str:
+        """The file of a document, as messages name it."""
+        return next(entry.piece.path for entry in self._entries if entry.id == document_id)
+
+    def save(self, file: Path) -> None:
+        """Write the index as NumPy arrays with a table in JSON, replacing the file at once.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        table = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "settings": self.settings,
+            "documents": [entry.to_row() for entry in self._entries],
+        }
+        data = io.BytesIO()
+        own = self._postings
+        np.savez(
+            data,
+            table=np.frombuffer(json.dumps(table).encode("ascii"), dtype=np.uint8),
+            units=self._units,
+            keys=own.keys,
+            begins=own.begins,
+            texts=own.texts,
+            counts=own.counts,
+            lengths=own.lengths,
+        )
+        write_parts(file, [data.getvalue()])
+
+    @classmethod
+    def load(cls, file: Path) -> FolderIndex:
+        """The saved index. Nothing in the file is executed; checksums and every number are checked.
+
+        Raises:
+            DataError: no file, another one, or damaged.
+        """
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                table = json.loads(bytes(arrays["table"]))
+                found = {name: arrays[name] for name in _ARRAYS}
+            entries = [_Entry.of_row(row) for row in table["documents"]]
+            settings = {str(key): str(value) for key, value in table["settings"].items()}
+            _check(entries, found, table)
+        except FileNotFoundError as error:
+            raise DataError(f"there is no {file}") from error
+        except _BROKEN as error:
+            raise DataError(f"{file} is damaged, or no index of a folder ({error})") from error
+        units = found.pop("units")
+        return cls(settings, entries, units, Postings(**found))
+
+
+def _check(entries: Sequence[_Entry], arrays: Mapping[str, NDArray[Any]], table: Mapping[str, Any]) -> None:
+    """Raise `DataError` unless the arrays fit together."""
+    if (table["format"], table["version"]) != (_FORMAT, _VERSION):
+        raise DataError("it is of another version")
+    units, keys, begins = arrays["units"], arrays["keys"], arrays["begins"]
+    texts, counts, lengths = arrays["texts"], arrays["counts"], arrays["lengths"]
+    shaped = all(array.ndim == _ARRAYS[name] for name, array in arrays.items())
+    kinds = (units.dtype == np.int32, keys.dtype == np.dtype("S20"), begins.dtype == np.int64, texts.dtype == np.int32)
+    if not shaped or not all(kinds) or counts.dtype.kind != "u" or lengths.dtype != np.int64:
+        raise DataError("its arrays are of wrong kinds")
+    held = np.array([max(0, entry.units) for entry in entries], dtype=np.int64)
+    sizes = np.repeat(np.array([entry.size for entry in entries], dtype=np.int64), held)
+    fits = (
+        units.shape == (int(held.sum()), 3)
+        and len(lengths) == len(units)
+        and len(begins) == len(keys) + 1
+        and len(texts) == len(counts) == begins[-1]
+        and begins[0] == 0
+        and (np.diff(begins) >= 0).all()
+        and (keys[1:] > keys[:-1]).all()
+        and (not len(texts) or (texts.min() >= 0 and texts.max() < len(units)))
+        and (lengths >= 0).all()
+        and (counts > 0).all()
+        and (units[:, 0] >= 0).all()
+        and (units[:, 0] < units[:, 1]).all()
+        and (units[:, 1] <= sizes).all()
+        and (units[:, 2] >= 0).all()
+        and all(entry.id and entry.size >= 0 for entry in entries if entry.units >= 0)
+    )
+    if not fits:
+        raise DataError("its arrays do not fit together")
+    inside = np.ones(len(texts), dtype=np.bool_)
+    inside[begins[:-1][begins[:-1] < len(texts)]] = False
+    if (np.diff(texts, prepend=-1) <= 0)[inside].any():
+        raise DataError("its postings are out of order")
+
+
+def _read(entry: _Entry, piece: Piece, left_out: LeftOut) -> tuple[_Entry, Document | None]:
+    """The entry with its text's digest and size, and its document; None for a file without text."""
+    try:
+        if piece.error is not None:
+            raise piece.error
+        document = next(iter(piece_documents(piece, _WHOLE)), None)
+    except NoTextError as error:
+        if not piece.listed:
+            raise
+        left_out.add(piece.id, error)
+        return entry, None
+    if document is None or not document.text:
+        return entry, None
+    return entry._replace(id=document.id, digest=_digest(document.text), size=document.size, units=0), document
+
+
+def _joined(
+    earlier: FolderIndex | None,
+    entries: Sequence[_Entry],
+    origins: Sequence[int],
+    new: NDArray[np.int32],
+    postings: Postings,
+) -> tuple[NDArray[np.int32], Postings]:
+    """The units and postings of the entries: the earlier ones of those with an origin, the new ones of the others."""
+    if earlier is None:
+        return new, postings
+    if list(origins) == list(range(len(earlier._entries))):
+        return earlier._units, earlier._postings
+    begins, starts = _begins(entries), _begins(earlier._entries)
+    units = np.zeros((int(begins[-1]), 3), dtype=np.int32)
+    fresh = np.ones(len(units), dtype=np.bool_)
+    old = np.full(len(earlier), -1, dtype=np.int64)
+    parts = [(earlier._postings, old)]
+    for entry, origin, begin in zip(entries, origins, begins.tolist(), strict=False):
+        if origin < 0 or entry.units <= 0:
+            continue
+        here, there = slice(begin, begin + entry.units), slice(starts[origin], starts[origin] + entry.units)
+        units[here], fresh[here] = earlier._units[there], False
+        numbers = old
+        if old[there.start] >= 0:  # two files with one text
+            numbers = np.full(len(earlier), -1, dtype=np.int64)
+            parts.append((earlier._postings, numbers))
+        numbers[there] = np.arange(here.start, here.stop)
+    units[fresh] = new
+    return units, Postings.joined([*parts, (postings, np.flatnonzero(fresh))], len(units))
+
+
+def _begins(entries: Sequence[_Entry]) -> NDArray[np.int64]:
+    """The first unit of each entry, and the number of all."""
+    return np.cumsum([0, *(max(0, entry.units) for entry in entries)], dtype=np.int64)

@@ -1,0 +1,314 @@
+"""`chunkcore search`: passages of files, from an index that is kept, updated by content, and not trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore.chunkers import get_chunker
+from chunkcore.cli import main
+from chunkcore.cli.options import default_cache
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks import load_documents
+from chunkcore.retrieval import Passages, Postings, cut, word_keys
+from chunkcore.scale.folder_index import FolderIndex
+from chunkcore.tokens import get_counter
+
+CHUNKER = get_chunker("recursive:size=50")
+MILL = "The mill on the Orle was built in 1831. It burned down twice.\n\nAda Thorn closed the mill in 1973.\n"
+FERRY = "# Ferry\n\nThe ferry to Saltholm leaves at noon.\nDogs travel free on the ferry.\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return default_cache().parent / "search"
+
+
+@pytest.fixture
+def docs(tmp_path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "mill.txt").write_text(MILL)
+    (folder / "deep" / "ferry.md").write_text(FERRY)
+    (folder / "crows.txt").write_text("Crows sing. " * 200)
+    return folder
+
+
+def rows(capfd) -> list[dict]:
+    return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+
+# --- what is printed ------------------------------------------------------------------------------------
+
+
+def test_passages_come_with_file_lines_and_exact_offsets(docs, capfd):
+    assert main(["search", str(docs), "who closed the mill?", "--max-tokens", "40", "--json"]) == 0
+    found = rows(capfd)
+    assert found[0]["document_id"] == "mill.txt"
+    assert found[0]["file"] == str(docs / "mill.txt")
+    for row in found:
+        text = Path(row["file"]).read_text()
+        assert row["text"] == " ".join(text[start:end] for start, end in row["spans"])
+        start, end = row["spans"][0][0], row["spans"][-1][1]
+        assert row["lines"] == [text[:start].count("\n") + 1, text[: end - 1].count("\n") + 1]
+        assert all(start <= a < b <= end for part in row["parts"] for a, b in part["spans"])
+    assert sum(get_counter("cl100k_base").count(row["text"]) for row in found) <= 40
+
+
+def test_a_terminal_is_shown_the_place_and_the_passage(docs, capfd):
+    assert main(["search", str(docs), "ferries to Saltholm", "-k", "1"]) == 0
+    shown = capfd.readouterr()
+    assert f"[1] {docs / 'deep' / 'ferry.md'} · lines 1-4 · characters 0-" in shown.out
+    assert "The ferry to Saltholm leaves at noon." in shown.out
+    assert "1 passage from 3 documents" in shown.err
+
+
+def test_words_of_one_family_are_found(docs, capfd):
+    main(["search", str(docs), "travellers", "-k", "1", "--json"])
+    assert rows(capfd)[0]["document_id"] == "deep/ferry.md"
+
+
+def test_hostile_names_and_texts_are_shown_harmlessly(tmp_path, capfd):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "red\x1b[31m.txt").write_text("The ferry \x1b]0;title\x07 \u202eleaves [bold]now[/bold].")
+    assert main(["search", str(folder), "ferry"]) == 0
+    shown = capfd.readouterr().out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "red␛[31m.txt" in shown
+    assert "[bold]now[/bold]" in shown
+
+
+def test_a_file_of_documents_is_searched(tmp_path, capfd):
+    lines = [{"id": "a", "text": "A fox naps."}, {"id": "b", "text": "A crow sings.\nA heron waits."}]
+    (tmp_path / "documents.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    for _ in range(2):
+        assert main(["search", str(tmp_path), "heron", "--json"]) == 0
+        assert rows(capfd)[0]["document_id"] == "b"
+    assert main(["search", str(tmp_path / "documents.jsonl"), "heron"]) == 0
+    assert "documents.jsonl · b · lines 1-2" in capfd.readouterr().out
+
+
+def test_a_question_without_a_known_word_finds_nothing(docs, capfd):
+    assert main(["search", str(docs), "submarine", "--json"]) == 0
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "none of 3 documents has a word of the question" in shown.err
+
+
+def test_dense_search_finds_meanings(docs, capfd):
+    pytest.importorskip("sentence_transformers", reason="the model needs sentence-transformers")
+    assert main(["search", str(docs), "when does the boat depart", "--dense", "-k", "1", "--json"]) == 0
+    assert rows(capfd)[0]["document_id"] == "deep/ferry.md"
+
+
+def test_no_model_code_is_loaded(docs, tmp_path):
+    program = (
+        "import sys; from chunkcore.cli import main; "
+        f"assert main(['search', {str(docs)!r}, 'ferry', '--json']) == 0; "
+        "print([each for each in ('torch', 'sentence_transformers', 'openvino', 'bm25s') if each in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ}, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+# --- bad input ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{docs}", " "], "the question is empty: write what to look for"),
+        (["{docs}/nothing", "ferry"], "does not exist: expected a folder of documents"),
+        (["{docs}/empty", "ferry"], "holds no documents: expected files with text in it"),
+        (["{docs}", "ferry", "--max-tokens", "0"], "'--max-tokens'"),
+        (["{docs}", "ferry", "-k", "0"], "'-k'"),
+        (["{docs}", "ferry", "--counter", "nonsense"], "nonsense"),
+        (["-", "ferry"], "search reads files, not standard input"),
+        (["{docs}"], "Missing argument 'QUESTION'"),
+    ],
+)
+def test_bad_input_gets_one_sentence(docs, capfd, arguments, message):
+    (docs / "empty").mkdir()
+    assert main(["search", *(each.format(docs=docs) for each in arguments)]) == 2
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+
+
+def test_files_without_text_are_left_out_and_said(docs, capfd):
+    (docs / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    for told in (True, False):  # once
+        assert main(["search", str(docs), "ferry", "--json"]) == 0
+        shown = capfd.readouterr()
+        assert shown.out
+        assert ("empty or no text: picture.png" in shown.err) is told
+
+
+# --- the kept index -------------------------------------------------------------------------------------
+
+
+def test_the_index_is_kept_and_only_what_changed_is_read_again(docs, cache, capfd):
+    main(["search", str(docs), "ferry", "--json"])
+    first = rows(capfd)
+    (file,) = cache.iterdir()
+    before = file.stat().st_mtime_ns
+    main(["search", str(docs), "ferry", "--json"])
+    assert rows(capfd) == first
+    assert file.stat().st_mtime_ns == before
+    (docs / "mill.txt").write_text(MILL + "\nNow a ferry stops at the mill.\n")
+    (docs / "crows.txt").unlink()
+    (docs / "another.txt").write_text("No ferry here.")
+    main(["search", str(docs), "ferry", "--json"])
+    assert {row["document_id"] for row in rows(capfd)} == {"another.txt", "deep/ferry.md", "mill.txt"}
+    assert FolderIndex.load(file).documents == 3
+
+
+def test_nothing_is_kept_without_a_cache(docs, cache, capfd):
+    assert main(["search", str(docs), "ferry", "--no-cache", "--json"]) == 0
+    assert rows(capfd)
+    assert not cache.exists()
+
+
+def test_a_broken_index_is_told_and_made_anew(docs, cache, capfd):
+    main(["search", str(docs), "ferry", "--json"])
+    expected = rows(capfd)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    for broken in (b"", b"PK nonsense", whole[: len(whole) // 2], whole[:2000] + b"\0\0\0\0" + whole[2004:]):
+        file.write_bytes(broken)
+        assert main(["search", str(docs), "ferry", "--json"]) == 0
+        shown = capfd.readouterr()
+        assert [json.loads(line) for line in shown.out.splitlines()] == expected
+        assert "is damaged, or no index of a folder" in shown.err
+        assert "it is made anew" in shown.err
+    assert file.read_bytes() == whole
+
+
+def test_an_index_of_forged_numbers_is_refused(docs, tmp_path):
+    index = FolderIndex.update(docs, CHUNKER, "first5")
+    file = tmp_path / "index.npz"
+    index.save(file)
+    with np.load(file) as arrays:
+        found = {name: arrays[name] for name in arrays}
+    far = found["units"].copy()
+    far[0, 1] = 10**6
+    table = json.loads(bytes(found["table"]))
+    other = {**table, "version": 99}
+    row = {**table, "documents": [[1], *table["documents"][1:]]}
+    forged = [
+        {"units": far},
+        {"units": found["units"].astype(np.float64)},
+        {"texts": found["texts"] + 10**6},
+        {"texts": found["texts"][::-1].copy()},
+        {"begins": found["begins"][::-1].copy()},
+        {"keys": found["keys"][::-1].copy()},
+        {"counts": found["counts"] * 0},
+        {"lengths": -found["lengths"]},
+        {"units": np.array([{}], dtype=object)},
+        *({"table": np.frombuffer(json.dumps(each).encode(), dtype=np.uint8)} for each in (other, row, [], {})),
+    ]
+    for each in forged:
+        np.savez(file, **{**found, **each})
+        with pytest.raises(DataError, match="is damaged, or no index of a folder"):
+            FolderIndex.load(file)
+
+
+def test_a_file_that_changes_while_it_is_searched_is_told(docs):
+    index = FolderIndex.update(docs, CHUNKER, "first5")
+    (docs / "mill.txt").write_text("Another text. " * 9)
+    with pytest.raises(DataError, match="has changed"):
+        [document.text for document in index.corpus().documents]
+
+
+texts = st.lists(st.text(alphabet="ab fox. \n\né東", max_size=80), min_size=1, max_size=4)
+
+
+@pytest.mark.filterwarnings("ignore:.* left out of")
+@settings(max_examples=25, deadline=None)
+@given(texts, texts)
+def test_an_updated_index_is_the_same_as_a_new_one(tmp_path_factory, first, second):
+    folder = tmp_path_factory.mktemp("docs")
+    for number, text in enumerate(first):
+        (folder / f"{number}.txt").write_text(text)
+    if not any(text.strip() for text in first) or not any(text.strip() for text in second):
+        return
+    earlier = FolderIndex.update(folder, CHUNKER, "first5")
+    earlier.save(folder.parent / "index.npz")
+    for path in folder.iterdir():
+        path.unlink()
+    for number, text in enumerate(second, start=1):
+        (folder / f"{number}.txt").write_text(text)
+    updated = FolderIndex.update(folder, CHUNKER, "first5", FolderIndex.load(folder.parent / "index.npz"))
+    new = FolderIndex.update(folder, CHUNKER, "first5")
+    assert updated.documents == new.documents
+    assert (updated._units == new._units).all()
+    method = Passages(kinds=("lexical",), words="first5")
+    for question in ("fox", "a b", "東", "é fox ab"):
+        one, other = (method.index(each.corpus()).retrieve(question, max_tokens=60) for each in (updated, new))
+        assert one == other
+
+
+def test_the_index_finds_what_a_corpus_of_the_same_chunks_finds(docs):
+    corpus = cut(load_documents(docs), CHUNKER)
+    method = Passages(kinds=("lexical",), words="first5")
+    index = FolderIndex.update(docs, CHUNKER, "first5")
+    for question in ("mill", "the ferry closes at noon", "crows"):
+        expected = method.index(corpus).retrieve(question, max_tokens=50)
+        found = method.index(index.corpus()).retrieve(question, max_tokens=50)
+        assert [(each.document_id, each.spans, each.score) for each in found] == [
+            (each.document_id, each.spans, each.score) for each in expected
+        ]
+
+
+# --- postings -------------------------------------------------------------------------------------------
+
+some = st.lists(st.lists(st.sampled_from(["fox", "foxes", "a", "b", "東京"]), max_size=6).map(" ".join), max_size=6)
+
+
+def counted(postings: Postings, word: str) -> list[tuple[int, int]]:
+    (number,) = postings.find([word]).tolist()
+    if number < 0:
+        return []
+    own = slice(*postings.begins[number : number + 2])
+    return list(zip(postings.texts[own].tolist(), postings.counts[own].tolist(), strict=True))
+
+
+@given(some, st.sampled_from(["whole", "first3"]))
+def test_postings_count_each_word_of_each_text(texts, form):
+    postings = Postings.of(texts, form)
+    keys = [word_keys(text, form) for text in texts]
+    assert postings.lengths.tolist() == [len(own) for own in keys]
+    for word in {word for own in keys for word in own} | {"cow"}:
+        expected = [(number, own.count(word)) for number, own in enumerate(keys) if word in own]
+        assert counted(postings, word) == expected
+
+
+@given(some, some, st.randoms(use_true_random=False))
+def test_joined_postings_are_those_of_the_texts_together(first, second, random):
+    order = list(range(len(first) + len(second)))
+    random.shuffle(order)
+    kept, added = [n if random.random() < 0.7 else -1 for n in order[: len(first)]], order[len(first) :]
+    texts = {n: text for n, text in zip([*kept, *added], [*first, *second], strict=True) if n >= 0}
+    numbers = {number: place for place, number in enumerate(sorted(texts))}
+    expected = Postings.of([texts[number] for number in numbers])
+    maps = [np.array([numbers.get(n, -1) for n in own], dtype=np.int64) for own in (kept, added)]
+    joined = Postings.joined([(Postings.of(first), maps[0]), (Postings.of(second), maps[1])], len(numbers))
+    assert joined.lengths.tolist() == expected.lengths.tolist()
+    for word in ("fox", "foxes", "a", "b", "東京"):
+        assert counted(joined, word) == counted(expected, word)
