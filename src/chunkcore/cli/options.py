@@ -46,7 +46,7 @@ Strategies = Annotated[
 EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
 Retriever = Annotated[
     str,
-    typer.Option("--retriever", "-r", metavar="SPEC", help="How chunks are searched (list retrievers, stages)."),
+    typer.Option("--retriever", "-r", metavar="SPEC", help="How chunks are searched (list retrievers)."),
 ]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="The language model, as openai:MODEL@URL.")]
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")]
