@@ -177,6 +177,36 @@ def training() -> None:
         assert load_tagger(Path(folder) / "tagger.safetensors")
 
 
+def files() -> None:
+    """Reads a PDF, an e-mail in HTML and a text in Windows' encoding."""
+    from chunkcore.errors import MissingExtraError
+    from chunkcore.reading import UnreadError, read_file
+
+    stream = b"BT /F1 12 Tf 72 720 Td (Tea.) Tj ET"
+    objects = (
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    )
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % pair for pair in enumerate(objects, start=1))
+    contents = {
+        "a.pdf": b"%PDF-1.4\n" + body + b"trailer<</Size 6/Root 1 0 R>>\n%%EOF\n",
+        "b.eml": b"Subject: Tea\nContent-Type: text/html\n\n<p>Tea.",
+        "c.txt": "Чай бывает чёрный и зелёный. Tea.".encode("cp1251"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in contents.items():
+            Path(folder, name).write_bytes(content)
+            try:
+                assert read_file(Path(folder, name)).document.text.endswith("Tea.")
+            except UnreadError as error:
+                if isinstance(error.__cause__, MissingExtraError):
+                    raise error.__cause__ from None
+                raise
+
+
 def structure() -> None:
     """Cuts HTML and source code."""
     from chunkcore import get_chunker
@@ -301,6 +331,7 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "spacy": (spacy, ("spacy",), ()),
     "clustering": (clustering, ("sklearn",), ()),
     "training": (training, ("torch", "safetensors"), ()),
+    "files": (files, ("pypdfium2", "justhtml", "charset_normalizer"), ()),
     "structure": (structure, ("justhtml", "tree_sitter", "tree_sitter_rust"), ()),
     "report": (report, ("jinja2",), ()),
     "llm": (llm, ("openai",), ()),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from chunkcore import get_chunkers
 from chunkcore.document import Document, Span
-from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import get_measure
@@ -26,11 +26,13 @@ from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.files import unzip
 from chunkcore.models.llm.asking import BadAnswerError, found_json
+from chunkcore.reading import read_file
 from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.segmenters.base import get_segmenter
 from chunkcore.tuning import parse_grid
 from chunkcore.tuning.space import load_space
 from tests import test_bad_files
+from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import texts
 from tests.test_bad_files import FILES, VALUES
@@ -129,6 +131,46 @@ def any_bytes_are_documents_or_an_error(content: bytes, ending: str) -> None:
         (Path(folder) / "b.txt").write_text("The fox naps.")
         with suppress(ChunkcoreError):
             load_benchmark(Path(folder) / "b.txt", questions=file)
+
+
+_KINDS = {
+    "pdf": lambda path: path.write_bytes(pdf_bytes([lines_of("Black tea\nis hot."), b""], outline=[("Black", 0)])),
+    "docx": lambda path: write_docx(path, paragraph("Tea", "Titel") + table([["a", "b"], ["1", "2"]])),
+    "epub": lambda path: write_epub(path, {"a.xhtml": "<h1>Tea</h1><table><tr><td>hot</table>"}),
+    "eml": lambda path: path.write_text("Subject: =?utf-8?q?T=C3=A9?=\nContent-Type: text/html\n\n<p>Tea"),
+    "ipynb": lambda path: path.write_text('{"cells": [{"cell_type": "code", "source": ["a"], "outputs": [{}]}]}'),
+    "txt": lambda path: path.write_bytes("Thé très chaud".encode("cp1252")),
+}
+_OURS = (NameError, AttributeError, AssertionError)
+
+
+def _document_or_error(file: Path) -> Document | DataError:
+    try:
+        return read_file(file).document
+    except DataError as error:
+        return error
+
+
+@target(share=0.05, kind=st.sampled_from(sorted(_KINDS)), seed=_seeds, content=contents(), whole=st.booleans())
+def any_file_is_a_document_or_one_error(kind: str, seed: int, content: bytes, whole: bool) -> None:
+    """PDF, DOCX, EPUB, e-mail, notebooks, text: any bytes, and real files with some bytes changed; marks lie inside."""
+    draw = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"a.{kind}"
+        _KINDS[kind](file)
+        data = bytearray(content if whole else file.read_bytes())
+        for _ in range(draw.randrange(4)):
+            place = draw.randrange(len(data) + 1)
+            data[place : place + draw.randrange(3)] = content[: draw.randrange(5)]
+        file.write_bytes(data)
+        document = _document_or_error(file)
+    if isinstance(document, DataError):
+        assert "\n" not in str(document)
+        assert not isinstance(document.__cause__, _OURS)
+        return
+    assert document.text
+    for mark in document.marks:
+        document.boxes_of(mark.span)
 
 
 @target(share=1, texts=4, guided=True, text=texts())

@@ -139,7 +139,7 @@ def _read(reader: Reader, path: Path, name: str) -> Reading:
     except (ChunkcoreError, OSError):
         raise
     except Exception as error:  # a stranger's file may fail a parser in any way, and the other files go on
-        told = f"{type(error).__name__}: {error}"[:100] if str(error) else type(error).__name__
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:100].rstrip(": ")
         raise UnreadError(path, f"is broken ({reader.name}: {told}): mend it, or take it out") from error
 
 

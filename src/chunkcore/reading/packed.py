@@ -73,18 +73,20 @@ class _Packed(Reader):
 
     def read(self, path: Path, name: str) -> Reading:
         text = MarkdownText()
+        notes: list[str] = []
         try:
-            metadata = self.write(ArchiveMembers(path), text)
+            metadata = self.write(ArchiveMembers(path), text, notes)
         except MissingExtraError as error:
             raise UnreadError(path, f"cannot be read: {error}") from error
         except DataError as error:
             raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
         if not text.size:
             raise UnreadError(path, "has no text: it may hold pictures only")
-        return Reading(Document(name, text.text, {"format": "markdown", **metadata}, tuple(text.marks)))
+        document = Document(name, text.text, {"format": "markdown", **metadata}, tuple(text.marks))
+        return Reading(document, tuple(notes))
 
-    def write(self, archive: ArchiveMembers, text: MarkdownText) -> dict[str, Any]:
-        """Write the text; returns the metadata."""
+    def write(self, archive: ArchiveMembers, text: MarkdownText, notes: list[str]) -> dict[str, Any]:
+        """Write the text, and notes on what is missing; returns the metadata."""
         raise NotImplementedError
 
 
@@ -98,7 +100,7 @@ class Docx(_Packed):
     endings = ("docx", "docm", "dotx")
     telling = b"word/"
 
-    def write(self, archive: ArchiveMembers, text: MarkdownText) -> dict[str, Any]:
+    def write(self, archive: ArchiveMembers, text: MarkdownText, notes: list[str]) -> dict[str, Any]:
         levels = _levels(archive.read("word/styles.xml")) if "word/styles.xml" in archive else {}
         numbered = _numbered(archive.read("word/numbering.xml")) if "word/numbering.xml" in archive else set()
         _Word(text, levels, numbered).read(archive.read("word/document.xml"))
@@ -279,7 +281,7 @@ class Epub(_Packed):
     endings = ("epub",)
     telling = b"application/epub+zip"
 
-    def write(self, archive: ArchiveMembers, text: MarkdownText) -> dict[str, Any]:
+    def write(self, archive: ArchiveMembers, text: MarkdownText, notes: list[str]) -> dict[str, Any]:
         found: list[str] = []
         container = archive.read("META-INF/container.xml")
         _walk(container, lambda name, at: found.append(at.get("full-path", "")) if name == "rootfile" else None, _pass)
@@ -289,6 +291,9 @@ class Epub(_Packed):
         hidden = _encrypted(archive.read("META-INF/encryption.xml")) if "META-INF/encryption.xml" in archive else set()
         if hidden.intersection(chapters):
             raise DataError("is protected against copying (DRM), so its text cannot be read")
+        missing = [chapter for chapter in chapters if chapter not in archive]
+        if missing:
+            notes.append(f"{len(missing):,} of its {len(chapters):,} chapters are not in the archive")
         for number, chapter in enumerate(chapters, start=1):
             if chapter not in archive:
                 continue

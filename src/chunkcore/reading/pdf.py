@@ -33,6 +33,7 @@ SECONDS = 60.0  # of one page
 MEMORY = 2 * 1024**3  # bytes
 _CHARACTERS = 2_000_000  # of a page
 _HEADINGS = 10_000
+_PAGES = 100_000
 
 
 @readers.register("PDF")
@@ -52,7 +53,8 @@ class Pdf(Reader):
 
     def read(self, path: Path, name: str) -> Reading:
         if find_spec("pypdfium2") is None:
-            raise UnreadError(path, f"cannot be read: {MissingExtraError.of('pypdfium2', 'files', 'read PDF')}")
+            missing = MissingExtraError.of("pypdfium2", "files", "read PDF")
+            raise UnreadError(path, f"cannot be read: {missing}") from missing
         texts: list[str] = []
         marks: list[Mark] = []
         headings: list[Mark] = []
@@ -221,6 +223,9 @@ def _told(path: str) -> Iterator[dict[str, Any]]:
         yield {"error": locked if is_locked else "is no PDF, or is broken: mend it, or take it out"}
         return
     try:
+        if len(pdf) > _PAGES:
+            yield {"error": f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"}
+            return
         yield {"pages": len(pdf), "metadata": _metadata(pdf), "outline": _outline(pdf)}
         for number in range(len(pdf)):
             yield {"number": number + 1, **_page_row(pdf, number)}

@@ -1,0 +1,186 @@
+"""Files of strangers: bombs, entities, links, scripts, endless nesting. A sentence each, and other files are read."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import warnings
+import zlib
+from pathlib import Path
+
+import pytest
+
+from chunkcore import Span
+from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks.documents import load_documents
+from chunkcore.reading import pdf as pdf_reader
+from chunkcore.reading import read_file
+from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, write_epub, write_zip
+
+pytest.importorskip("pypdfium2")
+pytest.importorskip("justhtml")
+
+
+def told(file: Path, text: str = "Tea.") -> str:
+    """The one line that a folder's reader says of the file; the file beside it is read."""
+    (file.parent / "good.txt").write_text(text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        documents = load_documents(file.parent)
+    assert [each.text for each in documents] == [text]
+    (one,) = [str(each.message) for each in caught]
+    assert "\n" not in one
+    assert len(one) < 400
+    assert file.name in one
+    return one
+
+
+def outcome(file: Path) -> str:
+    """The file's text, or "Tea." for an error of one sentence."""
+    try:
+        return read_file(file).document.text
+    except DataError as error:
+        return "Tea." if "\n" not in str(error) else "lines"
+
+
+def deflated(size: int, unit: bytes) -> bytes:
+    """A zlib stream that unpacks to some `size` bytes, made of one megabyte's block."""
+    packer = zlib.compressobj(9)
+    head = packer.compress(unit) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(unit) + packer.flush(zlib.Z_FULL_FLUSH)
+    return head + block * (size // len(unit)) + packer.flush()
+
+
+def pdf_with_stream(packed: bytes, filters: bytes) -> bytes:
+    data = pdf_bytes([lines_of("Tea.")])
+    start = data.index(b"<</Length")
+    end = data.index(b"endstream")
+    stream = b"<</Length %d/Filter[%s]>>stream\n%s\n" % (len(packed), filters, packed)
+    return data[:start] + stream + data[end:]  # PDFium mends the table of places
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
+@pytest.mark.parametrize("unit", [b" " * 2**20, b"q " * 2**19, b"BT /F1 9 Tf (tea) Tj ET " * 2**15])
+def test_a_pdf_bomb_ends_in_a_sentence(tmp_path, unit, monkeypatch):
+    monkeypatch.setattr(pdf_reader, "SECONDS", 10.0)
+    packed = zlib.compress(deflated(3 * 2**30, unit))
+    (tmp_path / "bomb.pdf").write_bytes(pdf_with_stream(packed, b"/FlateDecode/FlateDecode"))
+    assert (tmp_path / "bomb.pdf").stat().st_size < 200_000
+    one = told(tmp_path / "bomb.pdf")
+    assert "cannot be read within" in one or "has no text" in one
+
+
+def test_a_pdf_of_endless_pages_ends_in_a_sentence(tmp_path):
+    data = pdf_bytes([lines_of("Tea.")])
+    for number, pages in enumerate((b"/Count 2000000000/Kids[5 0 R]", b"/Count 9999999/Kids[2 0 R 2 0 R]")):
+        start = data.index(b"/Count 1")
+        bad = data[:start] + pages + data[data.index(b">>", start) :]
+        (tmp_path / f"{number}.pdf").write_bytes(bad)
+        assert outcome(tmp_path / f"{number}.pdf") == "Tea."
+
+
+def test_a_pdf_of_2000_pages_is_read_in_bounded_memory(tmp_path):
+    pages = [lines_of(f"Page {number} of tea.\nBlack.") for number in range(2000)]
+    (tmp_path / "big.pdf").write_bytes(pdf_bytes(pages))
+    document = read_file(tmp_path / "big.pdf").document
+    assert document.text.count("of tea.") == 2000
+    place = document.text.index("Page 1234")
+    assert document.pages_of(Span(place, place + 4)) == (1235,)
+    assert sum(len(mark.data["boxes"]) for mark in document.marks) < 2000 * 200
+    if sys.platform == "linux":
+        status = Path(f"/proc/{pdf_reader._idle[-1].pid}/status").read_text()
+        assert int(status.partition("VmHWM:")[2].split()[0]) < 300_000  # kB
+
+
+@pytest.mark.parametrize("name", ["word/document.xml", "word/styles.xml", "word/numbering.xml", "word/footnotes.xml"])
+def test_a_docx_that_is_a_zip_bomb_is_not_unpacked(tmp_path, name):
+    file = write_docx(tmp_path / "a.docx", paragraph("Tea."))
+    bomb = word_xml(" " * 70_000_000)
+    members = {"word/document.xml": word_xml(f"<w:body>{paragraph('Tea.')}</w:body>"), name: bomb}
+    write_zip(file, members)
+    assert "unpacks to over 50 times its size" in told(file)
+
+
+def test_an_epub_that_is_a_zip_bomb_is_not_unpacked(tmp_path):
+    pages = {f"{number}.xhtml": "<p>" + " " * 10_000_000 for number in range(9)}
+    assert "unpacks to over 50 times its size" in told(write_epub(tmp_path / "a.epub", pages))
+    many = {f"{number}": "" for number in range(10_001)}
+    file = write_zip(tmp_path / "a.epub", {"mimetype": "application/epub+zip", **many})
+    assert "10,002 members" in told(file)
+
+
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize("entities", [LAUGHS, OUTSIDE, '<!DOCTYPE x SYSTEM "http://example.org/x.dtd">'])
+def test_xml_entities_are_refused(tmp_path, entities):
+    body = word_xml(f"<w:body>{paragraph('&a;')}</w:body>").replace("?>", f"?>{entities}")
+    file = write_docx(tmp_path / "a.docx", "")
+    write_zip(file, {"word/document.xml": body})
+    assert "a document type, which could define entities, is refused" in told(file)
+    file.unlink()
+    container = f"{entities}<container/>"
+    write_zip(tmp_path / "b.epub", {"mimetype": "application/epub+zip", "META-INF/container.xml": container})
+    assert "is refused" in told(tmp_path / "b.epub")
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("something was fetched")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+
+
+PAGE = """<html><head><link rel=stylesheet href="http://example.org/a.css"><script src="http://example.org/a.js">
+</script><style>@import url(http://example.org/b.css)</style></head><body onload="e()">
+<p>Tea <a href="javascript:e()">is</a>
+hot.<script>evil()</script><img src="http://example.org/a.png" onerror="evil()"><iframe src="http://example.org"></iframe>
+<object data="http://example.org/x"></object><template><p>evil()</template><noscript>evil()</noscript>
+<xi:include href="file:///etc/passwd"/>"""
+
+
+@pytest.mark.usefixtures("no_network")
+def test_scripts_do_not_run_and_links_are_not_followed(tmp_path):
+    book = read_file(write_epub(tmp_path / "a.epub", {"a.xhtml": PAGE})).document
+    assert book.text == "Tea is hot."
+    (tmp_path / "a.eml").write_text(f"Subject: Tea\nContent-Type: text/html\n\n{PAGE}")
+    assert read_file(tmp_path / "a.eml").document.text == "# Tea\n\nTea is hot."
+    linked = '<w:p><w:hyperlink r:id="rId1" xmlns:r="x"><w:r><w:t>Tea</w:t></w:r></w:hyperlink></w:p>'
+    rels = '<Relationships><Relationship Id="rId1" Target="file:///etc/passwd" TargetMode="External"/></Relationships>'
+    file = write_docx(tmp_path / "a.docx", linked, **{"_rels/document.xml.rels": rels})
+    assert read_file(file).document.text == "Tea"
+
+
+def test_endless_nesting_ends_in_a_sentence_or_is_read(tmp_path):
+    deep = 100_000
+    file = write_docx(tmp_path / "a.docx", "<w:tbl>" * deep + "</w:tbl>" * deep)
+    assert "2,000 deep" in told(file)
+    file.unlink()
+    book = read_file(write_epub(tmp_path / "b.epub", {"a.xhtml": "<div><b>" * 20_000 + "Tea."})).document
+    assert book.text == "Tea."
+    (tmp_path / "b.epub").unlink()
+    mail = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(5000))
+    (tmp_path / "c.eml").write_text(f"Subject: Tea\n{mail}\nTea.")
+    assert "Tea" in outcome(tmp_path / "c.eml")
+    (tmp_path / "d.ipynb").write_text('{"cells": ' + "[" * deep)
+    assert outcome(tmp_path / "d.ipynb") == "Tea."
+
+
+def test_names_in_archives_lead_nowhere(tmp_path):
+    outside = tmp_path / "outside.xhtml"
+    outside.write_text("<p>secret")
+    pages = {"../../../outside.xhtml": "<p>Tea.", str(outside): "<p>Hot."}
+    reading = read_file(write_epub(tmp_path / "a.epub", {"a.xhtml": "<p>Tea.", **pages}))
+    assert (reading.document.text, reading.notes) == ("Tea.", ("2 of its 3 chapters are not in the archive",))
+
+
+def test_huge_cells_and_lines_are_read(tmp_path):
+    cells = [{"cell_type": "markdown", "source": "tea " * 500_000}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    assert len(read_file(tmp_path / "a.ipynb").document.text) == 2_000_000
+    (tmp_path / "a.eml").write_text("Subject: " + "=?utf-8?q?tea?= " * 20_000 + "\n\nTea.")
+    assert read_file(tmp_path / "a.eml").document.text.endswith("Tea.")
