@@ -529,7 +529,7 @@ def test_retrievers_are_searched_beside_the_options_and_each_scores_as_a_compari
     ("given", "message"),
     [
         (["nothing"], "nothing"),
-        (["bm25:b={0,7}"], "b is 0 to 1"),
+        (["bm25:b={0,7}"], "b is at least 0"),
         (["dense", "dense"], "each once"),
         ([f"hnsw:ef={{{','.join(map(str, range(1, 2000)))}}}"], "narrow it"),
     ],

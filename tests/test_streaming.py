@@ -302,12 +302,13 @@ def test_what_steers_a_terminal_is_escaped_and_comes_back(tmp_path):
     assert (rows[-1]["document_id"], rows[-1]["text"]) == ("b\x9b.txt", "DEL alone: \x7f.")
 
 
-def test_a_grapheme_over_the_maximum_is_one_document_s_error_in_a_batch(tmp_path):
+def test_a_grapheme_over_the_maximum_stops_nothing(tmp_path):
     chunker = get_chunker('recursive:size=2,maximum=text,counter=characters,separators=[" "]')
     folder = written(tmp_path, {"a": "abc", "b": "👩‍👩‍👧", "c": "def"})
     stream = Stream([folder], chunker, StreamOptions(errors="skip"))
     rows = [json.loads(line) for step in stream for some in step.lines for line in some.splitlines()]
-    assert (stream.tally.skipped, {row["document_id"] for row in rows}) == (1, {"a", "c"})
+    assert (stream.tally.skipped, {row["document_id"] for row in rows}) == (0, {"a", "b", "c"})
+    assert {row["metadata"].get("cut_inside") for row in rows if row["document_id"] == "b"} == {"grapheme"}
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path, monkeypatch):

@@ -26,7 +26,8 @@ __all__ = [
     "echo",
 ]
 
-_LONGEST = 1_000  # characters of a message
+_LONGEST = 2_000  # characters of a message
+_TURNING = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 
 
 def echo(value: object, most: int = 60) -> str:
@@ -46,13 +47,14 @@ def echo(value: object, most: int = 60) -> str:
 
 
 def _readable(text: str) -> str:
-    """`text` with combining marks escaped from the third in a row on: hundreds would cover the lines around."""
+    """`text` with what turns it around escaped, and combining marks from the third in a row on, which cover lines."""
     if text.isascii():
         return text
     found, marks = [], 0
     for each in text:
         marks = marks + 1 if unicodedata.category(each) in ("Mn", "Me", "Mc") else 0
-        found.append(each if marks < 3 else ascii(each)[1:-1])
+        turns = unicodedata.bidirectional(each) in _TURNING
+        found.append(ascii(each)[1:-1] if turns or marks > 2 else each)
     return "".join(found)
 
 
@@ -65,7 +67,10 @@ class ChunkcoreError(Exception):
 
 def _short(message: str) -> str:
     half = _LONGEST // 2
-    return _readable(message if len(message) <= _LONGEST else f"{message[:half]} ... {message[-half + 5 :]}")
+    if len(message) > 2 * _LONGEST:
+        message = message[:_LONGEST] + message[-_LONGEST:]
+    message = _readable(message)
+    return message if len(message) <= _LONGEST else f"{message[:half]} ... {message[5 - half :]}"
 
 
 class OptionError(ChunkcoreError, ValueError):

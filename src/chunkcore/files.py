@@ -13,6 +13,7 @@ import secrets
 import stat
 import tempfile
 import threading
+import unicodedata
 import weakref
 import zlib
 from collections import defaultdict
@@ -22,7 +23,7 @@ from io import FileIO
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -83,12 +84,19 @@ def read_text(path: Path) -> str:
         DataError: the file cannot be read, or is text in another encoding than UTF-8.
     """
     try:
+        refuse_device(path)
         data = path.read_bytes()
     except OSError as error:
         raise unreadable(path, error) from error
     if not data:
         raise empty(path)
     return decoded(data, path)
+
+
+def refuse_device(path: Path) -> None:
+    """Raise `DataError` for a device, such as /dev/zero, which has no end. A pipe may be read."""
+    if path.is_char_device() or path.is_block_device():
+        raise DataError(f"{path} is a device: expected a file, a folder or a pipe, or - for standard input")
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -98,6 +106,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         DataError: as `read_text`, with the number of the line that is not UTF-8.
     """
     try:
+        refuse_device(path)
         with path.open("rb") as file:
             before, number = 0, 0
             while data := file.readline(LONGEST_LINE + 1):
@@ -132,7 +141,9 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}not JSON ({_said(error)}); each line is one JSON object") from error
     if not isinstance(found, dict):
-        raise DataError(f"{place}expected a JSON object like {{...}}, got {type(found).__name__} {line.strip()[:40]!r}")
+        raise DataError(
+            f"{place}expected a JSON object like {{...}}, got {type(found).__name__} {echo(line.strip()[:40])}"
+        )
     return found
 
 
@@ -615,6 +626,10 @@ def unzip(archive: Path, folder: Path) -> None:
                     room -= _unpack(opened, member, target, room)
     except FileExistsError as error:
         raise DataError(f"{archive.name} has the file {error.filename} twice") from error
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise DataError(f"{archive.name} has the file {echo(member.filename)}, whose name is too long") from error
     except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -674,11 +689,13 @@ def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
     kind = stat.S_IFMT(member.external_attr >> 16)
     leads_out = name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename
     if leads_out or not name.parts:
-        raise DataError(f"{archive.name} has a file {member.filename!r}, which would lead out of its folder")
+        raise DataError(f"{archive.name} has a file {echo(member.filename)}, which would lead out of its folder")
+    if any(unicodedata.category(each) in ("Cc", "Zl", "Zp") for each in member.filename):
+        raise DataError(f"{archive.name} has a file {echo(member.filename)}, whose name has control characters")
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & _ENCRYPTED:
-        raise DataError(f"{archive.name} has {member.filename!r}, which is no plain file")
+        raise DataError(f"{archive.name} has {echo(member.filename)}, which is no plain file")
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise DataError(f"{archive.name} has {member.filename!r}, which is packed in an unusual way")
+        raise DataError(f"{archive.name} has {echo(member.filename)}, which is packed in an unusual way")
     return name
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -84,7 +84,7 @@ def read_overlap(value: int | str | Overlap) -> int | Overlap:
     if found is None:
         raise OptionError(
             f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
-            f"got {value!r}"
+            f"got {echo(value)}"
         )
     return found.read(options)
 

@@ -93,7 +93,7 @@ class Registry(Generic[T]):
         def add(thing: C) -> C:
             taken = getattr(self._known.get(name), "__qualname__", None)
             if taken not in (None, getattr(thing, "__qualname__", None)):
-                raise OptionError(f"the {self.noun} name {name!r} is taken by {taken}")
+                raise OptionError(f"the {self.noun} name {echo(name)} is taken by {taken}")
             if self._attribute:
                 setattr(thing, self._attribute, name)
             self._known[name] = cast(T, thing)
@@ -140,14 +140,14 @@ class Registry(Generic[T]):
         if others:
             packages = ", ".join(sorted(map(_package, offers)))
             raise OptionError(
-                f"the {self.noun} {name!r} is offered by several packages ({packages}): uninstall all but one"
+                f"the {self.noun} {echo(name)} is offered by several packages ({packages}): uninstall all but one"
             )
         try:
             return offer.load()
         except Exception as error:  # a foreign module may raise anything
             package, told = _package(offer), " ".join(str(error).split())
             raise OptionError(
-                f"the {self.noun} {name!r} of the package {package} cannot be loaded from {offer.value} "
+                f"the {self.noun} {echo(name)} of the package {package} cannot be loaded from {offer.value} "
                 f"({type(error).__name__}: {told}): update {package} or uninstall it"
             ) from error
 
@@ -485,7 +485,7 @@ def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
     ('recursive', {'size': 50, 'keep': 'end'})
     """
     if not isinstance(spec, str):
-        raise OptionError(f"a {noun} is given as name:option=value,...; got {spec!r}")
+        raise OptionError(f"a {noun} is given as name:option=value,...; got {echo(spec)}")
     name, _, rest = spec.partition(":")
     return name.strip(), split_options(rest, spec, noun)
 
@@ -504,9 +504,9 @@ def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = N
         elif unnamed is not None and not equals:
             unnamed.append(part)
         elif not equals or not option:
-            raise OptionError(f"expected option=value, got {part!r} in the {noun} {spec!r}")
+            raise OptionError(f"expected option=value, got {echo(part)} in the {noun} {echo(spec)}")
         elif option in options:
-            raise OptionError(f"the option {option} is given twice in the {noun} {spec!r}; keep one")
+            raise OptionError(f"the option {option} is given twice in the {noun} {echo(spec)}; keep one")
         else:
             options[option] = read_value(value.strip(), option)
     return options
@@ -570,7 +570,7 @@ def split_parts(text: str, spec: str, kind: str) -> list[str]:
             start = place + 1
         place += 1
     if quoted or depth:
-        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {spec!r}")
+        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {echo(spec)}")
     parts.append(text[start:])
     return parts if text.strip() else []
 
@@ -581,7 +581,7 @@ def read_value(value: str, option: str) -> Any:
         return json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         if value[:1] in ('"', "[", "{"):
-            raise OptionError(f"the option {option} is no JSON: {value!r} ({error}); correct its quotes") from error
+            raise OptionError(f"the option {option} is no JSON: {echo(value)} ({error}); correct its quotes") from error
         return value
 
 

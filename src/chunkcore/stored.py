@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.files import ScratchFile
 
 __all__ = ["document_later", "store_documents"]
@@ -35,7 +35,7 @@ def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY
     ('Foxes nap.', True)
     """
     if type(memory_bytes) is not int or memory_bytes < 0:
-        raise OptionError(f"memory_bytes is a whole number of bytes, 0 or more, got {memory_bytes!r}")
+        raise OptionError(f"memory_bytes is a whole number of bytes, 0 or more, got {echo(memory_bytes)}")
     kept: list[Document] = []
     left = memory_bytes
     texts = _Texts()

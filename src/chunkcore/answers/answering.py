@@ -11,7 +11,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
-from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, budget_of, measures_at
@@ -175,7 +175,7 @@ def answer_questions(
     'at noon'
     """
     if k == "min" or (isinstance(k, str) and budget_of(k) is None) or (isinstance(k, int) and k < 1):
-        raise OptionError(f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {k!r}")
+        raise OptionError(f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}")
     model = get_llm(llm)
     told = get_counter(counter)
     choices = [choices_of(query) for query in benchmark.queries]
@@ -223,13 +223,15 @@ def choices_of(query: Query) -> Choices | None:
     if listed is None:
         return None
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not all(isinstance(each, str) for each in listed):
-        raise DataError(f'query {query.id!r}: expected "choices" to be a list of texts, got {type(listed).__name__}')
+        raise DataError(
+            f'query {echo(query.id)}: expected "choices" to be a list of texts, got {type(listed).__name__}'
+        )
     if len(listed) < 2:
-        raise DataError(f'query {query.id!r}: expected two "choices" or more, got {len(listed)}')
+        raise DataError(f'query {echo(query.id)}: expected two "choices" or more, got {len(listed)}')
     if correct is not None and (type(correct) is not int or not 0 <= correct < len(listed)):
         raise DataError(
             f'query {query.id!r}: expected "correct" to be a whole number from 0 to {len(listed) - 1}, the place of '
-            f"the right choice, got {correct!r}"
+            f"the right choice, got {echo(correct)}"
         )
     return Choices(tuple(listed), correct)
 
@@ -250,7 +252,7 @@ def _text(benchmark: Benchmark, piece: Retrieved) -> str:
     text = benchmark.document(piece.document_id).text
     end = max(span.end for span in piece.spans)
     if end > len(text):
-        raise DataError(f"a retrieved piece ends at {end}, its document {piece.document_id!r} at {len(text)}")
+        raise DataError(f"a retrieved piece ends at {end}, its document {echo(piece.document_id)} at {len(text)}")
     return "\n".join(span.slice(text) for span in piece.spans)
 
 
@@ -263,7 +265,7 @@ def answerable(benchmark: Benchmark) -> Benchmark:
         return benchmark
     document = next((each for each in benchmark.documents if each.text), None)
     if document is None:
-        raise DataError(f"{benchmark.name!r} has no document with a text: there is nothing to answer from")
+        raise DataError(f"{echo(benchmark.name)} has no document with a text: there is nothing to answer from")
     placeholder = (Evidence(document.id, Span(0, 1)),)
     asked = [replace(query, evidence=placeholder) for query in benchmark.without_evidence]
     return replace(benchmark, queries=[*benchmark.queries, *asked], without_evidence=())

@@ -8,7 +8,7 @@ import numpy as np
 
 from chunkcore.answers.answering import Answer, AnswerRun, choices_of
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, get_measure, known_measures
 from chunkcore.evaluation.measures.answers import AnsweredQuestion, AnswerMeasure, AnswerModels
@@ -108,7 +108,7 @@ def _checked(benchmark: Benchmark, kinds: Iterable[str], k: Depth, models: Answe
     wanted = []
     for kind in dict.fromkeys(kinds):
         if kind not in answer_measures():
-            raise OptionError(f"{kind!r} is no measure of answers: expected some of {', '.join(answer_measures())}")
+            raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {', '.join(answer_measures())}")
         measure = get_measure(kind, k)
         assert isinstance(measure, AnswerMeasure)
         if "judge" in measure.needs and models.judge is None:
@@ -117,9 +117,9 @@ def _checked(benchmark: Benchmark, kinds: Iterable[str], k: Depth, models: Answe
         wanted.append(measure)
     for kind, needs in ((each.kind, each.needs) for each in wanted):
         if "choices" in needs and not any(_correct(query) is not None for query in benchmark.queries):
-            raise DataError(f'no question of {benchmark.name!r} has "choices" and "correct", which {kind} needs')
+            raise DataError(f'no question of {echo(benchmark.name)} has "choices" and "correct", which {kind} needs')
         if "references" in needs and not any(map(references_of, benchmark.queries)):
-            raise DataError(f'no question of {benchmark.name!r} has right "answers", which {kind} needs')
+            raise DataError(f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs')
         if "tokens" in needs:
             _ = models.tokens
     return wanted
@@ -138,7 +138,9 @@ def references_of(query: Query) -> tuple[str, ...]:
         return (_reference(given),) if isinstance(given, str) else ()
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
-        raise DataError(f'query {query.id!r}: expected "answers" to be a list of texts, got {str(given)[:80]!r}')
+        raise DataError(
+            f'query {echo(query.id)}: expected "answers" to be a list of texts, got {echo(str(given)[:80])}'
+        )
     return tuple(map(_reference, listed))
 
 
@@ -157,7 +159,7 @@ def _cases(benchmark: Benchmark, answered: AnswerRun) -> list[AnsweredQuestion]:
     if answered.answers and not known & answered.answers.keys():
         raise DataError(
             f"{answered.name!r} answers none of the benchmark's queries: it has {next(iter(answered.answers))!r}, the "
-            f"benchmark {next(iter(known), 'none')!r}"
+            f"benchmark {echo(next(iter(known), 'none'))}"
         )
     missing = Answer("", failure="the query is not among the answers")
     return [_case(query, answered.answers.get(query.id, missing)) for query in benchmark.queries]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.separators import finder
-from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.spans import Ranges
 
@@ -105,7 +105,7 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
         raise _unknown(splitter)
     elif named and not isinstance(getattr(splitter, "name", None), str):
         raise OptionError(
-            f"the sentence splitter {splitter!r} has no `name`, which tells its chunks from another's: "
+            f"the sentence splitter {echo(splitter)} has no `name`, which tells its chunks from another's: "
             'set one, as in splitter.name = "ours-1"'
         )
 
@@ -119,7 +119,7 @@ def _check_spec(splitter: str) -> None:
             re.compile(rest)
         except (re.error, OverflowError, RecursionError) as error:
             raise OptionError(
-                f"the sentence splitter's {rest!r} is no regular expression ({error}); correct it"
+                f"the sentence splitter's {echo(rest)} is no regular expression ({error}); correct it"
             ) from error
 
 
@@ -226,7 +226,9 @@ def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
         try:
             start, end = map(int, pair)
         except (TypeError, ValueError) as error:
-            raise DataError(f"a sentence splitter answers with (start, end) pairs of numbers, got {pair!r}") from error
+            raise DataError(
+                f"a sentence splitter answers with (start, end) pairs of numbers, got {echo(pair)}"
+            ) from error
         if not reached <= start <= end <= len(text):
             raise DataError(
                 f"a sentence splitter's ranges are in order, disjoint and within the text (0 to {len(text)}): "
@@ -279,7 +281,7 @@ def _load_spacy(name: str) -> Any:
         except OSError:
             continue
         except ValueError as error:
-            raise OptionError(f"spaCy cannot load the pipeline {each!r} ({error}); name another") from error
+            raise OptionError(f"spaCy cannot load the pipeline {echo(each)} ({error}); name another") from error
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
             raise OptionError(
                 f"spaCy's pipeline {each!r} finds no sentences: expected one with a parser, a senter or a sentencizer, "

@@ -15,7 +15,7 @@ import numpy as np
 
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span, pages_of_all
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.registry import (
     Registry,
     check_number,
@@ -319,7 +319,7 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> C
         name, given = split_spec(spec)
     twice = sorted(set(given) & set(options))
     if twice:
-        raise OptionError(f"the option {twice[0]} is given twice, in {spec!r} and beside it; keep one")
+        raise OptionError(f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one")
     return strategies.build(name, given | options)  # type: ignore[no-any-return]
 
 

@@ -10,7 +10,7 @@ from chunkcore.boundaries.formats import document_language
 from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.blocks import BlockChunker, pack_blocks
 from chunkcore.document import Document
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.tokens import TokenizedText
 
 __all__ = ["Code", "draft_code"]
@@ -50,7 +50,7 @@ class Code(BlockChunker):
         super().validate()
         if self.language != "auto" and self.language not in LANGUAGES:
             raise OptionError(
-                f"language is auto or one of {', '.join(sorted(LANGUAGES))}; got {self.language!r}. "
+                f"language is auto or one of {', '.join(sorted(LANGUAGES))}; got {echo(self.language)}. "
                 'For a language that is not listed, give "other"'
             )
 

@@ -13,7 +13,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import Section, WindowChunker, answer_schema
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.models.llm import Question
 from chunkcore.models.llm.asking import found_json, member, whole_number
 from chunkcore.packing import fit, pack, running_sizes, trim
@@ -64,7 +64,9 @@ class Lumber(WindowChunker):
         try:
             re.compile(self.paragraph_end)
         except re.error as error:
-            raise OptionError(f"paragraph_end is a regular expression, got {self.paragraph_end!r} ({error})") from error
+            raise OptionError(
+                f"paragraph_end is a regular expression, got {echo(self.paragraph_end)} ({error})"
+            ) from error
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         find = finder(re.compile(self.paragraph_end), len(source.text))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.semantic import neighbour_distances
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.packing import Overlap, overlaps
@@ -77,7 +77,7 @@ class SemanticOverlap(Overlap):
         if number != number:
             raise OptionError(
                 f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
-                f"got {'semantic:' + options!r}"
+                f"got {echo('semantic:' + options)}"
             )
         return cls(threshold=number, embedder=model or DEFAULT_MODEL)
 

@@ -13,7 +13,7 @@ import numpy as np
 from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Span
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
@@ -93,7 +93,7 @@ class Recursive(Chunker):
             return re.compile(separator if self.regex else re.escape(separator))
         except re.error as error:
             raise OptionError(
-                f"the separator {separator!r} is no regular expression ({error}); "
+                f"the separator {echo(separator)} is no regular expression ({error}); "
                 "correct it, or set regex=false to take it literally"
             ) from error
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.errors import echo
 from chunkcore.escaping import terminal_text
 from chunkcore.files import ANSWERS
 
@@ -329,7 +330,9 @@ def _depth(text: str) -> Depth:
     except OptionError:
         depth = "min"
     if depth == "min":
-        raise OptionError(f"--k: expected a number of pieces from 1, or a budget of tokens like 4096tok, got {text!r}")
+        raise OptionError(
+            f"--k: expected a number of pieces from 1, or a budget of tokens like 4096tok, got {echo(text)}"
+        )
     return depth
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.errors import echo
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -131,7 +132,7 @@ def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
     if collection in names and questions is None:
         return load_benchmark(dataset_path(collection), name=collection)
     if not Path(collection).exists():
-        raise DataError(f"{collection!r} is neither a shipped collection ({', '.join(names)}) nor a file or folder")
+        raise DataError(f"{echo(collection)} is neither a shipped collection ({', '.join(names)}) nor a file or folder")
     return load_benchmark(collection, questions, layout=layout, require_evidence=False)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from chunkcore.cli import options
+from chunkcore.errors import echo
 
 __all__ = ["HELP", "list_names"]
 
@@ -49,7 +50,7 @@ def list_names(
         return
     if kind not in _REGISTRIES:
         known = ", ".join(_REGISTRIES)
-        raise OptionError(f"unknown kind {kind!r}: expected one of {known}{suggestion(kind, _REGISTRIES)}")
+        raise OptionError(f"unknown kind {echo(kind)}: expected one of {known}{suggestion(kind, _REGISTRIES)}")
     import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
     for found in getattr(import_module(_REGISTRIES[kind]), kind).describe():

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
+from chunkcore.errors import echo
 from chunkcore.registry import LARGEST, check_number
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ class Statistics:
         from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
         if self.by not in ("question", "document"):
-            raise OptionError(f"--by is question or document, got {self.by!r}")
+            raise OptionError(f"--by is question or document, got {echo(self.by)}")
         if self.by == "question":
             return None
         if benchmark.without_evidence:
@@ -367,7 +368,7 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
             chunker = replace(chunker, embedder=own)  # type: ignore[call-arg]
         for other, known in made.items():
             if known == chunker:
-                raise OptionError(f"the strategies {other!r} and {spec!r} are the same: give each once")
+                raise OptionError(f"the strategies {echo(other)} and {echo(spec)} are the same: give each once")
         made[spec] = chunker
     return list(made.values())
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.errors import echo
 
 if TYPE_CHECKING:
     from chunkcore.document import Document
@@ -170,7 +171,7 @@ def _threshold(name: str, text: str) -> Threshold:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"{name} is a cosine, propose, or none; got {text!r}") from None
+        raise OptionError(f"{name} is a cosine, propose, or none; got {echo(text)}") from None
 
 
 def _check_output(docs: Path, files: GenerationFiles) -> None:
@@ -327,7 +328,7 @@ def _kinds(given: Sequence[str]) -> frozenset[str]:
 
     for each in given:
         if each not in KINDS:
-            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {each!r}")
+            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(each)}")
     return frozenset(given)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.models.llm import Prices, Usage
@@ -117,9 +117,9 @@ class Cost:
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
-        raise TypeError(f"a cost is a number, got {value!r}")
+        raise TypeError(f"a cost is a number, got {echo(value)}")
     if value is not None and not 0 <= value < math.inf:
-        raise ValueError(f"a cost is at least 0, got {value!r}")
+        raise ValueError(f"a cost is at least 0, got {echo(value)}")
     return value
 
 

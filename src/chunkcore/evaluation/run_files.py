@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.files import json_lines, text_lines, write_parts
@@ -43,7 +43,7 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
             got = f"the keys {', '.join(map(repr, row))}"[:120] if row else "an empty object"
             raise DataError(f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {got}")
         if name in found:
-            raise DataError(f"{where}: a second chunk has the id {name!r}: cut the documents once, into one file")
+            raise DataError(f"{where}: a second chunk has the id {echo(name)}: cut the documents once, into one file")
         document = documents.get(row.get("document_id", ""))
         if document is None:
             raise DataError(
@@ -79,7 +79,7 @@ def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
     last = max(span.end for span in spans)
     if last > len(document.text):
         raise DataError(
-            f"{where}: a span ends at {last}, its document {document.id!r} at {len(document.text)}: spans are code "
+            f"{where}: a span ends at {last}, its document {echo(document.id)} at {len(document.text)}: spans are code "
             "points of the benchmark's own text"
         )
     return spans
@@ -244,7 +244,7 @@ class _Hits:
         if query not in self._queries:
             raise DataError(
                 f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
-                f"as {min(self._queries, default='')!r}: give the questions that were asked"
+                f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
         row = self.rows.setdefault(query, len(self.rows))
         if hit is None:
@@ -256,7 +256,7 @@ class _Hits:
         seen = self._seen.setdefault(query, {})
         if key in seen:
             raise DataError(
-                f"{where}: the query {query!r} has this hit already, in line {seen[key]}: a hit counts once, keep "
+                f"{where}: the query {echo(query)} has this hit already, in line {seen[key]}: a hit counts once, keep "
                 "the best"
             )
         if key is not None:
@@ -303,7 +303,7 @@ class _Hits:
         spans = _read_spans(hit.spans, document, where) if document is not None and hit.spans is not None else ()
         if document is not None and spans and hit.digest and slices_digest(document.text, spans) != hit.digest:
             raise DataError(
-                f"{where}: in {document.id!r} another text stands at these spans than when the run was written: "
+                f"{where}: in {echo(document.id)} another text stands at these spans than when the run was written: "
                 "give the documents that were searched, or search these"
             )
         if hit.text:
@@ -373,7 +373,7 @@ def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:
         if len(columns) != 6:
             raise DataError(
                 f"{where}: expected TREC's six columns, query_id Q0 id rank score tag, got {len(columns)}: "
-                f"{text.strip()[:60]!r} (a file of JSON lines is named .jsonl)"
+                f"{echo(text.strip()[:60])} (a file of JSON lines is named .jsonl)"
             )
         query, _, name, rank, score, _ = columns
         yield line, query, _Hit(name, rank=_number(rank, "rank", where), score=_number(score, "score", where))
@@ -451,7 +451,7 @@ def _trec_run(run: Run) -> Iterator[bytes]:
             name = piece.id or piece.document_id
             for each in (query, name):
                 if not is_column(each):
-                    raise DataError(f"TREC's columns are parted by spaces, and {each!r} is no column: write .jsonl")
+                    raise DataError(f"TREC's columns are parted by spaces, and {echo(each)} is no column: write .jsonl")
             if name in seen:
                 raise DataError(
                     f"two pieces that the query {query!r} is answered with are both called {name!r}, which TREC's "

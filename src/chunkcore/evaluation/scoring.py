@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.counting import (
     Axis,
@@ -111,9 +111,9 @@ class Scorer:
         omega_rule: OmegaRule = "once",
     ) -> None:
         if min_rule not in get_args(MinRule):
-            raise OptionError(f'min_rule is "holding" or "touching", got {min_rule!r}')
+            raise OptionError(f'min_rule is "holding" or "touching", got {echo(min_rule)}')
         if omega_rule not in get_args(OmegaRule):
-            raise OptionError(f'omega_rule is "once" or "repeats", got {omega_rule!r}')
+            raise OptionError(f'omega_rule is "once" or "repeats", got {echo(omega_rule)}')
         self.benchmark = benchmark
         self.counter = get_counter(counter)
         self.min_rule = min_rule
@@ -173,7 +173,7 @@ class Scorer:
         if run.results and not ids & run.results.keys():
             raise DataError(
                 f"the run {run.name!r} answers none of the benchmark's queries: it has {next(iter(run.results))!r}, "
-                f"the benchmark {next(iter(ids), 'none')!r}"
+                f"the benchmark {echo(next(iter(ids), 'none'))}"
             )
         results = [run.results.get(query.id, ()) for query in self.benchmark.queries]
         counts = np.array([len(each) for each in results], dtype=np.int64)

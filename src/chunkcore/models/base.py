@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.concurrency import TimeoutExpired, with_timeout
-from chunkcore.errors import ChunkcoreError, ModelError
+from chunkcore.errors import ChunkcoreError, ModelError, echo
 from chunkcore.spans import Numbers
 
 __all__ = [
@@ -192,10 +192,12 @@ def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: 
     except ChunkcoreError:
         raise
     except TimeoutExpired:
-        raise ModelError(f"the model {embedder.name!r} gave no answer to {len(texts)} texts in {timeout} s") from None
+        raise ModelError(
+            f"the model {echo(embedder.name)} gave no answer to {len(texts)} texts in {timeout} s"
+        ) from None
     except Exception as error:
         raise ModelError(
-            f"the model {embedder.name!r} failed on {len(texts)} texts: {type(error).__name__}: {error}"
+            f"the model {echo(embedder.name)} failed on {len(texts)} texts: {type(error).__name__}: {error}"
         ) from error
     return check_vectors(answer, len(texts), model=embedder.name)
 
@@ -220,7 +222,7 @@ def _embedded_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> lis
         ) from error
     if len(answer) != len(windows):
         raise ModelError(
-            f"the model {embedder.name!r} was given {len(windows)} sequences of tokens and answered with "
+            f"the model {echo(embedder.name)} was given {len(windows)} sequences of tokens and answered with "
             f"{len(answer)}; expected one matrix a sequence"
         )
     checked = [
@@ -251,18 +253,18 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     try:
         array = np.asarray(answer)
     except ValueError as error:  # rows of different lengths
-        raise ModelError(f"the model {model!r} answered with vectors of different lengths ({error})") from error
+        raise ModelError(f"the model {echo(model)} answered with vectors of different lengths ({error})") from error
     if array.dtype.kind != "f":
         raise ModelError(
-            f"the model {model!r} answered with {_described(answer, array)}; expected floating-point numbers"
+            f"the model {echo(model)} answered with {_described(answer, array)}; expected floating-point numbers"
         )
     if array.ndim != 2 or array.shape[1] == 0:
         raise ModelError(
-            f"the model {model!r} answered with an array of shape {array.shape}; expected ({count}, dimensions)"
+            f"the model {echo(model)} answered with an array of shape {array.shape}; expected ({count}, dimensions)"
         )
     if len(array) != count:
         raise ModelError(
-            f"the model {model!r} was given {count} {what} and answered with {len(array)} vectors; "
+            f"the model {echo(model)} was given {count} {what} and answered with {len(array)} vectors; "
             f"expected one vector a {what[:-1]}"
         )
     with np.errstate(over="ignore"):
@@ -270,7 +272,7 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         raise ModelError(
-            f"the model {model!r} answered with NaN or infinity in {count - int(finite.sum())} of {count} vectors, "
+            f"the model {echo(model)} answered with NaN or infinity in {count - int(finite.sum())} of {count} vectors, "
             f"first for {what[:-1]} {int(np.argmin(finite))}; expected finite numbers"
         )
     return vectors

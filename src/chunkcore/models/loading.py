@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError, OptionError, echo
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
 from chunkcore.models.model_files import fetch, is_bert_folder
 from chunkcore.models.openvino import OpenVinoEmbedder
@@ -88,7 +88,7 @@ def _parse(spec: str) -> tuple[str, str]:
     if not model.strip():
         kinds = " or ".join(f"{each}:" for each in embedders)
         raise OptionError(
-            f"the embedder {spec!r} names no model: expected {DEFAULT_MODEL}, a folder, or a name on the hub, "
+            f"the embedder {echo(spec)} names no model: expected {DEFAULT_MODEL}, a folder, or a name on the hub, "
             f"with or without {kinds} before it"
         )
     if kind in ("", "openvino", "torch"):
@@ -117,7 +117,7 @@ def _local_folder(model: str) -> Path | None:
             return folder
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
         raise OptionError(
-            f"no model {model!r}: there is no such folder, and a name on the hub is one or two parts of letters, "
+            f"no model {echo(model)}: there is no such folder, and a name on the hub is one or two parts of letters, "
             "digits, -, _ and ., with a / between them"
         )
     return None
@@ -168,7 +168,7 @@ class EmbedderCounter(TokenCounter):
         found = tokenizing(model)
         if found is None:
             raise OptionError(
-                f"the embedder {model.name!r} does not give its tokens, so that sizes cannot be measured in them; "
+                f"the embedder {echo(model.name)} does not give its tokens, so that sizes cannot be measured in them; "
                 "choose another counter, such as cl100k_base or hf: and the model's tokenizer"
             )
         return found

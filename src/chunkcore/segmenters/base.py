@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from chunkcore.errors import ChunkcoreError, ModelError, OptionError
+from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
@@ -70,8 +70,8 @@ def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
         found = segmenters.find(kind)
         if found is None or bool(colon) != bool(options):
             raise OptionError(
-                f'unknown segmenter {spec!r}: expected "tagger", "tagger:<file of weights>", "texttiling", '
-                f'"texttiling:<window>:<deviations>"{"".join(f", {each!r}" for each in segmenters.offered)} '
+                f'unknown segmenter {echo(spec)}: expected "tagger", "tagger:<file of weights>", "texttiling", '
+                f'"texttiling:<window>:<deviations>"{"".join(f", {echo(each)}" for each in segmenters.offered)} '
                 "or a Segmenter"
             )
         return found(options)
@@ -112,7 +112,7 @@ def _checked(answer: Any, count: int, name: str) -> Numbers:
     ascending = array.ndim == 1 and array.dtype.kind in "iu" and bool((np.diff(array.astype(np.int64)) > 0).all())
     if not ascending or not 0 < array[0] <= array[-1] < count:
         raise ModelError(
-            f"the segmenter {name!r} was given {count} sentences and answered with {str(answer)[:80]}; expected "
+            f"the segmenter {echo(name)} was given {count} sentences and answered with {str(answer)[:80]}; expected "
             f"ascending whole numbers from 1 to {count - 1}"
         )
     return array.astype(np.int64)

@@ -21,7 +21,7 @@ import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.configuration import read_small, read_specs, root_node, telling_where
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.registry import format_spec, read_value, split_parts, split_spec
 from chunkcore.retrieval import get_retriever, retrievers
 
@@ -121,13 +121,13 @@ class Range:
     def __post_init__(self) -> None:
         ends = (self.low, self.high)
         if not all(_is_number(end) and math.isfinite(end) for end in ends) or self.low >= self.high:
-            raise OptionError(f"a range goes from a number to a greater one, got {self.low!r} to {self.high!r}")
+            raise OptionError(f"a range goes from a number to a greater one, got {echo(self.low)} to {echo(self.high)}")
         if any(abs(end) > 10**9 for end in ends):
-            raise OptionError(f"a range lies within a thousand million, got {self.low!r} to {self.high!r}")
+            raise OptionError(f"a range lies within a thousand million, got {echo(self.low)} to {echo(self.high)}")
         if self.log and self.low <= 0:
-            raise OptionError(f"a range that is drawn by order of magnitude begins over 0, got {self.low!r}")
+            raise OptionError(f"a range that is drawn by order of magnitude begins over 0, got {echo(self.low)}")
         if self.share_of and not 0 <= self.low < self.high <= 1:
-            raise OptionError(f"shares of {self.share_of} are from 0 to 1, got {self.low!r} to {self.high!r}")
+            raise OptionError(f"shares of {self.share_of} are from 0 to 1, got {echo(self.low)} to {echo(self.high)}")
 
     @property
     def whole(self) -> bool:
@@ -280,7 +280,7 @@ class Branch:
         if not base:
             return
         if base not in cls.option_names() or base == option:
-            raise OptionError(f"{self.strategy}: {option} is a share of {base!r}, which is no other option of it")
+            raise OptionError(f"{self.strategy}: {option} is a share of {echo(base)}, which is no other option of it")
         of = self.parameters.get(base)
         if of is not None and of.share_of:
             raise OptionError(f"{self.strategy}: {option} is a share of {base}, which is a share itself")
@@ -376,11 +376,13 @@ def parse_grid(spec: str) -> Branch:
     ['recursive:size=50,overlap=0', 'recursive:size=100,overlap=0']
     """
     if not isinstance(spec, str):
-        raise OptionError(f"a grid is given as name:option={{value,value}},...; got {spec!r}")
+        raise OptionError(f"a grid is given as name:option={{value,value}},...; got {echo(spec)}")
     name, given = _grid(spec)
     branch = Branch(strategy=name, parameters=given)
     if branch.size > _CONFIGURATIONS:
-        raise OptionError(f"the grid {spec!r} is {branch.size:,} configurations: expected {_CONFIGURATIONS:,} at most")
+        raise OptionError(
+            f"the grid {echo(spec)} is {branch.size:,} configurations: expected {_CONFIGURATIONS:,} at most"
+        )
     for drawn in branch.combinations():
         get_chunker(branch.strategy, **branch.options(drawn))
     return branch
@@ -412,7 +414,7 @@ def retriever_values(specs: Sequence[str]) -> Values:
             continue
         name, given = _grid(spec)
         if math.prod(each.size for each in given.values()) > _CONFIGURATIONS:
-            raise OptionError(f"{spec!r} is over {_CONFIGURATIONS:,} retrievers: narrow it")
+            raise OptionError(f"{echo(spec)} is over {_CONFIGURATIONS:,} retrievers: narrow it")
         combined = product(*(each.values for each in given.values()))
         found += (format_spec(name, dict(zip(given, values, strict=True))) for values in combined)
     for each in found:
@@ -426,9 +428,9 @@ def _grid(spec: str) -> tuple[str, dict[str, Values]]:
     for part in split_parts(rest, spec, "grid"):
         option, equals, text = (each.strip() for each in part.partition("="))
         if not equals or not option:
-            raise OptionError(f"expected option=value, got {part.strip()!r} in the grid {spec!r}")
+            raise OptionError(f"expected option=value, got {echo(part.strip())} in the grid {echo(spec)}")
         if option in given:
-            raise OptionError(f"the option {option} is given twice in the grid {spec!r}; keep one")
+            raise OptionError(f"the option {option} is given twice in the grid {echo(spec)}; keep one")
         given[option] = Values(values=tuple(_grid_values(option, text, spec)))
     return name.strip(), given
 
@@ -438,10 +440,16 @@ def _grid_values(option: str, text: str, spec: str) -> list[Any]:
         return [read_value(text, option)]
     written = [each.strip() for each in split_parts(text[1:-1], spec, "grid")]
     if not written or not all(written):
-        raise OptionError(f"the option {option} has an empty value in the grid {spec!r}: expected {{value,value,...}}")
-    repeated = next((each for number, each in enumerate(written) if each in written[:number]), None)
-    if repeated is not None:
-        raise OptionError(f"the option {option} has the value {repeated} twice in the grid {spec!r}; keep one")
+        raise OptionError(
+            f"the option {option} has an empty value in the grid {echo(spec)}: expected {{value,value,...}}"
+        )
+    if len(written) > _CONFIGURATIONS:
+        raise OptionError(
+            f"the grid {echo(spec)} has {len(written):,} values: narrow it to {_CONFIGURATIONS:,} at most"
+        )
+    if len(set(written)) < len(written):
+        repeated = next(each for number, each in enumerate(written) if each in written[:number])
+        raise OptionError(f"the option {option} has the value {repeated} twice in the grid {echo(spec)}; keep one")
     values = [read_value(each, option) for each in written]
     return sorted(values) if all(_is_number(each) for each in values) else values
 
@@ -591,13 +599,13 @@ def _parameter(option: str, value: Any) -> Parameter:
         return Values(values=(_plain(option, value),))
     share_of = value.get("share_of", "")
     if not isinstance(share_of, str) or set(value) - {"from", "to", "log", "values", "share_of"}:
-        raise OptionError(f"{option} is one of {_FORM}; got {value!r}")
+        raise OptionError(f"{option} is one of {_FORM}; got {echo(value)}")
     if set(value) <= {"values", "share_of"} and isinstance(value.get("values"), list):
         return Values(values=tuple(_plain(option, each) for each in value["values"]), share_of=share_of)
     log = value.get("log", False)
     if {"from", "to"} <= set(value) and "values" not in value and isinstance(log, bool):
         return Range(low=value["from"], high=value["to"], log=log, share_of=share_of)
-    raise OptionError(f"{option} is one of {_FORM}; got {value!r}")
+    raise OptionError(f"{option} is one of {_FORM}; got {echo(value)}")
 
 
 def _plain(option: str, value: Any) -> Any:
@@ -606,7 +614,7 @@ def _plain(option: str, value: Any) -> Any:
         return [_plain(option, each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise OptionError(f"{option} may be strings, numbers, true, false, null or lists of these, got {value!r}")
+    raise OptionError(f"{option} may be strings, numbers, true, false, null or lists of these, got {echo(value)}")
 
 
 @dataclass(frozen=True)
@@ -729,13 +737,15 @@ def known_space(spec: str) -> Space:
     name, options = split_spec(spec)
     if name not in _TABLE:
         raise OptionError(
-            f"no space is known for the strategy {name!r}: expected one of {', '.join(_TABLE)}, "
+            f"no space is known for the strategy {echo(name)}: expected one of {', '.join(_TABLE)}, "
             "or a file that says what to search of it"
         )
     given = {option: Values(values=(value,)) for option, value in options.items()}
     fitting = [branch for branch in _branches(name) if not _contradicts(branch, given)]
     if not fitting:
-        raise OptionError(f"no space is known for {spec!r}: write a file that says what to search of its other options")
+        raise OptionError(
+            f"no space is known for {echo(spec)}: write a file that says what to search of its other options"
+        )
     return Space(branches=tuple(replace(each, parameters={**each.parameters, **given}) for each in fitting))
 
 

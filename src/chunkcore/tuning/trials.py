@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.experiment import run_experiment
@@ -149,7 +149,7 @@ def assign_folds(benchmark: Benchmark, folds: int, *, by: By = "question", seed:
     [18, 18, 18, 18, 18]
     """
     if by not in get_args(By):
-        raise OptionError(f"by is question or document, got {by!r}")
+        raise OptionError(f"by is question or document, got {echo(by)}")
     documents = question_documents(benchmark)
     owners = [documents[query.id] for query in benchmark.queries] if by == "document" else range(len(documents))
     units = list(dict.fromkeys(owners))
@@ -322,7 +322,7 @@ class Trial:
         if not isinstance(drawn, dict) or not all(_is_plain(each, float) for each in drawn.values()):
             raise DataError(f"drawn is an object of numbers, got {json.dumps(drawn)[:60]}")
         if not str(found["origin"]).replace("fold ", "", 1).isdecimal() and found["origin"] not in _ORIGINS:
-            raise DataError(f"origin is one of {', '.join(_ORIGINS)} or a fold, got {found['origin']!r}")
+            raise DataError(f"origin is one of {', '.join(_ORIGINS)} or a fold, got {echo(found['origin'])}")
         size = 0 if found["failure"] else queries
         measured = data.get("measured", {}) if size else {}
         if not isinstance(measured, dict):

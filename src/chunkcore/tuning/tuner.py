@@ -18,14 +18,7 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker, get_chunker, strategies
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.concurrency import Progress
-from chunkcore.errors import (
-    ChunkcoreError,
-    DataError,
-    MissingExtraError,
-    ModelError,
-    NoAnswerError,
-    OptionError,
-)
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
@@ -336,7 +329,7 @@ class _Search:
             except (KeyError, IndexError, TypeError, ValueError, ChunkcoreError):
                 fits = False
         if not fits or trial.number in self.trials or not (trial.fold is None or trial.fold < self.options.folds):
-            raise DataError(f"trial {trial.number} ({trial.spec[:80]!r}) is none of this search")
+            raise DataError(f"trial {trial.number} ({echo(trial.spec[:80])}) is none of this search")
         self.trials[trial.number] = trial
 
 

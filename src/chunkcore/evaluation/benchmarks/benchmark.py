@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 
 __all__ = [
     "Benchmark",
@@ -184,24 +184,24 @@ class Benchmark:
             self._check(query)
         for query in self.without_evidence:
             if query.evidence:
-                raise DataError(f"query {query.id!r} has evidence: it is one of the queries")
+                raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
 
     def _check(self, query: Query) -> None:
         if not query.evidence:
             raise DataError(
-                f"query {query.id!r} has no evidence, so nothing can be scored: give it some or leave it out"
+                f"query {echo(query.id)} has no evidence, so nothing can be scored: give it some or leave it out"
             )
         for evidence in query.evidence:
             if evidence.document_id not in self._by_id:
                 raise DataError(
-                    f"query {query.id!r} has evidence in document {evidence.document_id!r}, "
+                    f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}, "
                     "which is not in the benchmark"
                 )
             size = self._by_id[evidence.document_id].size
             if evidence.span.end > size:
                 raise DataError(
-                    f"query {query.id!r}: evidence ends at {evidence.span.end}, its document "
-                    f"{evidence.document_id!r} at {size}"
+                    f"query {echo(query.id)}: evidence ends at {evidence.span.end}, its document "
+                    f"{echo(evidence.document_id)} at {size}"
                 )
 
     def document(self, document_id: str) -> Document:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document, Mark
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.files import NoTextError, json_lines, written_names
 from chunkcore.reading import FileNotes, UnreadError, read_file
 from chunkcore.stored import store_documents
@@ -79,7 +79,7 @@ def _distinct(rows: Iterable[Row]) -> Iterator[Document]:
         document = document_of(row, place)
         if document.id in places:
             raise DataError(
-                f"{place}: the id {document.id!r} was given before, at {places[document.id]}; make ids unique"
+                f"{place}: the id {echo(document.id)} was given before, at {places[document.id]}; make ids unique"
             )
         places[document.id] = place
         yield document

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import Row, listed, load_documents
 from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
@@ -303,7 +303,7 @@ def member(value: Any, key: str, kind: type[T], place: str, default: T | None = 
     if default is not None and value.get(key) is None:
         return default
     if key not in value:
-        raise DataError(f"{place}: there is no {key!r}, but {', '.join(map(repr, list(value)[:9])) or 'nothing'}")
+        raise DataError(f"{place}: there is no {echo(key)}, but {', '.join(map(repr, list(value)[:9])) or 'nothing'}")
     return _checked(value[key], kind, f"{place}: expected {key!r} to be")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.benchmarks.documents import Row, documents_of
 from chunkcore.evaluation.benchmarks.layout import (
@@ -75,7 +75,7 @@ def load_benchmark(
         contents = chosen.read(root, questions, leave_out)
         is_own = questions is not None or isinstance(chosen, Own)
     elif layout != "auto":
-        raise OptionError(f"documents that are at hand have no layout: leave out {layout!r}, or give a path")
+        raise OptionError(f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path")
     else:
         name = name or "benchmark"
         is_own = True
@@ -129,7 +129,7 @@ def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
 def _given(documents: list[Document], questions: Questions | None, name: str) -> Contents:
     if questions is None:
         raise DataError(
-            f"there are {len(documents)} documents in {name!r}, and no questions: "
+            f"there are {len(documents)} documents in {echo(name)}, and no questions: "
             "give the path of a questions.jsonl, or its lines"
         )
     return Contents(documents, question_rows(questions))
@@ -171,7 +171,7 @@ def _require_some(reader: QuestionReader, source: str, require_evidence: bool) -
         raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
     first = reader.problems[0]
     raise DataError(
-        f"{source}: none of the {len(reader.problems)} questions can be used; the first, {first.query_id!r}: "
+        f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
         f"{first.reason}"
     )
 
@@ -190,7 +190,7 @@ def load_segmented(path: str | Path, *, layout: str = "auto") -> list[Document]:
     documents = documents_of(segmented_rows(Path(path), layout))
     without = next((each.id for each in documents if not isinstance(each.metadata.get("boundaries"), list)), None)
     if without is not None:
-        raise DataError(f"{path}: the text {without!r} has no boundaries, the offsets at which its sections begin")
+        raise DataError(f"{path}: the text {echo(without)} has no boundaries, the offsets at which its sections begin")
     return documents
 
 

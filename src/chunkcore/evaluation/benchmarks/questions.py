@@ -12,7 +12,7 @@ from typing import Any
 
 from chunkcore.columns import Mapped
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import Row
@@ -105,14 +105,14 @@ class EvidenceFinder:
         if document_id in self._unread:
             raise EvidenceError(f"its document {document_id!r} was not read: it {self._unread[document_id]}")
         if document_id not in self._documents:
-            raise EvidenceError(f"its document {document_id!r} is not among the {len(self._documents)} documents")
+            raise EvidenceError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
 
     def _whole(self, chosen: Sequence[Document]) -> Evidence:
         if len(chosen) != 1:
             raise EvidenceError("a whole document as evidence must be named, and this names none")
         if not chosen[0].text:
-            raise EvidenceError(f"its document {chosen[0].id!r} is empty")
+            raise EvidenceError(f"its document {echo(chosen[0].id)} is empty")
         return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
 
     def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
@@ -124,12 +124,14 @@ class EvidenceFinder:
         except DataError as error:
             raise EvidenceError(str(error)) from error
         if span.end > len(document.text):
-            raise EvidenceError(f"evidence ends at {span.end}, its document {document.id!r} at {len(document.text)}")
+            raise EvidenceError(
+                f"evidence ends at {span.end}, its document {echo(document.id)} at {len(document.text)}"
+            )
         expected = entry.get("text")
         seen = span.slice(document.text)
         if expected is not None and expected != seen:
             raise EvidenceError(
-                f"at {span.start}-{span.end} of {document.id!r} stands {_short(seen)}, not {_short(expected)}"
+                f"at {span.start}-{span.end} of {echo(document.id)} stands {_short(seen)}, not {_short(expected)}"
             )
         return Evidence(document.id, span)
 
@@ -137,7 +139,7 @@ class EvidenceFinder:
         if not text.strip():
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
-            raise EvidenceError(f"occurrence counts from 1, got {occurrence!r}")
+            raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
         verbatim = islice(_places(text, chosen) if len(chosen) == 1 else self._anywhere(text), _COUNTED)
         places = [(document, Span(start, start + len(text))) for document, start in verbatim]
         is_verbatim = bool(places)
@@ -230,7 +232,7 @@ def document_name(given: Any) -> str:
     if isinstance(given, str):
         return given
     if type(given) is not int:
-        raise EvidenceError(f"a document is named with a string or a whole number, got {given!r}")
+        raise EvidenceError(f"a document is named with a string or a whole number, got {echo(given)}")
     return str(given)
 
 
@@ -324,7 +326,7 @@ class QuestionReader:
             raise EvidenceError(row["left_out"])
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
-            raise EvidenceError(f"the question is a text that is not blank, got {question!r}")
+            raise EvidenceError(f"the question is a text that is not blank, got {echo(question)}")
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
         evidence = () if _is_without(row) else self._evidence(row, document_id)

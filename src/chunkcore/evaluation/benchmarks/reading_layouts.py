@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from chunkcore.document import Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import Row, documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Contents,
@@ -461,7 +461,7 @@ class Quality(Layout):
                 told = {key: row[key] for key in self._TOLD if key in row}
                 found = documents.setdefault(identity, (place, {"id": identity, "text": text, "metadata": told}))
                 if found[1]["text"] != text:
-                    raise DataError(f"{place}: the article {identity!r} has another text than at {found[0]}")
+                    raise DataError(f"{place}: the article {echo(identity)} has another text than at {found[0]}")
                 set_id = member(row, "set_unique_id", str, place)
                 for n, question in enumerate(member(row, "questions", list, place)):
                     here = f"{place}, questions[{n}]"

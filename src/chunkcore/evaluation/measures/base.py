@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 
@@ -105,14 +105,14 @@ class Measure:
     def __post_init__(self) -> None:
         kind = self.kind or type(self).__name__
         if self.unit not in get_args(Unit):
-            raise OptionError(f"unknown unit {self.unit!r} of {kind}: expected one of {', '.join(get_args(Unit))}")
+            raise OptionError(f"unknown unit {echo(self.unit)} of {kind}: expected one of {', '.join(get_args(Unit))}")
         if self.unit not in self.units:
             raise OptionError(f"{kind} does not count {self.unit}s: expected one of {', '.join(self.units)}")
         if self.depth == "none":
             if self.k is not None:
-                raise OptionError(f"{kind} looks at no ranking and takes no k, got k={self.k!r}")
+                raise OptionError(f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}")
         elif not (_is_depth(self.k) or (self.k is None and self.depth == "optional")):
-            raise OptionError(f"{kind} needs k, {_EXPECTED}, got k={self.k!r}")
+            raise OptionError(f"{kind} needs k, {_EXPECTED}, got k={echo(self.k)}")
 
     @property
     def name(self) -> str:
@@ -262,7 +262,7 @@ def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | Non
     found = _NAME.fullmatch(measure.strip()) if isinstance(measure, str) else None
     if found is None:
         raise OptionError(
-            f"{measure!r} is no measure: expected something like Recall@5, IoU@min or Recall@5[character]"
+            f"{echo(measure)} is no measure: expected something like Recall@5, IoU@min or Recall@5[character]"
         )
     made = measures.get(found["kind"])
     if found["k"] is not None:
@@ -334,7 +334,7 @@ def parse_depth(text: str) -> Depth:
     """
     k = _number_or_text(text)
     if not _is_depth(k):
-        raise OptionError(f"expected {_EXPECTED}, got {text!r}")
+        raise OptionError(f"expected {_EXPECTED}, got {echo(text)}")
     return k
 
 

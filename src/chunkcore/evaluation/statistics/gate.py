@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, Scores, get_measure
 from chunkcore.evaluation.results import Report
@@ -71,11 +71,11 @@ def parse_requirement(text: str) -> Requirement:
     except ValueError:
         bound = math.nan
     if found is None or math.isnan(bound):
-        raise OptionError(f"{text!r} is no requirement: expected something like HitRate@5>=0.70")
+        raise OptionError(f"{echo(text)} is no requirement: expected something like HitRate@5>=0.70")
     required = Requirement(get_measure(found["measure"]), bound)
     if found["sign"] != _sign(required.measure):
         better = "more" if required.measure.higher_is_better else "less"
-        raise OptionError(f"of {required.measure} {better} is better: expected {required}, got {text!r}")
+        raise OptionError(f"of {required.measure} {better} is better: expected {required}, got {echo(text)}")
     return required
 
 
@@ -149,7 +149,7 @@ def check_baseline(
     if not common:
         one, other = (repr(next(iter(each.query_ids), "none")) for each in (report, earlier))
         raise DataError(
-            f"{report.name!r} and the earlier {earlier.name!r} have no question in common "
+            f"{echo(report.name)} and the earlier {echo(earlier.name)} have no question in common "
             f"({one} and {other} are among theirs): give a report on the same questions"
         )
     warn_where_they_differ(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.models.cache import LLMCache
 from chunkcore.models.llm.base import LLM, CachedLLM, Message, MeteredLLM, Reply
 from chunkcore.models.llm.endpoint import OpenAILLM
@@ -45,7 +45,7 @@ class CallableLLM(MeteredLLM):
         if not callable(function):
             raise OptionError(f"expected a function of messages and a schema, got {type(function).__name__}")
         if not isinstance(name, str) or not name.strip():
-            raise OptionError(f"name is a text that is not empty, got {name!r}")
+            raise OptionError(f"name is a text that is not empty, got {echo(name)}")
         super().__init__(name=name, fingerprint=f"callable:{fingerprint or name}", concurrency=concurrency)
         self.function = function
 
@@ -116,7 +116,7 @@ def _kind(spec: str) -> Callable[[str], LLM]:
     if found is None:
         others = "".join(f", {each}:..." for each in llms.offered)
         raise OptionError(
-            f"a language model is {_FORM}{others}, or an object that is one; got {_without_options(spec)!r}"
+            f"a language model is {_FORM}{others}, or an object that is one; got {echo(_without_options(spec))}"
         )
     return found
 
@@ -134,21 +134,21 @@ def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
     model, at, url = address.rpartition("@")
     spec = f"openai:{_without_options(rest)}"
     if not at:
-        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {spec!r}")
+        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {echo(spec)}")
     try:
         pairs = parse_qsl(fragment, keep_blank_values=True, strict_parsing=bool(fragment))
     except ValueError as error:
-        raise OptionError(f"expected option=value&option=value after {spec!r} and #") from error
+        raise OptionError(f"expected option=value&option=value after {echo(spec)} and #") from error
     options: dict[str, Any] = {}
     for name, text in pairs:
         if name not in _READERS:
-            raise OptionError(f"a language model has no option {name!r}: expected some of {', '.join(_READERS)}")
+            raise OptionError(f"a language model has no option {echo(name)}: expected some of {', '.join(_READERS)}")
         if name in options:
-            raise OptionError(f"the option {name} is given twice after {spec!r}; keep one")
+            raise OptionError(f"the option {name} is given twice after {echo(spec)}; keep one")
         try:
             options[name] = _READERS[name](text)
         except ValueError as error:
-            raise OptionError(f"the option {name} of a language model is a number, got {text!r}") from error
+            raise OptionError(f"the option {name} of a language model is a number, got {echo(text)}") from error
     cache = options.pop("cache", None)
     return OpenAILLM(model, url, **options), cache
 
