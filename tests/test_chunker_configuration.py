@@ -44,9 +44,15 @@ def test_specs(spec: str, expected: Chunker | None) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "unknown strategy '': expected one of"),
+        ("", "unknown strategy '': chunkcore list strategies shows all 2"),
         ("recursiv:size=3", "unknown strategy 'recursiv'"),
         ("recursive:sise=3", "recursive has no option 'sise': expected some of counter, size"),
+        ("semantic", "did you mean 'cluster_semantic', or 'breakpoint', which is"),
+        ("token:size=3", "did you mean 'fixed_token'"),
+        ("Character", "did you mean 'recursive:counter=characters'"),
+        ("recursive:chunk_size=3", "did you mean 'size'"),
+        ("cluster_semantic:chunk_size=3", "did you mean 'max_size'"),
+        ("recursive:is_separator_regex=true", "did you mean 'regex'"),
         ("recursive:size", "expected option=value, got 'size'"),
         ("recursive:=3", "expected option=value, got '=3'"),
         ("recursive:size=3,", "expected option=value, got ''"),

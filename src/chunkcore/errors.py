@@ -62,15 +62,16 @@ class ChunkcoreError(Exception):
     """The root: catch this to catch everything that chunkcore raises on purpose. A long message loses its middle."""
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(_short(each) if isinstance(each, str) else each for each in arguments))
+        super().__init__(*(shortened(each) if isinstance(each, str) else each for each in arguments))
 
 
-def _short(message: str) -> str:
-    half = _LONGEST // 2
-    if len(message) > 2 * _LONGEST:
-        message = message[:_LONGEST] + message[-_LONGEST:]
+def shortened(message: str, most: int = _LONGEST) -> str:
+    """A message without what is in its middle, and escaped."""
+    half = most // 2
+    if len(message) > 2 * most:
+        message = message[:most] + message[-most:]
     message = _readable(message)
-    return message if len(message) <= _LONGEST else f"{message[:half]} ... {message[5 - half :]}"
+    return message if len(message) <= most else f"{message[:half]} ... {message[5 - half :]}"
 
 
 class OptionError(ChunkcoreError, ValueError):

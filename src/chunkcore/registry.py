@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from chunkcore.errors import OptionError, echo
@@ -47,6 +48,28 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
+_LISTED = 12  # names that an error lists
+
+# What other libraries call an option: the first that a thing has is suggested.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "chunk_size": ("size", "max_size", "sentences"),
+    "chunk_overlap": ("overlap",),
+    "keep_separator": ("keep",),
+    "is_separator_regex": ("regex",),
+    "length_function": ("counter",),
+    "strip_whitespace": ("strip",),
+    "buffer_size": ("buffer",),
+    "breakpoint_threshold_type": ("threshold",),
+    "breakpoint_threshold_amount": ("amount",),
+    "embeddings": ("embedder",),
+    "embed_model": ("embedder",),
+    "tokenizer": ("counter",),
+    "separator": ("separators",),
+    "min_chunk_size": ("min_size", "minimum"),
+    "max_chunk_size": ("max_size", "maximum"),
+}
+
+
 class Registry(Generic[T]):
     """Things of one kind by name: chunkcore's own, and those of installed packages.
 
@@ -60,6 +83,7 @@ class Registry(Generic[T]):
         attribute: the class attribute that `register` sets to the name; "" for none.
         note: ends the list of known names in an error.
         modules: modules that register chunkcore's own things, imported when a name is unknown.
+        guesses: names of other libraries, and what an error suggests for them.
 
     >>> fruits = Registry("fruit", "chunkcore.fruits")
     >>> @fruits.register("apple")
@@ -78,6 +102,7 @@ class Registry(Generic[T]):
         attribute: str = "",
         note: str = "",
         modules: tuple[str, ...] = (),
+        guesses: Mapping[str, str] | None = None,
     ) -> None:
         self.noun = noun
         self.group = group
@@ -85,6 +110,7 @@ class Registry(Generic[T]):
         self._attribute = attribute
         self._note = note
         self._modules = modules
+        self._guesses = guesses or {}
         self._known: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[C], C]:
@@ -106,9 +132,10 @@ class Registry(Generic[T]):
         found = self.find(name)
         if found is None:
             known = list(self)
-            raise OptionError(
-                f"unknown {self.noun} {name!r}: expected one of {', '.join(known)}{self._note}{suggestion(name, known)}"
-            )
+            listed = f"expected one of {', '.join(known)}{self._note}"
+            if len(known) > _LISTED:
+                listed = f"chunkcore list {self.group.rpartition('.')[2]} shows all {len(known)}"
+            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, known, self._guesses)}")
         return found
 
     __getitem__ = get
@@ -201,16 +228,19 @@ def _package(offer: EntryPoint) -> str:
     return offer.dist.name if offer.dist else "(unknown)"
 
 
-def suggestion(wrong: object, known: Iterable[str]) -> str:
-    """The end of an error message: the nearest known name, or "".
+def suggestion(wrong: object, known: Iterable[str], guesses: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The end of an error message: what `guesses` has for it, the nearest known name, or "".
 
     >>> suggestion("recursiv", ["markdown", "recursive"])
     "; did you mean 'recursive'?"
     """
     from difflib import get_close_matches
 
+    asked = str(wrong)[:100].casefold()
+    if asked in guesses:
+        return f"; did you mean {guesses[asked]}?"
     by_lower_case = {name.casefold(): name for name in known}
-    near = get_close_matches(str(wrong).casefold(), list(by_lower_case), n=1)
+    near = get_close_matches(asked, list(by_lower_case), n=1)
     return f"; did you mean {by_lower_case[near[0]]!r}?" if near else ""
 
 
@@ -303,8 +333,11 @@ def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -
     known = list(known)
     unknown = sorted(set(given) - set(known))
     if unknown:
-        told = f"expected some of {', '.join(known)}{suggestion(unknown[0], known)}" if known else "it has none"
-        raise OptionError(f"{owner} has no option {', '.join(map(repr, unknown))}: {told}")
+        guesses = {name: repr(each) for name, own in _OPTIONS.items() for each in own[::-1] if each in known}
+        told = (
+            f"expected some of {', '.join(known)}{suggestion(unknown[0], known, guesses)}" if known else "it has none"
+        )
+        raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {told}")
 
 
 # Of the numbers in options. Larger ones overflow in arrays of 64 bits.

@@ -125,8 +125,8 @@ def _check_spec(splitter: str) -> None:
 
 def _unknown(splitter: object) -> OptionError:
     return OptionError(
-        f'unknown sentence splitter {splitter!r}: expected "default", "spacy", "spacy:<pipeline>", "regex:<pattern>" '
-        "or a callable that takes a text and answers with (start, end) pairs"
+        f'unknown sentence splitter {echo(splitter)}: expected "default", "spacy", "spacy:<pipeline>", '
+        '"regex:<pattern>" or a callable that takes a text and answers with (start, end) pairs'
     )
 
 

@@ -293,7 +293,20 @@ class Chunker:
 
 
 strategies: Registry[type[Chunker]] = Registry(
-    "strategy", "chunkcore.strategies", base=Chunker, attribute="name", modules=("chunkcore.chunkers",)
+    "strategy",
+    "chunkcore.strategies",
+    base=Chunker,
+    attribute="name",
+    modules=("chunkcore.chunkers",),
+    guesses={
+        "semantic": "'cluster_semantic', or 'breakpoint', which is LangChain's and LlamaIndex' semantic splitter",
+        "token": "'fixed_token'",
+        "tokens": "'fixed_token'",
+        "character": "'recursive:counter=characters'",
+        "characters": "'recursive:counter=characters'",
+        "recursive_character": "'recursive:counter=characters'",
+        "late": "the retriever 'late'",
+    },
 )
 
 

@@ -15,7 +15,7 @@ import typer
 
 from chunkcore.cli import answer, chunk, compare, datasets, listing, questions, score, search, segments, tune
 from chunkcore.cli.running import StoppedError, StopSignals
-from chunkcore.errors import ChunkcoreError
+from chunkcore.errors import ChunkcoreError, shortened
 
 __all__ = ["app", "main"]
 
@@ -118,7 +118,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _usage(error: Exception) -> str:
-    message = str(getattr(error, "format_message", lambda: error)())
+    message = shortened(str(getattr(error, "format_message", lambda: error)()), 300)
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
     return f"{message.rstrip('.')}; see {path} --help"

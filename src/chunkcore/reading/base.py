@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.files import NoTextError, decoded, empty, unreadable
+from chunkcore.files import NoTextError, decoded, empty, refuse_device, unreadable
 from chunkcore.registry import Registry
 
 __all__ = ["FileNotes", "Reader", "Reading", "UnreadError", "decode_text", "has_reader", "read_file", "readers"]
@@ -110,6 +110,7 @@ def read_file(path: Path | str, name: str = "") -> Reading:
     path = Path(path)
     name = name or path.name
     try:
+        refuse_device(path)
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(_HEAD)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.registry import Registry, suggestion
 from chunkcore.spans import Numbers
@@ -203,8 +203,8 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
         found = counters.find(kind)
     if found is None:
         raise OptionError(
-            f"unknown token counter {spec!r}: expected characters, words, hf:<name or path of a tokenizer>, embedder, "
-            f"embedder:<name of a model>, or one of {', '.join(sorted([*known, *counters.offered]))}"
+            f"unknown token counter {echo(spec)}: expected characters, words, hf:<name or path of a tokenizer>, "
+            f"embedder, embedder:<name of a model>, or one of {', '.join(sorted([*known, *counters.offered]))}"
             f"{suggestion(spec, known)}"
         )
     return found.read(options)

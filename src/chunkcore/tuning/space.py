@@ -430,7 +430,7 @@ def _grid(spec: str) -> tuple[str, dict[str, Values]]:
         if not equals or not option:
             raise OptionError(f"expected option=value, got {echo(part.strip())} in the grid {echo(spec)}")
         if option in given:
-            raise OptionError(f"the option {option} is given twice in the grid {echo(spec)}; keep one")
+            raise OptionError(f"the option {option} is given twice in {echo(spec)}; keep one")
         given[option] = Values(values=tuple(_grid_values(option, text, spec)))
     return name.strip(), given
 
@@ -449,7 +449,7 @@ def _grid_values(option: str, text: str, spec: str) -> list[Any]:
         )
     if len(set(written)) < len(written):
         repeated = next(each for number, each in enumerate(written) if each in written[:number])
-        raise OptionError(f"the option {option} has the value {repeated} twice in the grid {echo(spec)}; keep one")
+        raise OptionError(f"the option {option} has the value {echo(repeated)} twice in {echo(spec)}; keep one")
     values = [read_value(each, option) for each in written]
     return sorted(values) if all(_is_number(each) for each in values) else values
 
