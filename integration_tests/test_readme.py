@@ -26,7 +26,7 @@ def test_the_readme_s_examples_run(program: str, tmp_path: Path) -> None:
     if "evaluate_retriever" in program:
         assert all(0 <= float(score) <= 1 for score in last.split()), last
     else:
-        assert "recursive:size=100" in last, last
+        assert "passages:lexical" in last, last
 
 
 def test_the_readme_is_short_and_begins_with_an_example() -> None:
