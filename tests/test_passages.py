@@ -246,3 +246,36 @@ def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> No
         index.retrieve("fox")
     with pytest.raises(OptionError, match="at least 1"):
         index.retrieve("fox", None, 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(corpora(), st.sampled_from(WORDS), OPTIONS, st.integers(1, 30))
+def test_the_neighbourhoods_of_the_first_hits_score_as_among_all_units(corpus, query, options, hits):
+    """Few units are all in the sample, whose means and deviations are then those of a scan."""
+    model = TextVectors(Table())
+    size = max(1, len(corpus))
+    exact = Passages(**options).index(corpus, model).search([query], size)
+    found = Passages(**options, hits=hits).index(corpus, model).search([query], size)
+    expected = dict(zip(exact.indices[0].tolist(), exact.scores[0].tolist(), strict=True))
+    assert min(len(corpus), 1) <= found.counts[0] <= 2 * hits
+    for chunk, score in zip(*map(np.ndarray.tolist, found.row(0)), strict=True):
+        assert score == pytest.approx(expected[chunk], abs=1e-6)
+
+
+def test_signs_and_a_sample_find_what_a_scan_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    topics = [rng.choice([f"w{i}" for i in range(400)], 30) for _ in range(40)]
+    documents = [Document(f"d{i}", " ".join(rng.choice(topics[i % 40], 60 + i)) + ".") for i in range(120)]
+    corpus = cut(documents, get_chunker("fixed_token:size=4,counter=words"))
+    questions = [chunk.text for chunk in corpus][::300]
+    vectors = TextVectors(FakeEmbedder(), [corpus])
+    monkeypatch.setattr(passages, "_SAMPLE", (8, 64))
+    monkeypatch.setattr(passages, "_SKETCHED", 0)
+    monkeypatch.setattr(passages, "_LOOKED_UP", 100)
+    exact = get_retriever("passages").index(corpus, vectors)
+    near = get_retriever("passages:hits=50").index(corpus, vectors)
+    pairs = zip(exact.search(questions, 20).indices, near.search(questions, 20).indices, strict=True)
+    assert np.mean([len(set(one) & set(other)) / 20 for one, other in pairs]) > 0.8
+    assert (
+        near.retrieve(questions[0], None, 100)[0].document_id == exact.retrieve(questions[0], None, 100)[0].document_id
+    )

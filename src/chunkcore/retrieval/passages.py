@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.models.base import Vectors
 from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, Scores, check_limits, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings, check_words, word_keys
-from chunkcore.retrieval.search import Rows, unit
+from chunkcore.retrieval.search import Rows, products, unit
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers
@@ -31,6 +33,11 @@ KINDS = ("dense", "lexical")
 SCALES = (0, 1, 3, 7, 15, 31, "document")
 _BLOCK = 2**14  # units whose windows are scored together: what a block needs stays in the processor's cache
 _WIDE = 2**15  # up to so many units, lexical scores are float64; float32 halves the time and differs by about 1e-6
+_SAMPLE = 16, 512  # with `hits`: stretches, and units of each, whose scores give the means and deviations
+_NEAR = (0, 1, 3, 7)  # with `hits`: half-widths over which hits add up, to choose the units that are scored
+_SKETCHED = 2**16  # with `hits`: in more units, near vectors are found by their signs first
+_REREAD = 16  # vectors read for a hit
+_LOOKED_UP = 2**17  # with `hits`: postings of a question's rarest words
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Reals = NDArray[np.floating]
@@ -59,6 +66,8 @@ class Passages(RetrievalMethod):
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
         words: of lexical: "whole", or "first5"; see `word_keys`.
         scales: half-widths, and "document" for the whole document. As a string: ``scales=0/1/3/document``.
+        hits: None scores every unit. A number: only the neighbourhoods of the first so many units of each kind, found
+            by their own vectors and words; means and deviations are then those of 8,192 units. For a million units.
         k1: see `BM25`.
         b: see `BM25`.
         counter: of the budget's tokens, unless a report asks with its own.
@@ -79,6 +88,7 @@ class Passages(RetrievalMethod):
     scales: tuple[int | str, ...] = SCALES
     k1: float = 1.2
     b: float = 0.75
+    hits: int | None = None
     counter: str = "cl100k_base"
 
     def validate(self) -> None:
@@ -93,6 +103,8 @@ class Passages(RetrievalMethod):
             raise OptionError(f"passages: k1 is at least 0, got {self.k1}")
         if not 0 <= self.b <= 1:
             raise OptionError(f"passages: b is 0 to 1, got {self.b}")
+        if self.hits is not None and self.hits < 1:
+            raise OptionError(f"passages: hits is at least 1, or null for all units, got {self.hits}")
         check_words(self.words)
         get_counter(self.counter)
 
@@ -130,23 +142,25 @@ class Passages(RetrievalMethod):
 class _ByWindows(PassageIndex):
     def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages) -> None:
         super().__init__(corpus)
+        self._options = options
         self._counter = options.counter
         self._units = _Units(corpus)
         halves = [each for each in options.scales if isinstance(each, int)]
         whole = "document" in options.scales
-        self._dense = self._lexical = None
+        self._dense: _Dense | None = None
+        self._lexical: _Lexical | None = None
         if "dense" in options.kinds:
             self._vectors = vectors or TextVectors()
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
-            self._dense = _Dense(self._units, rows, corpus.token_counts, halves, whole=whole)
+            self._dense = _Dense(self._units, rows, corpus.token_counts, options, halves, whole=whole)
         if "lexical" in options.kinds:
             self._lexical = _Lexical(self._units, corpus, options, halves, whole=whole)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         found = []
-        for scores in self._scores(queries):
+        for numbers, scores in self._scored(queries):
             best = _best(scores, k)
-            found.append((self._units.chunks(best), scores[best]))
+            found.append((self._units.chunks(best if numbers is None else numbers[best]), scores[best]))
         return Hits.of(found)
 
     def answers(
@@ -161,42 +175,89 @@ class _ByWindows(PassageIndex):
         check_limits(k, max_tokens)
         measure = counter or get_counter(self._counter)
         budget = max_tokens or MAX_TOKENS
-        return [self._passages(scores, k, budget, measure) for scores in self._scores(queries)]
+        return [self._passages(*scored, k, budget, measure) for scored in self._scored(queries)]
 
-    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
-        """Each query's scores of all units."""
-        vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else None
-        for number, query in enumerate(queries):
-            scores = np.zeros(len(self._units))
+    def _scored(self, queries: Sequence[str]) -> Iterator[tuple[Numbers | None, Scores]]:
+        """Each query's units, ascending (None: all), and their scores."""
+        vectors = self._vectors.queries(queries) if "dense" in self._options.kinds and len(queries) else None
+        for place, query in enumerate(queries):
+            asked: list[Any] = []
             if self._dense is not None and vectors is not None:
-                self._dense.add(scores, vectors[number])
+                asked.append((self._dense, self._dense.asked(vectors[place])))
             if self._lexical is not None:
-                self._lexical.add(scores, query)
-            yield scores
+                asked.append((self._lexical, self._lexical.asked(query)))
+            if self._options.hits is None or not len(self._units):
+                yield None, _standardised(asked, self._units)
+            else:
+                part, own = self._chosen(asked, self._options.hits)
+                yield part.numbers[own], _standardised(asked, part, self._sample)[own]
 
-    def _passages(self, scores: Scores, k: int | None, budget: int, counter: TokenCounter) -> list[Retrieved]:
-        units = self._units
+    def _chosen(self, asked: Sequence[tuple[_Kind, Any]], hits: int) -> tuple[_Part, Numbers]:
+        """The units to score, with what their windows need; and which of these are to be scored.
+
+        Around the first hits of each kind, hits add up, as far as they are above the last one.
+        """
+        found = [kind.first(question, hits) for kind, question in asked]
+        near = np.unique(np.concatenate([numbers for numbers, _ in found]))
+        part = self._units.part(near, 2 * _NEAR[-1])
+        total = np.zeros(len(part))
+        for numbers, values in found:
+            own = np.zeros(len(part))
+            own[part.places(numbers)] = values - values.min(initial=0.0)
+            sums = np.concatenate(([0.0], np.cumsum(own)))
+            for half in _NEAR:
+                start, end = part.windows(half)
+                around = sums[end] - sums[start]
+                square = float(around @ around) / len(self._units) - (float(around.sum()) / len(self._units)) ** 2
+                total += around / math.sqrt(square) if square > 0 else 0.0
+        best = np.sort(part.numbers[_best(total, 2 * hits)])
+        scored = self._units.part(best, self._reach, self._short)
+        return scored, scored.places(best)
+
+    @cached_property
+    def _sample(self) -> _Part:
+        """Stretches of units, evenly spread: all of them where there are few."""
+        stretches, size = _SAMPLE
+        first = np.linspace(0, max(0, len(self._units) - size), stretches).astype(np.int64)
+        own = np.arange(len(self._units)) if len(self._units) <= stretches * size else first[:, None] + np.arange(size)
+        return self._units.part(np.unique(own), self._reach, self._short)
+
+    @property
+    def _reach(self) -> int:
+        return max((each for each in self._options.scales if isinstance(each, int)), default=0)
+
+    @property
+    def _short(self) -> int:
+        """Documents up to so many units are read whole, where their scale is wanted."""
+        return 0 if "document" not in self._options.scales else self._dense.short if self._dense else 0
+
+    def _passages(
+        self, numbers: Numbers | None, scores: Scores, k: int | None, budget: int, counter: TokenCounter
+    ) -> list[Retrieved]:
         wanted = 8 + int(1.25 * budget / self._mean_tokens)
         while True:
             best = _best(scores, wanted)
-            pieces = self._pieces(units.with_gaps(best, scores), scores)
-            sizes = counter.count_many([each.text for each in pieces.values()])
-            if wanted >= len(units) or sizes.sum() > budget:
+            if numbers is None:
+                units = self._units.with_gaps(best, scores)
+                worth = scores[units]
+            else:
+                best = np.sort(best)
+                units, worth = numbers[best].tolist(), scores[best]
+            pieces = self._pieces(units, worth)
+            sizes = counter.count_many([each.text for each in pieces])
+            if wanted >= len(scores) or sizes.sum() > budget:
                 break
             wanted *= 2
-        numbers = list(pieces)
-        joined = [units.adjoin(one, other) for one, other in pairwise(numbers)]
-        return passages_of(
-            list(pieces.values()), joined, sizes, budget, k=k, documents=self._documents, counter=counter
-        )
+        joined = [self._units.adjoin(one, other) for one, other in pairwise(units)]
+        return passages_of(pieces, joined, sizes, budget, k=k, documents=self._documents, counter=counter)
 
-    def _pieces(self, numbers: Sequence[int], scores: Scores) -> dict[int, Retrieved]:
+    def _pieces(self, numbers: Sequence[int], scores: Scores) -> list[Retrieved]:
         chunks = self.corpus.retrieved
         places = self._units.chunks(np.array(numbers, dtype=np.int64)).tolist()
-        return {
-            number: with_source(chunks[place].with_score(float(scores[number])), self._documents)
-            for number, place in zip(numbers, places, strict=True)
-        }
+        return [
+            with_source(chunks[place].with_score(score), self._documents)
+            for place, score in zip(places, scores.tolist(), strict=True)
+        ]
 
     @cached_property
     def _mean_tokens(self) -> float:
@@ -219,8 +280,65 @@ def _best(scores: Scores, k: int) -> Numbers:
     return best
 
 
-class _Units:
-    """The chunks in the order of their documents: `firsts` is each document's first unit, and the number of units."""
+class _Ranges:
+    """Consecutive ranges of units, each of one document; `firsts` is each range's first, and how many units there are.
+
+    Attributes:
+        numbers: of the units; None for all.
+    """
+
+    firsts: Numbers
+    numbers: Numbers | None = None
+
+    def __len__(self) -> int:
+        return int(self.firsts[-1])
+
+    @property
+    def lengths(self) -> Numbers:
+        return self.firsts[1:] - self.firsts[:-1]
+
+    def documents(self, numbers: Numbers) -> Numbers:
+        """The range of each unit."""
+        found: Numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
+        return found
+
+    def of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What belongs to these units."""
+        return values if self.numbers is None else values[self.numbers]
+
+    def windows(self, half: int, first: int = 0, last: int | None = None) -> tuple[Numbers, Numbers]:
+        """The first unit of each window and the one after its last, of the units from `first` to `last`."""
+        until = len(self) if last is None else last
+        edges = np.clip(self.firsts, first, until)
+        lengths = edges[1:] - edges[:-1]
+        start = np.arange(first - half, until - half, dtype=np.int64)
+        end = start + (2 * half + 1)
+        np.maximum(start, np.repeat(self.firsts[:-1], lengths), out=start)
+        np.minimum(end, np.repeat(self.firsts[1:], lengths), out=end)
+        return start, end
+
+
+class _Part(_Ranges):
+    """Ranges of units, ascending: `starts` and `ends` are those of all units, `shifts` what a place here is less."""
+
+    numbers: Numbers
+
+    def __init__(self, low: Numbers, high: Numbers) -> None:
+        reach = np.maximum.accumulate(high)
+        new = np.flatnonzero(np.concatenate(([True], low[1:] >= reach[:-1])))
+        self.starts, self.ends = low[new], reach[np.append(new[1:], len(low)) - 1]
+        self.firsts = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
+        self.shifts = self.starts - self.firsts[:-1]
+        self.numbers = np.arange(len(self), dtype=np.int64) + np.repeat(self.shifts, self.lengths)
+
+    def places(self, numbers: Numbers) -> Numbers:
+        """Where these units of all are here."""
+        found: Numbers = numbers - self.shifts[np.searchsorted(self.starts, numbers, side="right") - 1]
+        return found
+
+
+class _Units(_Ranges):
+    """The chunks in the order of their documents, each a range."""
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         documents, extents = corpus.document_numbers, corpus.extents
@@ -239,10 +357,6 @@ class _Units:
         self.firsts = np.concatenate(([0], np.flatnonzero(~same) + 1, [len(order)])).astype(np.int64)
         if not len(order):
             self.firsts = np.zeros(1, dtype=np.int64)
-        self.lengths = np.diff(self.firsts)
-
-    def __len__(self) -> int:
-        return int(self.firsts[-1])
 
     def chunks(self, numbers: Numbers) -> Numbers:
         return numbers if self.order is None else self.order[numbers]
@@ -250,25 +364,14 @@ class _Units:
     def sorted(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.order is None else values[self.order]
 
-    def documents(self, numbers: Numbers) -> Numbers:
-        """The document of each unit."""
-        found: Numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
-        return found
-
-    def each(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A number of each document, for each of its units."""
-        return np.repeat(values, self.lengths)
-
-    def windows(self, half: int, first: int = 0, last: int | None = None) -> tuple[Numbers, Numbers]:
-        """The first unit of each window and the one after its last, of the units from `first` to `last`."""
-        until = len(self) if last is None else last
-        edges = np.clip(self.firsts, first, until)
-        lengths = np.diff(edges)
-        start = np.arange(first - half, until - half, dtype=np.int64)
-        end = start + (2 * half + 1)
-        np.maximum(start, np.repeat(self.firsts[:-1], lengths), out=start)
-        np.minimum(end, np.repeat(self.firsts[1:], lengths), out=end)
-        return start, end
+    def part(self, numbers: Numbers, reach: int, short: int = 0) -> _Part:
+        """The ranges within reach of these units, ascending, in their documents; of short documents all."""
+        documents = self.documents(numbers)
+        begin, end = self.firsts[documents], self.firsts[documents + 1]
+        whole = end - begin <= short
+        low = np.where(whole, begin, np.maximum(numbers - reach, begin))
+        high = np.where(whole, end, np.minimum(numbers + reach + 1, end))
+        return _Part(low, high)
 
     def adjoin(self, one: int, other: int) -> bool:
         return other == one + 1 and other not in self._starts
@@ -296,27 +399,71 @@ class _Units:
         return found
 
 
-def _add_standardised(scores: Scores, values: Reals, largest: float, lengths: Numbers | None = None) -> None:
-    """Add (x - mean) / deviation to the units' scores; `lengths`: a value of each document counts for its units.
+class _Kind(Protocol):
+    """One way of scoring windows, of a question that `asked` has prepared."""
 
-    `values` are changed.
-    """
-    wide = values.astype(np.float64, copy=False)
-    if lengths is None:
-        wide -= wide.mean()
-        deviation = float(np.sqrt(wide @ wide / len(scores)))
-    else:
-        wide -= wide @ lengths / len(scores)
-        deviation = float(np.sqrt((wide * wide) @ lengths / len(scores)))
-    if deviation > _SAME * largest:
-        wide *= 1 / deviation
-        scores += wide if lengths is None else np.repeat(wide, lengths)
+    def first(self, question: Any, hits: int) -> tuple[Numbers, Scores]:
+        """The first hits by their own score, ascending, and their scores."""
+        ...
+
+    def values(self, question: Any, ranges: _Ranges) -> Iterator[tuple[Reals, float]]:
+        """At each scale the scores of these units, which may be changed, and what counts as a large score.
+
+        Those of whole documents are one for each range.
+        """
+        ...
+
+
+def _standardised(asked: Sequence[tuple[_Kind, Any]], ranges: _Ranges, sample: _Ranges | None = None) -> Scores:
+    """Each unit's sum over kinds and scales of (x - mean) / deviation, over these units or over the sample."""
+    scores = np.zeros(len(ranges))
+    for kind, question in asked:
+        told = [] if sample is None else [_moments(values, sample) for values, _ in kind.values(question, sample)]
+        for scale, (values, largest) in enumerate(kind.values(question, ranges)):
+            wide = values.astype(np.float64, copy=False)
+            if sample is None:
+                mean, deviation = _moments(wide, ranges)
+            else:
+                mean, deviation = told[scale]
+            if deviation > _SAME * largest:
+                wide -= mean
+                wide *= 1 / deviation
+                scores += wide if len(wide) == len(scores) else np.repeat(wide, ranges.lengths)
+    return scores
+
+
+def _moments(values: Reals, ranges: _Ranges) -> tuple[float, float]:
+    """The mean and the deviation over units, of a value of each or of each range."""
+    size = len(ranges)
+    if len(values) == size:
+        mean = float(values.mean(dtype=np.float64))
+        apart = values - mean
+        return mean, math.sqrt(float(apart @ apart) / size)
+    mean = float(values @ ranges.lengths) / size
+    return mean, math.sqrt(float((values - mean) ** 2 @ ranges.lengths) / size)
+
+
+def _first(numbers: Numbers, values: Reals, hits: int) -> tuple[Numbers, Scores]:
+    best = np.sort(_best(values.astype(np.float64, copy=False), hits))
+    return numbers[best], values[best].astype(np.float64)
 
 
 class _Dense:
-    """One inverse length of each window's vector is kept; the vectors are not copied."""
+    """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied.
 
-    def __init__(self, units: _Units, rows: Rows, tokens: Numbers, halves: Sequence[int], *, whole: bool) -> None:
+    With `hits`, 128 signs of each vector find what may be near; long documents keep their vector.
+    """
+
+    def __init__(
+        self,
+        units: _Units,
+        rows: Rows,
+        tokens: Numbers,
+        options: Passages,
+        halves: Sequence[int],
+        *,
+        whole: bool,
+    ) -> None:
         self._units = units
         self._rows = rows
         self._weights = np.sqrt(units.sorted(tokens)).astype(np.float32)
@@ -324,6 +471,14 @@ class _Dense:
         self._windows = {half: np.zeros(len(units), dtype=np.float32) for half in halves if half}
         self._halves = halves
         self._documents = np.zeros(len(units.lengths)) if whole else None
+        dimensions = rows.shape[1] if len(units) else 0
+        self.short = dimensions // 4  # so that the vectors of longer documents take 16 bytes a unit at most
+        long = np.flatnonzero(units.lengths > self.short) if options.hits and whole else np.zeros(0, dtype=np.int64)
+        self._long, self._pooled = long, np.zeros((len(long), dimensions), dtype=np.float32)
+        self._planes = self._signs = None
+        if options.hits and len(units) > _SKETCHED and hasattr(np, "bitwise_count"):
+            self._planes = np.random.default_rng(0).standard_normal((dimensions, 128))
+            self._signs = np.zeros((2, len(units)), dtype=np.uint64)
         self._measure()
 
     def _measure(self) -> None:
@@ -339,6 +494,8 @@ class _Dense:
             lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
             inverse = np.divide(1.0, lengths, out=np.zeros(len(rows)), where=lengths > 0)
             self._own[first:last] = inverse[first - low : last - low]
+            if self._signs is not None:
+                self._signs[:, first:last] = self._sketch(rows[first - low : last - low])
             rows *= (inverse * self._weights[low:high])[:, None]
             sums = np.zeros((len(rows) + 1, rows.shape[1]))
             np.cumsum(rows, axis=0, out=sums[1:])
@@ -370,32 +527,66 @@ class _Dense:
         if rest is not None:
             total[0] += rest
         assert self._documents is not None
-        self._documents[numbers] = _inverse_lengths(total[:, :-1], total[:, -1])
+        inverse = _inverse_lengths(total[:, :-1], total[:, -1])
+        self._documents[numbers] = inverse
+        places = np.searchsorted(self._long, (one, other + 1))
+        own = self._long[slice(*places)] - one
+        self._pooled[slice(*places)] = total[own, :-1] * inverse[own, None]
         return total[-1] if units.firsts[other + 1] > last else None
 
-    def add(self, scores: Scores, query: Reals) -> None:
-        """Add the standardised cosines of all scales."""
-        units = self._units
-        if not len(units):
-            return
-        if len(query) != self._rows.shape[1]:
+    def _sketch(self, rows: Reals) -> NDArray[np.uint64]:
+        assert self._planes is not None
+        return np.ascontiguousarray(np.packbits(rows @ self._planes > 0, axis=1)).view(np.uint64).T
+
+    def asked(self, query: Reals) -> Vectors:
+        """The query's vector, of length 1. Raises `ModelError`: it is of another model."""
+        if len(self._units) and len(query) != self._rows.shape[1]:
             raise ModelError(
                 f"the query has {len(query)} dimensions and the vectors {self._rows.shape[1]}: embed both with the "
                 "same model"
             )
-        own = units.sorted(self._rows @ unit(query[None])[0]) * self._own.astype(np.float64)
+        vector: Vectors = unit(query[None])[0]
+        return vector
+
+    def _cosines(self, question: Vectors, numbers: Numbers | None) -> Scores:
+        if numbers is None:
+            return self._units.sorted(products(self._rows, question)) * self._own.astype(np.float64)
+        return (self._rows[self._units.chunks(numbers)] @ question) * self._own[numbers].astype(np.float64)
+
+    def first(self, question: Vectors, hits: int) -> tuple[Numbers, Scores]:
+        if self._signs is None:
+            return _first(np.arange(len(self._units), dtype=np.int64), self._cosines(question, None), hits)
+        apart = np.zeros(len(self._units), dtype=np.uint8)
+        for signs, own in zip(self._signs, self._sketch(question[None])[:, 0], strict=True):
+            apart += np.bitwise_count(signs ^ own)
+        enough = max(_REREAD * hits, len(apart) // 64)
+        near = np.flatnonzero(apart <= np.searchsorted(np.cumsum(np.bincount(apart, minlength=129)), enough))
+        return _first(near, self._cosines(question, near), hits)
+
+    def values(self, question: Vectors, ranges: _Ranges) -> Iterator[tuple[Reals, float]]:
+        if not len(ranges):
+            return
+        own = self._cosines(question, ranges.numbers)
         if 0 in self._halves:
-            _add_standardised(scores, own.copy(), 1.0)
-        own *= self._weights
+            yield own.copy(), 1.0
+        own *= ranges.of(self._weights)
         sums = np.concatenate(([0.0], np.cumsum(own)))
         for half, inverse in self._windows.items():
-            start, end = units.windows(half)
+            start, end = ranges.windows(half)
             values = sums[end]
             values -= sums[start]
-            values *= inverse
-            _add_standardised(scores, values, 1.0)
+            values *= ranges.of(inverse)
+            yield values, 1.0
         if self._documents is not None:
-            _add_standardised(scores, np.diff(sums[units.firsts]) * self._documents, 1.0, units.lengths)
+            values = sums[ranges.firsts[1:]] - sums[ranges.firsts[:-1]]
+            if isinstance(ranges, _Part):
+                documents = self._units.documents(ranges.starts)
+                values *= self._documents[documents]
+                long = np.flatnonzero(np.isin(documents, self._long))
+                values[long] = self._pooled[np.searchsorted(self._long, documents[long])] @ question
+            else:
+                values *= self._documents
+            yield values, 1.0
 
 
 def _inverse_lengths(vectors: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -417,44 +608,85 @@ class _Lexical:
         self._reach = max(halves, default=0)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         self._weights: dict[int, NDArray[np.float64]] = {}
+        self._options = options
         self._posted = corpus.postings(self._form)
         if units.order is not None:
             self._posted = Postings.joined([(self._posted, np.argsort(units.order))], len(units))
         sums = np.concatenate(([0], np.cumsum(self._posted.lengths)))
-        sizes = [np.subtract(*(sums[edges] for edges in reversed(units.windows(half)))) for half in halves]
-        self._norms = [_norm(each, options, float(each.mean())).astype(self._real) for each in sizes if len(each)]
+        self._sums: NDArray[np.signedinteger[Any]] = sums.astype(np.int32 if sums[-1] < 2**31 else np.int64)
+        self._means = {half: float(self._sizes(half, units).mean()) if len(units) else 0.0 for half in halves}
+        self._norms = None if options.hits else [self._norm_of(half, units) for half in halves]
         own = np.diff(sums[units.firsts])
-        self._documents = _norm(own, options, float(units.each(own).mean())) if whole and len(units) else None
+        self._documents = _norm(own, options, float(own @ units.lengths) / max(1, len(units))) if whole else None
 
-    def add(self, scores: Scores, query: str) -> None:
-        """Add the standardised BM25 of all scales."""
+    def _sizes(self, half: int, ranges: _Ranges) -> Numbers:
+        """How many words each window has."""
+        start, end = ranges.windows(half)
+        if isinstance(ranges, _Part):
+            shifts = np.repeat(ranges.shifts, ranges.lengths)
+            start, end = start + shifts, end + shifts
+        return np.asarray(self._sums[end] - self._sums[start], dtype=np.int64)
+
+    def _norm_of(self, half: int, ranges: _Ranges) -> Reals:
+        return _norm(self._sizes(half, ranges), self._options, self._means[half]).astype(self._real)
+
+    def asked(self, query: str) -> list[_Word]:
+        """The question's words that the units have."""
         known = Counter(word for word in self._posted.find(word_keys(query, self._form)).tolist() if word >= 0)
-        if not known:
-            return
-        words = [(*self._postings(word), count * self._weights_of(word)) for word, count in known.items()]
-        found = np.zeros((len(self._halves), len(scores)), dtype=self._real)
-        for first in range(0, len(scores), _BLOCK):
-            self._add_block(found, words, first, min(first + _BLOCK, len(scores)))
-        for values in found:
-            _add_standardised(scores, values, float(values.max()))
-        if self._documents is not None:
-            values = np.zeros(len(self._documents))
-            for posted, counts, weights in words:
-                held = np.concatenate(([0.0], np.cumsum(counts, dtype=np.float64)))
-                inside = np.diff(held[posted.searchsorted(self._units.firsts.astype(np.int32))])
-                values += weights[-1] * inside / (inside + self._documents)
-            _add_standardised(scores, values, float(values.max()), self._units.lengths)
+        return [(*self._postings(word), count * self._weights_of(word)) for word, count in known.items()]
 
-    def _add_block(self, found: Reals, words: Sequence[_Word], first: int, last: int) -> None:
+    def first(self, question: list[_Word], hits: int) -> tuple[Numbers, Scores]:
+        """The rarest words are looked up first, and the commonest not at all where the others have hits enough."""
+        scores = np.zeros(len(self._units), dtype=np.float32)
+        mean = float(self._sums[-1]) / len(self._units)
+        seen = 0
+        for posted, counts, weights in sorted(question, key=lambda word: len(word[0])):
+            if seen and seen + len(posted) > _LOOKED_UP:
+                break
+            seen += len(posted)
+            sizes = (self._sums[posted + 1] - self._sums[posted]).astype(np.int64)
+            scores[posted] += weights.max() * counts / (counts + _norm(sizes, self._options, mean))
+        found = np.flatnonzero(scores)
+        return _first(found, scores[found], hits)
+
+    def values(self, question: list[_Word], ranges: _Ranges) -> Iterator[tuple[Reals, float]]:
+        if not (question and len(ranges)):
+            return
+        words = question
+        norms = self._norms
+        if isinstance(ranges, _Part):
+            words = [(*_inside(ranges, posted, counts), weights) for posted, counts, weights in question]
+        if isinstance(ranges, _Part) or norms is None:
+            norms = [self._norm_of(half, ranges) for half in self._halves]
+        found = np.zeros((len(self._halves), len(ranges)), dtype=self._real)
+        for first in range(0, len(ranges), _BLOCK):
+            self._add_block(found, words, norms, ranges, first, min(first + _BLOCK, len(ranges)))
+        for values in found:
+            yield values, float(values.max())
+        if self._documents is not None:
+            firsts = self._units.firsts.astype(np.int32)
+            documents = whose = np.arange(len(firsts) - 1)
+            if isinstance(ranges, _Part):
+                documents, whose = np.unique(self._units.documents(ranges.starts), return_inverse=True)
+            values = np.zeros(len(documents))
+            for posted, counts, weights in question:
+                held = np.concatenate(([0.0], np.cumsum(counts, dtype=np.float64)))
+                inside = held[posted.searchsorted(firsts[documents + 1])] - held[posted.searchsorted(firsts[documents])]
+                values += weights[-1] * inside / (inside + self._documents[documents])
+            yield values[whose], float(values.max())
+
+    def _add_block(
+        self, found: Reals, words: Sequence[_Word], norms: Sequence[Reals], ranges: _Ranges, first: int, last: int
+    ) -> None:
         """Add the scores of the windows of some units.
 
-        Running sums never fall. So a window that reaches over its document's end grows until there: to the lesser of
+        Running sums never fall. So a window that reaches over its range's end grows until there: to the lesser of
         the sums at the two ends.
         """
-        units, reach, size = self._units, self._reach, last - first
-        one, other = units.documents(np.array([first, last - 1])).tolist()
-        edges = np.clip(units.firsts[one : other + 2], first - reach, last + reach) - (first - reach)
-        own_edges: Numbers = np.clip(units.firsts[one : other + 2], first, last)
+        reach, size = self._reach, last - first
+        one, other = ranges.documents(np.array([first, last - 1])).tolist()
+        edges = np.clip(ranges.firsts[one : other + 2], first - reach, last + reach) - (first - reach)
+        own_edges: Numbers = np.clip(ranges.firsts[one : other + 2], first, last)
         lengths = own_edges[1:] - own_edges[:-1]
         bounds = np.array([max(0, first - reach), last + reach], dtype=np.int32)
         for posted, counts, weights in words:
@@ -468,7 +700,7 @@ class _Lexical:
             for place, half in enumerate(self._halves):
                 inside = np.minimum(sums[reach + half + 1 : reach + half + 1 + size], high)
                 inside -= np.maximum(sums[reach - half : reach - half + size], low)
-                inside /= inside + self._norms[place][first:last]
+                inside /= inside + norms[place][first:last]
                 inside *= self._real(weights[place])
                 found[place, first:last] += inside
 
@@ -493,6 +725,14 @@ class _Lexical:
             held = np.array(numbers, dtype=np.float64)
             self._weights[word] = np.log1p((len(units) - held + 0.5) / (held + 0.5)).astype(np.float64)
         return self._weights[word]
+
+
+def _inside(part: _Part, posted: NDArray[np.int32], counts: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """The postings in a part of the units, by their places in the part."""
+    first = posted.searchsorted(part.starts.astype(np.int32))
+    number = posted.searchsorted(part.ends.astype(np.int32)) - first
+    own = np.arange(number.sum()) + np.repeat(first - (np.cumsum(number) - number), number)
+    return posted[own] - np.repeat(part.shifts, number).astype(np.int32), counts[own]
 
 
 def _norm(sizes: Numbers, options: Passages, mean: float) -> NDArray[np.float64]:

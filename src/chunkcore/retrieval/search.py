@@ -23,6 +23,7 @@ __all__ = [
     "cosines",
     "first_of_each",
     "merge",
+    "products",
     "search_shard",
     "top_k",
     "top_k_owners",
@@ -208,17 +209,26 @@ class SelectedRows:
         release(self._rows)
         return found
 
-    def __matmul__(self, vector: NDArray[np.floating]) -> NDArray[np.floating]:
-        """The inner product of each row with the vector; nothing is copied."""
+    def products(self, vector: NDArray[np.floating]) -> NDArray[np.floating]:
+        """See `products`."""
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
         found = self._rows[first : int(self._numbers.max()) + 1] @ vector
         release(self._rows)
-        return found[self._numbers - first]
+        return np.asarray(found[self._numbers - first])
 
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+
+def products(rows: Rows, vector: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The inner product of each row with the vector; no row is copied.
+
+    >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
+    [7.0, 3.0, 7.0]
+    """
+    return rows.products(vector) if isinstance(rows, SelectedRows) else np.asarray(rows) @ vector
 
 
 @runtime_checkable
