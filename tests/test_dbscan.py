@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import dbscan
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.dbscan import Dbscan
-from chunkcore.chunkers.semantic import joint_distances
 from chunkcore.document import Document
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder
 from tests.strategies import hard_text
 from tests.test_breakpoint import REGEX, AngleEmbedder
-from tests.test_single_linkage import random_unit
+from tests.test_single_linkage import joint_distances, random_unit
 
 pytest.importorskip("sklearn")
 
@@ -73,7 +72,7 @@ def test_clusters_are_those_of_scikit_learn_on_the_whole_matrix(seed, count, wei
 
     unit = unit.astype(np.float32).astype(np.float64)
     unit /= np.sqrt((unit * unit).sum(axis=1))[:, None]
-    distances = joint_distances(unit, weight, slice(0, count))
+    distances = joint_distances(unit, weight)
     if np.abs(distances - eps).min() < 1e-9:
         return
     expected = DBSCAN(eps=eps, min_samples=least, metric="precomputed").fit(distances).labels_.tolist()

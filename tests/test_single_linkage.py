@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import semantic as joint_distance
+from chunkcore.chunkers import semantic
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.fixed_sentences import FixedSentences
-from chunkcore.chunkers.semantic import joint_distances, unit_rows
+from chunkcore.chunkers.semantic import near_pairs, unit_rows
 from chunkcore.chunkers.single_linkage import SingleLinkage, link
 from chunkcore.document import Document
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder
 from tests.strategies import hard_text, prose
 from tests.test_breakpoint import REGEX, AngleEmbedder
@@ -33,22 +33,51 @@ def random_unit(seed: int, count: int, dimensions: int = 3) -> np.ndarray:
 # --- the joint distance -----------------------------------------------------------------------------------------
 
 
+def joint_distances(unit: np.ndarray, weight: float) -> np.ndarray:
+    """Equations 1 to 3 for all pairs, shape (n, n)."""
+    places = np.arange(len(unit))
+    meaning = 1.0 - np.clip(unit @ unit.T, 0.0, 1.0)
+    return meaning * (1.0 - weight) + weight * (np.abs(places[:, None] - places) / len(unit))
+
+
 def test_the_distance_is_that_of_equations_1_to_3():
     """Four sentences at 0°, 60°, 90° and 180°: cosines to the first 0.5, 0 and -1, which counts as 0."""
     unit = np.array([[np.cos(a), np.sin(a)] for a in np.radians([0, 60, 90, 180])])
-    for weight, expected in [(0.0, [0, 0.5, 1, 1]), (1.0, [0, 0.25, 0.5, 0.75]), (0.25, [0, 0.4375, 0.875, 0.9375])]:
-        assert joint_distances(unit, weight, slice(0, 1))[0] == pytest.approx(expected, abs=1e-12)
+    for weight, expected in [(0.0, [0.5, 1, 1]), (1.0, [0.25, 0.5, 0.75]), (0.25, [0.4375, 0.875, 0.9375])]:
+        left, right, distances = near_pairs(unit, weight, 1.0, slice(0, 1), np.arange(4), 4)
+        assert (left.tolist(), right.tolist()) == ([0, 0, 0], [1, 2, 3])
+        assert distances == pytest.approx(expected, abs=1e-12)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 12), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
-def test_blocks_of_distances_are_those_of_the_whole_matrix(seed, count, weight):
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 20),
+    st.integers(1, 7),
+    st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),
+    st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0]),
+)
+def test_the_near_pairs_are_those_of_the_whole_matrix(seed, count, step, weight, stop):
+    """Of some of the sentences, as many rows at once as wanted."""
     unit = random_unit(seed, count)
-    whole = joint_distances(unit, weight, slice(0, count))
-    assert whole == pytest.approx(whole.T)
-    assert (whole >= 0).all()
-    assert (whole <= 1).all()
-    for row in range(count):
-        assert joint_distances(unit, weight, slice(row, row + 1), row)[0] == pytest.approx(whole[row, row:])
+    places = np.flatnonzero(np.random.default_rng(seed).random(count) < 0.7)
+    whole = joint_distances(unit, weight)
+    if (np.abs(whole - stop) < 1e-12).any() and weight < 1:
+        return
+    found = []
+    for start in range(0, len(places), step):
+        rows = slice(start, min(start + step, len(places)))
+        found += list(zip(*near_pairs(unit[places], weight, stop, rows, places, count), strict=True))
+    expected = [(a, b) for a in range(len(places)) for b in range(a + 1, len(places))]
+    expected = [(a, b) for a, b in expected if whole[places[a], places[b]] <= stop]
+    assert [(a, b) for a, b, _ in found] == expected
+    assert [each for _, _, each in found] == pytest.approx([whole[places[a], places[b]] for a, b in expected])
+
+
+def test_more_sentences_than_can_be_compared_are_refused(monkeypatch):
+    monkeypatch.setattr(semantic, "_MOST_SENTENCES", 3)
+    with pytest.raises(DataError, match="the text has 4 sentences, and comparing all of over 3 takes hours: cut the"):
+        linkage().split_text("0. 1. 2. 3.")
+    assert linkage().split_text("0. 1. 2.")
 
 
 # --- the linkage ------------------------------------------------------------------------------------------------
@@ -86,11 +115,11 @@ def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
         unit = unit[np.random.default_rng(seed).integers(0, min(3, count), count)]
     weights = np.random.default_rng(seed).integers(1, 5, (count, 2))
     limits = np.array([9, 12])
-    distances = joint_distances(unit, weight, slice(0, count))
+    distances = joint_distances(unit, weight)
     expected = plain_program(distances, weights, limits, stop)
     for most, block_bytes in ((at_once, 2**20), (at_once, 16 * count), (10**6, 24 * count)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(joint_distance, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
+            patch.setattr(semantic, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
             labels = link(unit, weights, limits, weight, stop, pairs_at_once=most)
         assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import strategies
-from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, joint_distances, row_blocks
+from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, near_pairs, row_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.registry import check_ranges
 
@@ -37,7 +37,8 @@ class Dbscan(SentenceClusters):
     dimensions and p pairs within `eps`.
 
     Raises:
-        DataError: more than 20 million pairs (about 0.7 GB) are within `eps`.
+        DataError: more than 20 million pairs (about 1.5 GB) are within `eps`, or a text has more than 100,000
+            sentences.
     """
 
     eps: float = 0.3
@@ -67,22 +68,19 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
     from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
 
     count, pairs = len(unit), 0
-    found: list[tuple[Floats, NDArray[np.int32]]] = []
-    ends = np.zeros(count + 1, dtype=np.int64)
+    found = []
     for rows in row_blocks(count):
-        block = joint_distances(unit, position_weight, rows)
-        # Remove rounding from the distance to itself.
-        block[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
-        row, column = np.nonzero(block <= eps)
-        pairs += len(row)
-        if pairs > 2 * _MOST_PAIRS + count:
+        found.append(near_pairs(unit, position_weight, eps, rows, np.arange(count), count))
+        pairs += len(found[-1][0])
+        if pairs > _MOST_PAIRS:
             raise DataError(
                 f"dbscan: of the text's {count} sentences more than {_MOST_PAIRS:,} pairs are within eps={eps}, which "
                 "would take too much memory: lower eps, raise position_weight, or cut the text into documents first"
             )
-        distances = block[row, column]
-        order = np.lexsort((distances, row))
-        found.append((distances[order], column[order].astype(np.int32)))
-        ends[rows.start + 1 : rows.stop + 1] = np.bincount(row, minlength=rows.stop - rows.start)
-    data, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return csr_array((data, columns, np.cumsum(ends)), shape=(count, count))
+    left, right, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    own = np.arange(count)
+    row, column = np.concatenate((left, right, own)), np.concatenate((right, left, own)).astype(np.int32)
+    data = np.concatenate((distances, distances, np.zeros(count)))
+    order = np.lexsort((column, data, row))
+    ends = np.cumsum(np.bincount(row + 1, minlength=count + 1))
+    return csr_array((data[order], column[order], ends), shape=(count, count))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
-from chunkcore.errors import OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.packing import fit_ranges, pack, running_sizes
@@ -29,7 +29,7 @@ __all__ = [
     "SentenceClusters",
     "Sentences",
     "check_embedder",
-    "joint_distances",
+    "near_pairs",
     "neighbour_distances",
     "row_blocks",
     "unit_rows",
@@ -108,6 +108,7 @@ def neighbour_distances(vectors: Vectors) -> Floats:
 
 
 _BLOCK_BYTES = 2 * 2**20
+_MOST_SENTENCES = 100_000
 
 
 class Sentences(NamedTuple):
@@ -130,6 +131,9 @@ class SentenceClusters(SentenceChunker, ABC):
         splitter: see `SentenceChunker`; the paper uses spaCy.
         position_weight: λ of the paper, 0 (meaning alone) to 1 (position alone).
         max_size: of a chunk's own text, in the counter's unit; None for no maximum.
+
+    Raises:
+        DataError: a text of more than 100,000 sentences: their comparison is quadratic.
     """
 
     splitter: str | Callable[[str], Any] = "default"
@@ -153,6 +157,11 @@ class SentenceClusters(SentenceChunker, ABC):
         if len(ranges) < 2:
             return [(Span(start, end),) for start, end in ranges.tolist()]
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
+        if len(ranges) > _MOST_SENTENCES:
+            raise DataError(
+                f"{self.name}: the text has {len(ranges):,} sentences, and comparing all of over {_MOST_SENTENCES:,} "
+                "takes hours: cut the text into documents first"
+            )
         unit = unit_rows(self._embed([source.text[start:end] for start, end in ranges.tolist()]))
         clusters = defaultdict(list)
         for sentence, cluster in enumerate(self.clusters(Sentences(ranges, sizes, unit)).tolist()):
@@ -187,28 +196,46 @@ class SentenceClusters(SentenceChunker, ABC):
         return self.token_counter.count(self.separator)
 
 
-def joint_distances(unit: Floats, weight: float, rows: slice, first: int = 0) -> Floats:
-    """Distances of some sentences to those from `first` on: equations 1 to 3 of Qu et al. (2024), float64.
+def near_pairs(
+    unit: Floats, weight: float, stop: float, rows: slice, places: Numbers, count: int
+) -> tuple[Numbers, Numbers, Floats]:
+    """The pairs of some rows with later ones that are at most `stop` apart, by row and column, with their distances.
 
-    ``weight · |a - b| / n + (1 - weight) · (1 - max(cos(a, b), 0))`` for n sentences; between 0 and 1.
+    Equations 1 to 3 of Qu et al. (2024), for the sentences a and b of `count`; `places` has the sentence of each row:
+
+        weight · |a - b| / count + (1 - weight) · (1 - max(cos(a, b), 0))
+
+    Only a band of columns is compared, because a pair is at least weight · |a - b| / count apart.
 
     >>> unit = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]])
-    >>> joint_distances(unit, 0.5, slice(0, 1)).tolist()
-    [[0.0, 0.625, 0.75, 0.375]]
+    >>> near_pairs(unit, 0.5, 0.7, slice(0, 1), np.arange(4), 4)
+    (array([0, 0]), array([1, 3]), array([0.625, 0.375]))
     """
-    count = len(unit)
-    distances = unit[rows] @ unit[first:].T
+    own = places[rows]
+    reach = count if weight * count <= stop else int(stop / weight * count) + 1
+    after = int(np.searchsorted(places, own[-1] + reach, side="right"))
+    cosines = unit[rows] @ unit[rows.start : after].T
+    least = np.full(after - rows.start, -np.inf)
+    if weight < 1:
+        apart = weight * np.maximum(places[rows.start : after] - own[-1], 0) / count
+        least = 1.0 - (stop - apart) / (1.0 - weight) - 1e-9  # rounding; the distance decides
+        least[least <= 0] = -np.inf
+    near = cosines >= least
+    near[:, : len(own)] &= ~np.tri(len(own), dtype=np.bool_)
+    row, column = np.nonzero(near)
+    distances = cosines[row, column]
+    left, right = row + rows.start, column + rows.start
     np.clip(distances, 0.0, 1.0, out=distances)
     np.subtract(1.0, distances, out=distances)
     distances *= 1.0 - weight
-    places = np.arange(count)
-    distances += weight * (np.abs(places[rows, None] - places[first:]) / count)
-    return distances
+    distances += weight * ((places[right] - places[left]) / count)
+    kept = distances <= stop
+    return left[kept], right[kept], distances[kept]
 
 
 def row_blocks(count: int) -> Iterator[slice]:
     """Slices of rows of a square float64 matrix, about 2 MiB each."""
-    step = max(1, _BLOCK_BYTES // (8 * count))
+    step = max(1, _BLOCK_BYTES // (8 * max(count, 1)))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
