@@ -61,6 +61,18 @@ def test_the_threshold_is_strict():
     assert dual().split_text("5. 5. 5.") == ["5.", "5.", "5."]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_one_similarity_of_two_sentences_is_the_threshold_and_not_over_it(seed):
+    first, second = np.random.default_rng(seed).standard_normal((2, 384)).astype(np.float32)
+
+    class Two(FakeEmbedder):
+        def embed_documents(self, texts):
+            return np.array([first if "One" in text else second for text in texts])
+
+    for k in (0.0, 3.0):
+        assert dual(embedder=Two(), k=k).split_text("One is here. Two is there.") == ["One is here.", "Two is there."]
+
+
 def test_a_chunk_under_its_minimum_takes_the_next_block_whatever_it_is():
     text = "0. 90. 90. 0. 0."
     assert dual(d=1).split_text(text) == ["0.", "90. 90.", "0. 0."]
@@ -176,7 +188,7 @@ def test_the_defaults_are_the_papers():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": float("inf")}, "k is a finite number, got inf"),
+        ({"k": float("inf")}, "k is a number of at most 9223372036854775807; got inf"),
         ({"d": 0}, "d is at least 1, got 0"),
         ({"min_size": -1}, "min_size is at least 0"),
         ({"max_size": 0}, "max_size is at least 1"),

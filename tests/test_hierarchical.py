@@ -269,7 +269,7 @@ def test_by_default_the_trained_segmenter_finds_the_segments(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": float("-inf")}, "k is a finite number, got -inf"),
+        ({"k": float("-inf")}, "k is a number of at most 9223372036854775807; got -inf"),
         ({"max_segment": 0}, "max_segment is at least 1, or null for none, got 0"),
         ({"max_size": 0}, "max_size is at least 1, or null for none, got 0"),
         ({"segmenter": "tiling"}, "unknown segmenter 'tiling': expected"),

@@ -20,6 +20,9 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = ["DualSemantic", "band_statistics"]
 
+# Smaller excesses over the threshold are rounding.
+_TIE = 1e-12
+
 
 @strategies.register("dual_semantic")
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,8 @@ class DualSemantic(SentenceChunker):
 
     1. a block that would take the chunk over `max_size` begins the next chunk;
     2. a block that finds the chunk under `min_size` joins it;
-    3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next.
+    3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next. The one
+       similarity of two blocks is θ, which is not over it: two blocks are two chunks.
 
     A chunk still under `min_size` joins the more similar neighbour, else the other one, with ``maximum="text"`` and if
     `max_size` allows. Equation 1 prints ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text
@@ -62,8 +66,6 @@ class DualSemantic(SentenceChunker):
 
     def validate(self) -> None:
         super().validate()
-        if abs(self.k) == float("inf"):
-            raise OptionError(f"k is a finite number, got {self.k}")
         check_ranges(self, d=1, min_size=0)
         if self.max_size < max(1, self.min_size):
             raise OptionError(f"max_size is at least 1 and min_size ({self.min_size}), got {self.max_size}")
@@ -104,7 +106,7 @@ class DualSemantic(SentenceChunker):
             else:
                 joined = source.count(bounds[first][0], bounds[block][1])
             if joined <= self.max_size and (
-                size < self.min_size or bool((unit[first:block] @ unit[block] > threshold).all())
+                size < self.min_size or bool((unit[first:block] @ unit[block] > threshold + _TIE).all())
             ):
                 size = joined
             else:

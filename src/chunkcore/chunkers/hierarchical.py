@@ -14,7 +14,6 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Document, Span
-from chunkcore.errors import OptionError
 from chunkcore.models.loading import get_embedder
 from chunkcore.packing import fit_ranges
 from chunkcore.registry import check_ranges
@@ -78,8 +77,6 @@ class Hierarchical(SentenceChunker):
     def validate(self) -> None:
         super().validate()
         check_segmenter(self.segmenter)
-        if abs(self.k) == float("inf"):
-            raise OptionError(f"k is a finite number, got {self.k}")
         check_ranges(self, max_segment=1, max_size=1)
 
     @property
