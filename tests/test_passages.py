@@ -191,7 +191,7 @@ def test_passages_are_disjoint_whole_and_within_the_budget(corpus, query, budget
         "passages:lexical",
         "passages:dense,scales=0/1/3/document",
         "passages:scales=0",
-        "passages:lexical,words=first5,k1=2.0,b=0.5,counter=words",
+        "passages:lexical,words=whole,k1=2.0,b=0.5,counter=words",
     ],
 )
 def test_a_string_describes_it(spec: str) -> None:

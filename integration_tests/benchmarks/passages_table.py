@@ -36,9 +36,23 @@ UNNAMED = ("cuad", "evidence_inference", "fairytaleqa")
 FIRST = {"cuad": 25, "qmsum": 17}  # documents
 BUDGETS = (250, 500, 1000, 2000)
 UNITS = "sentence:size=50"
-PASSAGES = ("passages", "passages:dense", "passages:lexical", "passages:words=first5")
+PASSAGES = (
+    "passages",
+    "passages:words=whole",
+    "passages:dense",
+    "passages:lexical",
+    "passages:hits=50",
+    "passages:hits=200",
+)
 CHUNKERS = (UNITS, "recursive:size=50", "recursive:size=100", "recursive:size=200", "recursive:size=400")
-RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid:fusion=scores")
+RETRIEVERS = (
+    "dense",
+    "bm25",
+    "bm25:words=first5",
+    "hybrid",
+    "hybrid:fusion=scores",
+    'hybrid:dense,"bm25:words=first5",fusion=scores',
+)
 
 
 def benchmark_of(name: str, shared: Path) -> Benchmark:
@@ -66,7 +80,7 @@ def rows(passages: Sequence[Report], others: Sequence[Report]) -> Iterator[str]:
             cell = f"{100 * report.mean(measure):.1f}"
             if best and report in passages:
                 less = report.values(measure) - best[place].values(measure)
-                low, high = mean_intervals(np.nan_to_num(less)[:, None])
+                low, high = mean_intervals(less[~np.isnan(less)][:, None])
                 cell += f" ({100 * np.nanmean(less):+.1f} [{100 * low[0]:+.1f}, {100 * high[0]:+.1f}])"
             elif best and report is best[place]:
                 cell = f"**{cell}**"

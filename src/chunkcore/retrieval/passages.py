@@ -64,7 +64,7 @@ class Passages(RetrievalMethod):
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
-        words: of lexical: "whole", or "first5"; see `word_keys`.
+        words: of lexical: "first5", cut to the first 5 characters, or "whole"; see `word_keys`.
         scales: half-widths, and "document" for the whole document. As a string: ``scales=0/1/3/document``.
         hits: None scores every unit. A number: only the neighbourhoods of the first so many units of each kind, found
             by their own vectors and words; means and deviations are then those of 8,192 units. For a million units.
@@ -84,7 +84,7 @@ class Passages(RetrievalMethod):
     """
 
     kinds: tuple[str, ...] = KINDS
-    words: str = "whole"
+    words: str = "first5"
     scales: tuple[int | str, ...] = SCALES
     k1: float = 1.2
     b: float = 0.75
