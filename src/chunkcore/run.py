@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.columns import Mapped
 from chunkcore.document import Span
+from chunkcore.frames import Frame, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers
 
 __all__ = ["MatchKind", "PieceColumns", "RankedPieces", "RankedRow", "Retrieved", "Retriever", "Run"]
@@ -50,6 +51,18 @@ class Retrieved:
     how: MatchKind = "spans"
     certainty: float = 1.0
     id: str = ""
+
+    def __repr__(self) -> str:
+        found = f"document_id={self.document_id!r}, spans={self.spans}, score={self.score}, text={shortened(self.text)}"
+        more = f"parts={self.parts}, how={self.how!r}, certainty={self.certainty}, id={self.id!r}"
+        return f"Retrieved({found}, {more})"
+
+    def _repr_html_(self) -> str:
+        rows = [self, *self.parts]
+        places = [" and ".join(f"{span.start:,}–{span.end:,}" for span in each.spans) for each in rows]
+        names = [self.document_id or "in no document", *("part" for _ in self.parts)]
+        table = html_table({"": names, "characters": places, "score": [each.score for each in rows]})
+        return table + (marked(self.text, ()) if self.text else "")
 
     def with_score(self, score: float) -> Retrieved:
         """The same piece with another score.  # dataclasses.replace is several times slower"""
@@ -142,7 +155,7 @@ class Retriever(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Frame):
     """A retriever's answers to a benchmark's queries.
 
     Attributes:
@@ -159,3 +172,25 @@ class Run:
     pool: Sequence[Retrieved] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        pool = "no pool" if self.pool is None else f"a pool of {len(self.pool):,} pieces"
+        return f"Run({self.name!r}: {len(self.results):,} questions, {pool})"
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a hit: question, rank, document, start, end, score, parts, text, and how it was located.
+
+        >>> Run("r", {"q": [Retrieved("a.txt", (Span(3, 9),), 0.5)]}).tidy()["start"]
+        [3]
+        """
+        rows = [
+            (query, rank, hit.document_id, *_ends(hit), hit.score, len(hit.parts), hit.text, hit.how)
+            for query, hits in self.results.items()
+            for rank, hit in enumerate(hits, 1)
+        ]
+        names = ("question", "rank", "document", "start", "end", "score", "parts", "text", "how")
+        return columns_of(names, rows)
+
+
+def _ends(hit: Retrieved) -> tuple[int, int]:
+    return (min(span.start for span in hit.spans), max(span.end for span in hit.spans)) if hit.spans else (-1, -1)

@@ -12,6 +12,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
+from chunkcore.frames import Frame, Html, html_table
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.registry import check_number
 from chunkcore.retrieval.base import SearchRecall
@@ -177,7 +178,7 @@ class ChunkStatistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Frame):
     """One system's scores on one benchmark.
 
     Attributes:
@@ -222,6 +223,31 @@ class Report:
     cost: Cost | None = None
     search_recall: SearchRecall | None = None
     documents_digest: str = ""
+
+    def __repr__(self) -> str:
+        shown = "".join(f", {each} {each.show(self.mean(each))}{each.suffix}" for each in list(self.scores)[:1])
+        return f"Report({self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions{shown})"
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a question and measure: strategy, question, collection, measure, k, unit, score."""
+        rows = len(self.scores)
+        count = len(self.query_ids)
+        return {
+            "strategy": [self.name] * rows * count,
+            "question": list(self.query_ids) * rows,
+            "collection": list(self.collections) * rows,
+            "measure": [str(each) for each in self.scores for _ in range(count)],
+            "k": ["" if each.k is None else str(each.k) for each in self.scores for _ in range(count)],
+            "unit": [each.unit for each in self.scores for _ in range(count)],
+            "score": [score for values in self.scores.values() for score in values.tolist()],
+        }
+
+    def _repr_html_(self) -> str:
+        """A row a measure; `tidy` has one a question."""
+        means = [mean_std(values) for values in self.scores.values()]
+        columns: dict[str, Sequence[Any]] = {"measure": list(map(str, self.scores))}
+        columns |= dict(zip(("mean", "standard deviation", "questions"), zip(*means, strict=True), strict=False))
+        return f"{Html.of(self.name)}{html_table(columns)}"
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query. Raises `OptionError` if it was not evaluated."""

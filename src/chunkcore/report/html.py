@@ -10,7 +10,9 @@ from chunkcore.document import Document
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
+from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.files import installed_version
+from chunkcore.frames import draw
 from chunkcore.report import plots
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage, mean
@@ -229,6 +231,15 @@ def _means(page: ReportPage, width: int) -> str:
         title=f"Mean {found.measure} of every strategy, with its {page.level} interval",
         notes=notes if len(rows) > 1 else (),
     )
+
+
+@draw.register
+def _(found: Comparison) -> str:
+    """Each mean with its interval, with the page's colours, as a picture of its own."""
+    css = assets("page.css")
+    colours = css.partition("* {")[0] + "".join(line for line in css.splitlines() if line.startswith("svg"))
+    head, end, rest = _means(ReportPage(found), 860).partition(">")
+    return f"{head}{end}<style>{colours}</style>{rest}"
 
 
 def _forest(page: ReportPage, width: int) -> str:

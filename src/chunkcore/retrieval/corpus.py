@@ -16,6 +16,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
+from chunkcore.frames import Frame, columns_of
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
@@ -23,7 +24,7 @@ from chunkcore.spans import Numbers, Ranges
 __all__ = ["ChunkedCorpus", "cut", "segment_texts"]
 
 
-class ChunkedCorpus(Sequence[Chunk]):
+class ChunkedCorpus(Sequence[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
     A chunk is five numbers, and what its strategy adds: context, metadata, segments. A chunk that is not one slice of a
@@ -69,6 +70,15 @@ class ChunkedCorpus(Sequence[Chunk]):
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
         corpus._postings = dict(postings)
         return corpus
+
+    def __repr__(self) -> str:
+        return f"ChunkedCorpus({len(self):,} chunks of {len(self.documents):,} documents)"
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a chunk: document, index, start, end, tokens, text."""
+        names = ("document", "index", "start", "end", "tokens", "text")
+        rows = [(each.document_id, each.index, each.start, each.end, each.token_count, each.text) for each in self]
+        return columns_of(names, rows)
 
     def _append(self, chunk: Chunk) -> None:
         if not isinstance(chunk, Chunk):

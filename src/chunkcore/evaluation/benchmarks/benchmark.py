@@ -170,6 +170,9 @@ class Benchmark:
     problems: tuple[DataProblem, ...] = ()
     without_evidence: tuple[Query, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Benchmark({self.name!r}: {len(self.documents):,} documents, {len(self.queries):,} questions)"
+
     def __post_init__(self) -> None:
         for kind, ids in (
             ("documents", [each.id for each in self.documents]),

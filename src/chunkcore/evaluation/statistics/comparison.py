@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from chunkcore.evaluation.statistics.resampling import (
     share_intervals,
     units_of,
 )
+from chunkcore.frames import Frame, Html, html_table
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
@@ -87,7 +89,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Frame):
     """Systems on one benchmark, compared.
 
     Attributes:
@@ -124,6 +126,35 @@ class Comparison:
     check: float = 0.9
     firsts: Mapping[str, float] = field(default_factory=dict)
     clusters: Mapping[str, str] | None = None
+
+    def __repr__(self) -> str:
+        tied = f"best: {self.best}" if self.best else f"tied: {', '.join(self.tied)}"
+        return f"Comparison({self.measure}: {len(self.reports)} strategies, {tied})"
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a strategy: its mean by the measure, the interval, the share of firsts, ties, tokens retrieved.
+
+        Each pair is in `differences`; each question's scores are in the reports.
+        """
+        names = [report.name for report in self.reports]
+        ends = [self.intervals.get(name, (math.nan, math.nan)) for name in names]
+        tokens = [math.nan if self.measure.k is None else each.mean_tokens(self.measure.k) for each in self.reports]
+        return {
+            "strategy": names,
+            "measure": [str(self.measure)] * len(names),
+            "mean": [report.mean(self.measure) for report in self.reports],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+            "first": [self.firsts.get(name, math.nan) for name in names],
+            "tied": [name in self.tied for name in names],
+            "tokens": tokens,
+        }
+
+    def _repr_html_(self) -> str:
+        columns = self.tidy()
+        order = np.argsort(-_sign(self.measure) * np.nan_to_num(columns["mean"], nan=-np.inf), kind="stable").tolist()
+        table = html_table({name: [values[at] for at in order] for name, values in columns.items()}, len(order))
+        return f"{Html.of(self.verdict)}{table}"
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""

@@ -1,0 +1,154 @@
+"""How results show themselves: tidy columns for pandas and Arrow, tables and highlighted text in notebooks, plots."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import singledispatch
+from html import escape
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from chunkcore.errors import MissingExtraError
+from chunkcore.escaping import page_text
+
+__all__ = ["Drawing", "Frame", "Html", "columns_of", "draw", "html_table", "marked", "shortened"]
+
+_ROWS = 20  # of a table in a notebook
+_MOST = 200_000  # characters of a text in a notebook
+_LONG = 80  # characters of a text in a repr
+
+
+class Frame:
+    """A result that is a table: `tidy` gives its columns, from which the rest is made."""
+
+    __slots__ = ()
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """The columns by name, of equal length: one value a row and column, missing ones NaN or ""."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` of the tidy columns. Raises `MissingExtraError` without pandas."""
+        try:
+            import pandas  # type: ignore[import-untyped,unused-ignore]
+        except ImportError as error:
+            raise MissingExtraError.of("pandas", "frames", "make a data frame") from error
+        return pandas.DataFrame(self.tidy())
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table` of the tidy columns. Raises `MissingExtraError` without PyArrow."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise MissingExtraError.of("pyarrow", "arrow", "make an Arrow table") from error
+        return pyarrow.table({name: list(values) for name, values in self.tidy().items()})
+
+    def plot(self) -> Drawing:
+        """A drawing that shows itself in a notebook. Raises `TypeError` for a table that has none."""
+        import_module("chunkcore.report.html")  # registers its pictures; this room is far below it
+        return Drawing(draw(self))
+
+    def _repr_html_(self) -> str:
+        return html_table(self.tidy())
+
+
+class Html(str):
+    """HTML that shows itself in a notebook. Its texts are escaped."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Html({len(self):,} characters)"
+
+    @classmethod
+    def of(cls, text: str) -> Html:
+        """A paragraph of plain text."""
+        return cls(f"<p>{_escaped(text)}</p>")
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+class Drawing(str):
+    """An SVG picture that shows itself in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Drawing({len(self):,} characters of SVG)"
+
+    def _repr_html_(self) -> str:
+        # An image keeps its styles to itself, and runs nothing.
+        return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(self.encode()).decode()}">'
+
+
+@singledispatch
+def draw(found: object) -> str:
+    """The picture of a result, as SVG; `report` registers those that there are."""
+    raise TypeError(f"there is no plot of a {type(found).__name__}")
+
+
+def html_table(columns: Mapping[str, Sequence[Any]], rows: int = _ROWS) -> str:
+    """The first rows as an HTML table, escaped.
+
+    >>> html_table({"a": ["<b>"]})
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    count = max(map(len, columns.values()), default=0)
+    head = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
+    lines = islice(zip(*columns.values(), strict=True), rows)
+    body = "".join(f"<tr>{''.join(f'<td>{_escaped(_shown(value))}</td>' for value in line)}</tr>" for line in lines)
+    more = f"<p>{count - rows:,} more rows</p>" if count > rows else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """The columns of some rows.
+
+    >>> columns_of(["a", "b"], [(1, 2), (3, 4)]), columns_of(["a"], [])
+    ({'a': [1, 3], 'b': [2, 4]}, {'a': []})
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for row in rows:
+        for name, value in zip(names, row, strict=True):
+            columns[name].append(value)
+    return dict(columns)
+
+
+def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") -> Html:
+    """A text with highlighted ranges: start, end, and how strong, from 0 to 1; disjoint, in order.
+
+    >>> marked("The fox <naps>.", [(4, 7, 1.0)]).count("mark style")
+    1
+    """
+    parts, at, text = [], 0, text[:_MOST]
+    for start, end, share in spans:
+        # The colour is readable on light and dark pages, and the underline without colour.
+        style = f"background:rgba(240,170,30,{0.15 + 0.45 * share:.2f});color:inherit;border-bottom:2px solid"
+        parts.append(f'{_escaped(text[at:start])}<mark style="{style}">{_escaped(text[start:end])}</mark>')
+        at = end
+    head = f"<p><b>{_escaped(title)}</b></p>" if title else ""
+    style = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:30em;overflow-y:auto;text-align:left"
+    return Html(f'{head}<div style="{style}" dir="auto">{"".join(parts)}{_escaped(text[at:])}</div>')
+
+
+def shortened(text: str) -> str:
+    """The repr of a text, cut if it is long.
+
+    >>> shortened("A fox."), shortened("x" * 14_542)[-22:]
+    ("'A fox.'", "x' + 14,482 characters")
+    """
+    return repr(text) if len(text) <= _LONG else f"{text[: _LONG - 20]!r} + {len(text) - _LONG + 20:,} characters"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def _escaped(text: str) -> str:
+    return escape(page_text(text))

@@ -1,0 +1,141 @@
+"""Results as data frames, and what they show in a notebook: tidy columns, escaped text, short reprs."""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from chunkcore import compare, cut, get_chunker, get_retriever, load_dataset, run_experiment
+from chunkcore.chunkers import strategies  # noqa: F401
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import MissingExtraError
+from chunkcore.frames import html_table, marked
+from chunkcore.run import Retrieved, Run
+from tests.report_data import NASTY, study
+
+
+class Tags(HTMLParser):
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.text = ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return run_experiment(
+        load_dataset("lochmere"),
+        [get_chunker("recursive:size=100"), get_chunker("sentence:size=400")],
+        retrievers=["bm25"],
+        measures=["Recall@1000tok", "Recall@5"],
+    )
+
+
+def test_columns_are_tidy_and_equal_in_pandas_and_arrow(reports):
+    found = compare(reports, resamples=200)
+    corpus = cut(load_dataset("lochmere").documents[:2], get_chunker("sentence:size=50"))
+    for frame, rows in ((reports[0], 180), (found, 2), (reports[0].run, None), (corpus, len(corpus))):
+        columns = frame.tidy()
+        assert len({len(values) for values in columns.values()}) == 1
+        if rows is not None:
+            assert len(next(iter(columns.values()))) == rows
+        arrow = pytest.importorskip("pyarrow") and frame.to_arrow()
+        assert arrow.column_names == list(columns)
+        pandas = pytest.importorskip("pandas") and frame.to_pandas()
+        assert list(pandas.columns) == list(columns)
+        assert len(pandas) == arrow.num_rows
+    scores = reports[0].to_pandas().query("measure == 'Recall@5'").score
+    assert scores.mean() == pytest.approx(reports[0].mean("Recall@5"))
+    text = load_dataset("lochmere").documents[0].text
+    first = corpus.to_pandas().iloc[0]
+    assert text[first.start : first.end] == first.text
+
+
+def test_without_pandas_the_extra_is_named(reports, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"chunkadapters\[frames\]"):
+        reports[0].to_pandas()
+
+
+def test_reprs_are_short_and_say_what_is_inside(reports):
+    benchmark = load_dataset("lochmere")
+    assert repr(benchmark) == "Benchmark('lochmere': 12 documents, 90 questions)"
+    assert repr(reports[0]).startswith("Report('recursive:size=100' on 'lochmere': 90 questions, Recall@1000tok ")
+    assert repr(reports[0].run).startswith("Run('recursive:size=100': 90 questions, a pool of ")
+    assert repr(compare(reports, resamples=200)).startswith("Comparison(Recall@1000tok: 2 strategies, ")
+    chunks = get_chunker("recursive:size=400").chunk(benchmark.documents[0])
+    corpus = cut(benchmark.documents, get_chunker("recursive:size=400"))
+    for each in (*benchmark.documents, *chunks, corpus, *get_retriever("bm25").index(corpus).retrieve("buoy", 3)):
+        assert len(repr(each)) < 500
+    assert repr(Document("a", "A fox.")) == "Document(id='a', text='A fox.', metadata={}, marks=())"
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_hostile_text_is_shown_and_does_nothing(text):
+    chunk = Chunk(text, 0, (Span(0, 3),), text * 3, 9)
+    hit = Retrieved(text, (Span(0, 3),), 2.0, text, (Retrieved(text, (Span(0, 2),), 1.0),))
+    document = Document(text, text * 3)
+    shown = [chunk._repr_html_(), hit._repr_html_(), document._repr_html_(), document.highlight([chunk, hit])]
+    page = study(names=NASTY[:3], texts=(text,))
+    shown += [page.comparison._repr_html_(), page.reports[0]._repr_html_(), Run(text, {text: [hit]})._repr_html_()]
+    allowed = {"p", "b", "div", "mark", "table", "thead", "tbody", "tr", "th", "td"}
+    for source in shown:
+        found = Tags(source)
+        assert set(found.tags) <= allowed
+        assert set(found.attributes) <= {"style", "dir"}
+
+
+def test_passages_are_highlighted_by_the_scores_of_their_parts():
+    document = Document("d", "The fox naps. The dog runs. The owl reads.")
+    parts = (Retrieved("d", (Span(0, 13),), 1.0), Retrieved("d", (Span(14, 27),), 4.0))
+    passage = Retrieved("d", (Span(0, 27),), 5.0, parts=parts)
+    marks = re.findall(r"rgba\(240,170,30,([\d.]+)\)[^>]*>([^<]*)<", document.highlight([passage]))
+    assert [text for _, text in marks] == ["The fox naps.", "The dog runs."]
+    assert float(marks[0][0]) < float(marks[1][0])
+    assert document.highlight([Retrieved("other", (Span(0, 3),))]).count("<mark") == 0
+
+
+def test_overlapping_pieces_are_marked_once():
+    document = Document("d", "abcdefgh")
+    chunks = [Chunk("d", 0, (Span(0, 5),), "abcde", 1), Chunk("d", 1, (Span(3, 8),), "defgh", 1)]
+    assert re.findall(r"<mark[^>]*>(\w+)</mark>", document.highlight(chunks)) == ["abcde", "fgh"]
+
+
+def test_long_tables_and_texts_are_cut():
+    assert "80 more rows" in html_table({"n": list(range(100))})
+    assert len(marked("x" * 1_000_000, ())) < 300_000
+
+
+def test_a_plot_is_a_picture_of_its_own(reports):
+    found = compare(reports, resamples=200)
+    shown = Tags(found.plot()._repr_html_())
+    assert shown.tags == ["img"]
+    svg = base64.b64decode(found.plot()._repr_html_().partition("base64,")[2].partition('"')[0]).decode()
+    assert svg == found.plot()
+    assert "recursive:size=100" in svg
+    assert "<script" not in svg
+    with pytest.raises(TypeError, match="no plot of a Run"):
+        reports[0].run.plot()
+
+
+def test_the_table_of_a_comparison_begins_with_the_best(reports):
+    source = compare(reports[::-1], resamples=200)._repr_html_()
+    names = re.findall(r"<tr><td>([^<]*)", source)
+    means = [np.nan if report is None else report.mean("Recall@1000tok") for report in reports]
+    best = reports[int(np.argmax(means))].name
+    assert names[0] == best
