@@ -96,6 +96,38 @@ def test_a_registry_knows_its_names_before_anything_else_is_imported(module: str
     assert done.stdout == known.stdout
 
 
+ADAPTERS = {
+    "langchain/__init__": "langchain_text_splitters",
+    "llamaindex/__init__": "llama_index",
+    "haystack": "haystack",
+}
+
+
+@pytest.mark.parametrize("file", ADAPTERS)
+def test_an_adapter_imports_what_is_used(file: str) -> None:
+    pytest.importorskip(ADAPTERS[file], reason=f"{ADAPTERS[file]} is not installed")
+    name = f"chunkadapters.{file.partition('/')[0]}"
+    tree = ast.parse((ROOT / "src" / "chunkadapters" / f"{file}.py").read_text(encoding="utf-8"))
+    stated = {
+        each.name: node.module
+        for branch in tree.body
+        if isinstance(branch, ast.If)
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
+    module = import_module(name)
+    assert sorted(stated) == sorted(module.__all__)
+    for each, home in stated.items():
+        assert getattr(module, each) is getattr(import_module(str(home)), each)
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match="has no attribute 'Chunky'"):
+        getattr(module, "Chunky")  # noqa: B009
+    program = f"import sys, {name}; print([each for each in sys.modules if each.startswith('chunkcore.chunkers')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_importing_chunkcore_imports_no_framework_and_no_model() -> None:
     program = f"import sys\nfrom chunkcore import *\nprint(sorted(set({HEAVY!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

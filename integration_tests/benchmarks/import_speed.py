@@ -13,11 +13,25 @@ from time import perf_counter
 ROUNDS = 11
 STARTS = {
     "python -c pass": ["-c", "pass"],
-    "import numpy": ["-c", "import numpy"],
-    "import chunkcore": ["-c", "import chunkcore"],
-    "from chunkcore import get_chunker": ["-c", "from chunkcore import get_chunker"],
-    "from chunkcore import *": ["-c", "from chunkcore import *"],
-    "import typer.rich_utils": ["-c", "import typer.rich_utils"],
+    **{
+        program: ["-c", program]
+        for program in (
+            "import numpy",
+            "import chunkcore",
+            "from chunkcore import get_chunker",
+            "from chunkcore import *",
+            "import langchain_core, langchain_text_splitters",
+            "import chunkadapters.langchain",
+            "from chunkadapters.langchain import RecursiveTextSplitter",
+            "import llama_index.core",
+            "import chunkadapters.llamaindex",
+            "from chunkadapters.llamaindex import RecursiveNodeParser",
+            "import haystack",
+            "import chunkadapters.haystack",
+            "from chunkadapters.haystack import RecursiveSplitter",
+            "import typer.rich_utils",
+        )
+    },
     "chunkcore --help": ["-m", "chunkcore", "--help"],
 }
 WANTED = {"import chunkcore": "0.12 beyond the interpreter", "chunkcore --help": "0.25"}

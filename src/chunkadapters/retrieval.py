@@ -13,21 +13,21 @@ from inspect import Parameter, signature
 from io import FileIO
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkadapters.hits import Hit
 from chunkadapters.models import at_once, digest_of, finished, plain, settings_of, without_secrets
 from chunkcore.concurrency import Progress
-from chunkcore.datasets import load_dataset
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Depth, Measure, get_measure, measures_at, retrieval_measures
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.scoring import Scorer
 from chunkcore.files import append_lines
 from chunkcore.run import Retrieved, Run
+
+if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+    from chunkcore.evaluation.measures import Depth, Measure
+    from chunkcore.evaluation.results import Report
+    from chunkcore.evaluation.scoring import Scorer
 
 __all__ = [
     "AnswersFile",
@@ -54,6 +54,8 @@ class _Locator:
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
+        from chunkcore.evaluation.alignment import Aligner
+
         self._aligner = Aligner(benchmark.documents)
         self._texts = {document.id: document.text for document in benchmark.documents}
         owners: dict[str, set[str]] = {}
@@ -110,6 +112,8 @@ class QuestionScorer:
     """
 
     def __init__(self, benchmark: Benchmark | str, counter: str = "cl100k_base") -> None:
+        from chunkcore.evaluation.scoring import Scorer
+
         benchmark = _benchmark(benchmark)
         self._scorer = Scorer(benchmark, counter=counter)
         self._locator = _Locator(benchmark)
@@ -130,6 +134,8 @@ class QuestionScorer:
             DataError: the benchmark has no such question, or several of that text.
             OptionError: an unknown measure.
         """
+        from chunkcore.evaluation.measures import get_measure
+
         query_id = self._found(question)
         wanted = [get_measure(each) for each in measures]
         report = self._scorer.score(Run("question", {query_id: list(map(self._locator.locate, hits))}), wanted)
@@ -147,6 +153,9 @@ class QuestionScorer:
 
 
 def _benchmark(benchmark: Any) -> Benchmark:
+    from chunkcore.datasets import load_dataset
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+
     if isinstance(benchmark, Benchmark):
         return benchmark
     if isinstance(benchmark, str):
@@ -163,6 +172,8 @@ def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measu
     >>> [str(each) for each in measures_of("Recall@5")]
     ['Recall@5']
     """
+    from chunkcore.evaluation.measures import Measure, retrieval_measures
+
     found: list[Measure] = list(
         retrieval_measures([measures] if isinstance(measures, Measure | str) else _listed("measures", measures))
     )
@@ -173,6 +184,8 @@ def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measu
 
 def _depth_measures(k: Depth | Sequence[Depth], *, pooled: bool) -> list[Measure]:
     """The usual measures at `k`, and with a pool those that need one."""
+    from chunkcore.evaluation.measures import measures_at
+
     depths = [k] if isinstance(k, int | str) else _listed("k", k)
     usual = measures_at(depths, ["token"])
     return [each for each in usual if pooled or not each.needs_pool]
@@ -699,6 +712,8 @@ def _scoring(
     counter: str,
     how: Mapping[str, Any],
 ) -> tuple[Scorer, list[Measure]]:
+    from chunkcore.evaluation.scoring import Scorer
+
     pooled = how.get("pool") is not None
     wanted = _depth_measures(k, pooled=pooled) if measures is None else measures_of(measures)
     return Scorer(_benchmark(benchmark), counter=counter), wanted

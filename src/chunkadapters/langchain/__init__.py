@@ -5,6 +5,9 @@ chunks = splitter.split_documents(documents)
 report = evaluate_retriever(store.as_retriever(), benchmark)
 """
 
+from typing import TYPE_CHECKING
+
+from chunkadapters.lazy import on_first_use
 from chunkcore.errors import MissingExtraError
 
 try:
@@ -13,33 +16,49 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
 
-from chunkadapters.configuration import TruncationWarning
-from chunkadapters.langchain.models import ChunkcoreEmbeddings, as_embedder, as_llm
-from chunkadapters.langchain.passages import PassageCompressor, PassageRetriever
-from chunkadapters.langchain.retrieval import (
-    MergeOverlaps,
-    add_embedded,
-    aevaluate_retriever,
-    arun_retriever,
-    embed_late,
-    evaluate_retriever,
-    langsmith_evaluator,
-    merge_overlaps,
-    run_retriever,
-    segment_documents,
-)
-from chunkadapters.langchain.splitter import (
-    ChunkcoreTextSplitter,
-    ClusterSemanticTextSplitter,
-    LumberTextSplitter,
-    RecursiveTextSplitter,
-    SemanticTextSplitter,
-    SourceWarning,
-    content_key,
-    from_document,
-)
-from chunkadapters.pages import join_pages, join_pages_by_source
-from chunkadapters.passages import PassageWarning
+if TYPE_CHECKING:
+    from chunkadapters.configuration import TruncationWarning
+    from chunkadapters.langchain.models import ChunkcoreEmbeddings, as_embedder, as_llm
+    from chunkadapters.langchain.passages import PassageCompressor, PassageRetriever
+    from chunkadapters.langchain.retrieval import (
+        MergeOverlaps,
+        add_embedded,
+        aevaluate_retriever,
+        arun_retriever,
+        embed_late,
+        evaluate_retriever,
+        langsmith_evaluator,
+        merge_overlaps,
+        run_retriever,
+        segment_documents,
+    )
+    from chunkadapters.langchain.splitter import (
+        ChunkcoreTextSplitter,
+        ClusterSemanticTextSplitter,
+        LumberTextSplitter,
+        RecursiveTextSplitter,
+        SemanticTextSplitter,
+        SourceWarning,
+        content_key,
+        from_document,
+    )
+    from chunkadapters.pages import join_pages, join_pages_by_source
+    from chunkadapters.passages import PassageWarning
+else:
+    __getattr__, __dir__ = on_first_use(
+        __name__,
+        """
+chunkadapters.configuration: TruncationWarning
+chunkadapters.langchain.models: ChunkcoreEmbeddings as_embedder as_llm
+chunkadapters.langchain.passages: PassageCompressor PassageRetriever
+chunkadapters.langchain.retrieval: MergeOverlaps add_embedded aevaluate_retriever arun_retriever embed_late
+    evaluate_retriever langsmith_evaluator merge_overlaps run_retriever segment_documents
+chunkadapters.langchain.splitter: ChunkcoreTextSplitter ClusterSemanticTextSplitter LumberTextSplitter
+    RecursiveTextSplitter SemanticTextSplitter SourceWarning content_key from_document
+chunkadapters.pages: join_pages join_pages_by_source
+chunkadapters.passages: PassageWarning
+        """,
+    )
 
 __all__ = [
     "ChunkcoreEmbeddings",

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
@@ -33,9 +33,11 @@ from chunkadapters.models import secrets_within
 from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
 from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, measures_of, settings_mark
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import Measure
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Measure
 
 __all__ = [
     "MergeOverlaps",

@@ -7,10 +7,9 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import TextSplitter
 from typing_extensions import Unpack
 
@@ -25,7 +24,6 @@ from chunkadapters.configuration import (
     watched,
     workers_for,
 )
-from chunkadapters.langchain.models import as_model
 from chunkadapters.places import (
     PAGES,
     SEGMENTS,
@@ -45,7 +43,10 @@ from chunkcore.document import Chunk
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
-from chunkcore.tokens import HuggingFaceCounter
+from chunkcore.tokens import HuggingFaceCounter, TokenCounter
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 __all__ = [
     "KEYS",
@@ -71,7 +72,16 @@ SOURCE_PART = "source_part"
 _PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id", SOURCE_PART)
 # Values that a shallow copy shares without harm.
 _IMMUTABLE = (str, int, float, bool, type(None))
-_Model = Embedder | Embeddings | str | None
+_Model: TypeAlias = "Embedder | Embeddings | str | None"
+
+
+def _as_model(value: Any) -> Any:
+    """`as_model`, whose import of LangChain's language models takes longer than all else: only for an object."""
+    if isinstance(value, str | int | float | tuple | list | TokenCounter | None):
+        return value
+    from chunkadapters.langchain.models import as_model
+
+    return as_model(value)
 
 
 class SourceWarning(UserWarning):
@@ -128,8 +138,8 @@ class ChunkcoreTextSplitter(TextSplitter):
         fit_to: _Model = None,
         **options: Unpack[Options],
     ) -> None:
-        self._fit_to = None if fit_to is None else get_embedder(as_model(fit_to))
-        self._chunker = build(chunker, strategy, options, self._fit_to, as_model)
+        self._fit_to = None if fit_to is None else get_embedder(_as_model(fit_to))
+        self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
         # For LangChain's own code; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size", "max_size") or 4000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -46,8 +46,10 @@ from chunkadapters.places import DERIVED, PARTS, SEGMENTS, SPANS, unused_id
 from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, settings_mark
 from chunkcore.document import Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
 __all__ = [
     "MergeOverlaps",
