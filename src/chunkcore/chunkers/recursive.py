@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, run
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
+from chunkcore.tokens.tokenized import BytePairText
 
 __all__ = ["PROSE_SEPARATORS", "Recursive", "small_pieces"]
 
@@ -113,9 +115,15 @@ class Recursive(Chunker):
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
         overlap = shareable(self.overlap, source, self.size)
+        packs_words = self.keep == "start" and not self.regex and self.overlap == 0
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
+            if packs_words and separator == " " and not is_last and isinstance(source, BytePairText) and len(texts):
+                chunks, large, waiting = _pack_words(source, texts, self.size)
+                merged.append(chunks)
+                texts = np.sort(np.concatenate((large, waiting)), axis=0)
+                continue
             for block in _blocks(texts):
                 pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
                 sizes = source.counts(pieces.starts, pieces.ends)
@@ -171,12 +179,12 @@ class Recursive(Chunker):
         found: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
             found.extend(pack(sums, self.size, shared, gap=gap, first=first, last=last))
-        chunks = np.array(found, dtype=np.int64).reshape(-1, 2)
+        chunks = _table(found)
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Cut chunks over `size`; drop parts inside an earlier chunk."""
-        ranges = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        ranges = _table(rows)
         over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(rows, over.tolist(), strict=True):
@@ -186,10 +194,86 @@ class Recursive(Chunker):
         return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
 
 
+def _pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, Ranges, Ranges]:
+    """Chunks of words with the space before each, words of `size` or more, and texts without a space.
+
+    The same as `find_literal`, `pieces_between`, `counts` and `pack`, without listing the words: between context-free
+    boundaries, the number of a text's token is the sum of its words' sizes. `corrections` has the other words.
+    """
+    text = source.text
+    found: list[tuple[int, int]] = []
+    large: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int]] = []
+    corrections = iter(_uneven_words(source, texts))
+    uneven, uneven_end, surplus = next(corrections)
+    tokens: Any = memoryview(cast("Any", source.boundaries))
+    total = len(tokens)
+    for start, end in texts.tolist():
+        if text.find(" ", start, end) < 0:
+            waiting.append((start, end))
+            while uneven < end:
+                uneven, uneven_end, surplus = next(corrections)
+            continue
+        number = bisect_left(tokens, start)  # of the first token from here on
+        while start < end:
+            room = size
+            reach = tokens[number + room] if number + room < total else end
+            while uneven <= reach and uneven < end:
+                last = number + room - surplus
+                if last < total and (last < number or tokens[last] < uneven_end):
+                    reach = uneven
+                    break
+                room -= surplus
+                reach = tokens[last] if last < total else end
+                uneven, uneven_end, surplus = next(corrections)
+            cut = end if reach >= end else text.rfind(" ", start + 1, reach + 1)
+            if cut < 0:
+                cut = text.find(" ", start + 1, end)
+                cut = end if cut < 0 else cut
+                large.append((start, cut))
+                while uneven < cut:
+                    uneven, uneven_end, surplus = next(corrections)
+                number = bisect_left(tokens, cut, number)
+            else:
+                before, number = number, bisect_left(tokens, cut, number, min(total, number + room + 1))
+                is_large = number - before >= room and text.find(" ", start + 1, cut) < 0
+                (large if is_large else found).append((start, cut))
+            start = cut
+    return _table(found), _table(large), _table(waiting)
+
+
+def _table(rows: list[tuple[int, int]]) -> Ranges:
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def _uneven_words(source: BytePairText, texts: Ranges) -> list[tuple[int, int, int]]:
+    """Words with an end that is no context-free boundary: start, end, and tokens more than in the text's own count.
+
+    The last row is beyond all texts.
+    """
+    spaces = (source.code_points == ord(" ")).nonzero()[0]
+    edges = np.concatenate((spaces[~source.is_boundary[spaces]], texts[~source.is_boundary[texts]]))
+    edges = np.sort(edges[(edges >= texts[0, 0]) & (edges <= texts[-1, 1])])
+    # A word that ends there, and one that begins there.
+    owners = texts[texts[:, 1].searchsorted(edges)]
+    spaces_before = np.append(spaces, 0)[spaces.searchsorted(edges) - 1]
+    ending = np.maximum(owners[:, 0], spaces_before)[edges > owners[:, 0]]
+    edges = edges[edges < texts[-1, 1]]
+    beginning = edges[edges >= texts[texts[:, 1].searchsorted(edges, side="right"), 0]]
+    starts = np.unique(np.concatenate((ending, beginning)))
+    beyond = len(source.text) + 1
+    if not len(starts):
+        return [(beyond, beyond, 0)]
+    owners = texts[texts[:, 1].searchsorted(starts, side="right")]
+    ends = np.minimum(owners[:, 1], np.append(spaces, len(source.text))[spaces.searchsorted(starts, side="right")])
+    more = source.counts(starts, ends) - source.tokens_between(starts, ends)
+    return [*zip(starts.tolist(), ends.tolist(), more.tolist(), strict=True), (beyond, beyond, 0)]
+
+
 def small_pieces(source: TokenizedText, size: int, maximum: Literal["pieces", "text"] = "text") -> Ranges:
     """Pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
     splitter = Recursive(size=size, separators=PROSE_SEPARATORS, maximum=maximum, counter=source.counter)
-    return np.array(splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
+    return _table(splitter.ranges(source))
 
 
 def _blocks(texts: Ranges) -> list[Ranges]:

@@ -305,21 +305,21 @@ class BytePairText(TokenizedText):
     """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
 
     @_Once
-    def _is_boundary(self) -> NDArray[np.bool_]:
+    def is_boundary(self) -> NDArray[np.bool_]:
         found = context_free_boundaries(self.counter.name, self.code_points)
         found[self.parts] = True
         return found
 
     @_Once
     def _places(self) -> Numbers:
-        return np.flatnonzero(self._is_boundary)
+        return np.flatnonzero(self.is_boundary)
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         if not len(starts):
             return np.zeros(0, dtype=np.int64)
         # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
         first, last = starts, ends
-        ragged = (~(self._is_boundary[starts] & self._is_boundary[ends])).nonzero()[0]
+        ragged = (~(self.is_boundary[starts] & self.is_boundary[ends])).nonzero()[0]
         if len(ragged):
             first, last = starts.copy(), ends.copy()
             after = self._places[self._places.searchsorted(starts[ragged])]
@@ -327,14 +327,14 @@ class BytePairText(TokenizedText):
             inside = after <= before
             first[ragged] = np.where(inside, after, ends[ragged])
             last[ragged] = np.where(inside, before, ends[ragged])
-        counts = self._tokens_between(first, last)
+        counts = self.tokens_between(first, last)
         if len(ragged):
             for begin, end in ((starts, first), (last, ends)):
                 some = (begin < end).nonzero()[0]
                 counts[some] += self._counts_apart(begin[some], end[some])
         return counts
 
-    def _tokens_between(self, first: Numbers, last: Numbers) -> Numbers:
+    def tokens_between(self, first: Numbers, last: Numbers) -> Numbers:
         """Tokens that begin in each range; touching ranges share a look-up."""
         before = self.boundaries.searchsorted(first)
         after = np.empty_like(before)
