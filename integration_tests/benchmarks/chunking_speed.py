@@ -1,40 +1,47 @@
-"""How fast `recursive` and `fixed_token` are, against one pass of the tokenizer and against peers.
+"""How fast the strategies cut texts, beside the limits they cannot pass and beside the frameworks' own splitters.
 
-    python -m integration_tests.benchmarks.chunking_speed [repeats]
+    python -m integration_tests.benchmarks.chunking_speed
+    python -m integration_tests.benchmarks.chunking_speed --docs DIR --rounds 5 --only recursive LangChain
+    python -m integration_tests.benchmarks.chunking_speed --profile recursive
 
-Everything is timed in turn, round after round, so that a busy machine slows all alike; medians and their
-ratios are printed. On one core it is the processor's time that counts, on several the clock's. Ours includes
-Document -> Chunk, with spans and token counts. Peers give strings (LangChain) or their own chunks (chonkie);
-what they remember is forgotten between rounds, as is ours.
+The documents are the five corpora of the Chroma report and 226 contracts, papers and articles, or every text file under
+DIR. Whatever is installed of LangChain, chonkie, LlamaIndex, Haystack, semchunk and semantic-text-splitter takes part.
+All contestants take turns in every round; on one core, it is the processor's time that counts. Printed: megabytes a
+second of the best round, and the median of each round's ratio to `recursive`, with the lowest and highest.
+Ours go from Document to Chunk, with spans and token counts; theirs to their own objects or strings.
 """
 
 from __future__ import annotations
 
+import argparse
+import cProfile
 import gc
 import json
 import os
+import pstats
 import statistics
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from chunkcore.chunkers.fixed_token import FixedToken
-from chunkcore.chunkers.recursive import Recursive
-from chunkcore.document import Document
-from chunkcore.tokens import counters
+from chunkcore import Chunk, Document, Span, get_chunker, get_counter
+from chunkcore.tokens.encodings import encode
 
 ENCODING = "cl100k_base"
+SIZE = 200
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
+OURS = ("recursive", "fixed_token", "sentence", "fixed_sentences", "markdown", "code", "html")
+
+Work = Callable[[Sequence[Document]], Any]
 
 
 def read_corpora() -> list[Document]:
     """The five corpora of the report, each one document."""
     folder = DATA / "chroma/corpora"
     if not folder.exists():
-        raise SystemExit(f"the five corpora of the report are needed, and not there: {folder}")
+        raise SystemExit(f"the five corpora of the report are needed, and not there: {folder}; name others by --docs")
     return [Document(path.stem, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.md"))]
 
 
@@ -49,115 +56,210 @@ def read_many(names: tuple[str, ...] = ("cuad", "covid_qa", "wiki300")) -> list[
     return documents
 
 
-def median_times(
-    works: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
-) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            gc.collect()
-            began = clock()
-            work()
-            times[name].append(clock() - began)
-    return {name: statistics.median(values) for name, values in times.items()}
+def read_folder(folder: Path) -> list[Document]:
+    """Every file under a folder that is UTF-8 text."""
+    documents = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, OSError):
+            continue
+        if text and "\0" not in text:
+            documents.append(Document(str(path.relative_to(folder)), text))
+    if not documents:
+        raise SystemExit(f"no text files under {folder}")
+    return documents
 
 
 def consume(values: Iterable[Any]) -> None:
     deque(values, maxlen=0)
 
 
-def on_one_core(pairs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Timed with this process, all its threads, on one core, where the system can do that."""
-    if not hasattr(os, "sched_setaffinity"):
-        return median_times(pairs, repeats, time.process_time)
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})
-    try:
-        return median_times(pairs, repeats, time.process_time)
-    finally:
-        os.sched_setaffinity(0, allowed)
+def limits() -> dict[str, Work]:
+    """What no strategy can be faster than."""
+    counter = get_counter(ENCODING)
+    encoding, recursive = counter.encoding, get_chunker("recursive", size=SIZE, counter=ENCODING)
+    made: dict[str, list[Chunk]] = {}
 
+    def objects(documents: Sequence[Document]) -> None:
+        for document in documents:
+            if document.id not in made:
+                made[document.id] = recursive.chunk(document)
+            for each in made[document.id]:
+                start, end = each.spans[0].start, each.spans[0].end
+                Chunk(document.id, each.index, (Span(start, end),), document.text[start:end], each.token_count)
 
-def peers(documents: list[Document]) -> dict[str, Callable[[], Any]]:
-    encoding = counters.TiktokenCounter(ENCODING).encoding  # loads the files, so that peers need no network
-    works: dict[str, Callable[[], Any]] = {
-        "tiktoken, one pass": lambda: [encoding.encode_ordinary(document.text) for document in documents]
+    return {
+        "limit: one pass of tiktoken": lambda documents: [encoding.encode_ordinary(each.text) for each in documents],
+        f"limit: one pass of {counter.encoder}": lambda documents: [encode(ENCODING, each.text) for each in documents],
+        "limit: the objects of recursive alone": objects,
     }
-    try:
-        from langchain_text_splitters import RecursiveCharacterTextSplitter
-    except ImportError:
-        print("langchain-text-splitters is not installed: left out")
-    else:
-        splitter = RecursiveCharacterTextSplitter.from_tiktoken_encoder(
-            ENCODING, chunk_size=200, chunk_overlap=0, disallowed_special=()
-        )
-        works["LangChain recursive 200"] = lambda: [splitter.split_text(document.text) for document in documents]
-    try:
-        from chonkie import RecursiveChunker
-    except ImportError:
-        print("chonkie is not installed: left out")
-    else:
-        chonkie = RecursiveChunker(tokenizer=encoding, chunk_size=200)
 
-        def chonkie_all() -> None:
-            chonkie._estimate_token_count.cache_clear()
-            consume(chonkie.chunk(document.text) for document in documents)
 
-        works["chonkie recursive 200"] = chonkie_all
+def ours() -> dict[str, Work]:
+    """The strategies at one size."""
+    works: dict[str, Work] = {}
+    for name in OURS:
+        options = {} if name == "fixed_sentences" else {"size": SIZE}
+        chunker = get_chunker(name, counter=ENCODING, **options)
+        works[name] = lambda documents, chunker=chunker: consume(chunker.chunk_many(documents))
     return works
 
 
-def show(title: str, seconds: dict[str, float], megabytes: float) -> None:
-    print(f"\n{title}")
-    single = seconds["tiktoken, one pass"]
-    for name, value in seconds.items():
-        print(f"  {name:34}{value * 1000:8.1f} ms {megabytes / value:7.1f} MB/s {value / single:6.2f} x one pass")
+def langchain() -> dict[str, Work]:
+    from langchain_text_splitters import RecursiveCharacterTextSplitter, TokenTextSplitter
+
+    recursive = RecursiveCharacterTextSplitter.from_tiktoken_encoder(
+        ENCODING, chunk_size=SIZE, chunk_overlap=0, disallowed_special=()
+    )
+    token = TokenTextSplitter(ENCODING, chunk_size=SIZE, chunk_overlap=0, disallowed_special=())
+    return {
+        "LangChain recursive": lambda documents: [recursive.split_text(each.text) for each in documents],
+        "LangChain token": lambda documents: [token.split_text(each.text) for each in documents],
+    }
 
 
-def ratio(name: str, value: float, wanted: float, *, at_least: bool) -> None:
-    reached = value >= wanted if at_least else value <= wanted
-    print(f"  {name:58}{value:6.2f}  wanted {'>=' if at_least else '<='} {wanted:<5g}{'yes' if reached else 'NO'}")
+def chonkie() -> dict[str, Work]:
+    import tiktoken
+    from chonkie import RecursiveChunker, SentenceChunker, TokenChunker
+
+    encoding = tiktoken.get_encoding(ENCODING)
+    works: dict[str, Work] = {}
+    for cls in (RecursiveChunker, TokenChunker, SentenceChunker):
+        chunker = cls(tokenizer=encoding, chunk_size=SIZE)
+
+        def work(documents: Sequence[Document], chunker: Any = chunker) -> None:
+            forget = getattr(getattr(chunker, "_estimate_token_count", None), "cache_clear", None)
+            if forget:
+                forget()
+            consume(chunker.chunk(each.text) for each in documents)
+
+        works[f"chonkie {cls.__name__}"] = work
+    return works
+
+
+def llamaindex() -> dict[str, Work]:
+    import tiktoken
+    from llama_index.core import Document as TheirDocument
+    from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
+
+    encoding = tiktoken.get_encoding(ENCODING)
+
+    def tokenizer(text: str) -> list[int]:
+        return encoding.encode(text, disallowed_special=())
+
+    works: dict[str, Work] = {}
+    for cls in (SentenceSplitter, TokenTextSplitter):
+        parser = cls(chunk_size=SIZE, chunk_overlap=0, tokenizer=tokenizer, include_metadata=False)
+        works[f"LlamaIndex {cls.__name__}"] = lambda documents, parser=parser: [
+            parser.get_nodes_from_documents([TheirDocument(text=each.text)]) for each in documents
+        ]
+    return works
+
+
+def haystack() -> dict[str, Work]:
+    from haystack import Document as TheirDocument
+    from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+
+    works: dict[str, Work] = {}
+    word = DocumentSplitter(split_by="word", split_length=150, split_overlap=0)
+    recursive = RecursiveDocumentSplitter(
+        split_length=SIZE, split_overlap=0, split_unit="token", separators=["\n\n", "\n", " "]
+    )
+    for name, splitter in (("word", word), ("recursive by tokens", recursive)):
+        splitter.warm_up()
+        works[f"Haystack {name}"] = lambda documents, splitter=splitter: [
+            splitter.run([TheirDocument(content=each.text)]) for each in documents
+        ]
+    return works
+
+
+def semchunk() -> dict[str, Work]:
+    import semchunk
+    import tiktoken
+
+    encoding = tiktoken.get_encoding(ENCODING)
+    chunker = semchunk.chunkerify(lambda text: len(encoding.encode_ordinary(text)), SIZE)
+    return {"semchunk": lambda documents: [chunker(each.text) for each in documents]}
+
+
+def semantic_text_splitter() -> dict[str, Work]:
+    from semantic_text_splitter import TextSplitter
+
+    splitter = TextSplitter.from_tiktoken_model("gpt-4", SIZE)
+    return {"semantic-text-splitter": lambda documents: [splitter.chunks(each.text) for each in documents]}
+
+
+PEERS = (langchain, chonkie, llamaindex, haystack, semchunk, semantic_text_splitter)
+
+
+def contestants(only: Sequence[str]) -> dict[str, Work]:
+    """All that are installed, or those whose names hold a word of `only`; `recursive` always."""
+    works = {**limits(), **ours()}
+    get_counter("o200k_base").encoding  # noqa: B018  # peers then find tiktoken's files without a network
+    for peer in PEERS:
+        if only and not any(word in peer.__name__ or peer.__name__ in word.lower() for word in only):
+            continue
+        try:
+            works |= peer()
+        except ImportError as error:
+            print(f"left out: {peer.__name__} ({error})")
+    chosen = {name: work for name, work in works.items() if not only or any(word in name for word in only)}
+    return {"recursive": works["recursive"], **chosen}
+
+
+def race(works: dict[str, Work], documents: Sequence[Document], rounds: int) -> dict[str, list[float]]:
+    """Processor seconds of each contestant in each round."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for number in range(rounds + 1):
+        for name, work in works.items():
+            gc.collect()
+            began = time.process_time()
+            work(documents)
+            if number:  # the first loads what is loaded on first use
+                seconds[name].append(time.process_time() - began)
+    return seconds
+
+
+def show(title: str, documents: Sequence[Document], seconds: dict[str, list[float]]) -> None:
+    megabytes = sum(len(document.text.encode("utf-8", "replace")) for document in documents) / 1e6
+    print(f"\n{title}: {len(documents)} documents, {megabytes:.2f} MB; {len(seconds['recursive'])} rounds")
+    print(f"| {'':40} | {'MB/s':>7} | time / `recursive`     |\n|{'-' * 42}|--------:|{'-' * 24}|")
+    for name, each in seconds.items():
+        ratios = sorted(own / ours for own, ours in zip(each, seconds["recursive"], strict=True))
+        spread = f"{statistics.median(ratios):6.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        print(f"| {name:40} | {megabytes / min(each):7.1f} | {spread:22} |", flush=True)
+
+
+def profile(name: str, documents: Sequence[Document]) -> None:
+    """Where a strategy's time goes, by function."""
+    work = ours()[name]
+    work(documents)
+    profiler = cProfile.Profile(time.process_time)
+    profiler.runcall(work, documents)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
 
 
 def main() -> None:
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 9
-    documents = read_corpora()
-    collection = read_many()
-    megabytes = sum(len(document.text.encode()) for document in documents) / 1e6
-    recursive, fixed = Recursive(size=200, counter=ENCODING), FixedToken(size=200, counter=ENCODING)
-
-    ours: dict[str, Callable[[], Any]] = {
-        "recursive 200": lambda: [recursive.chunk(document) for document in documents],
-        "fixed_token 200": lambda: [fixed.chunk(document) for document in documents],
-    }
-    works = {**peers(documents), **ours}
-    for work in works.values():
-        work()
-    one = on_one_core(works, repeats)
-    show(f"{len(documents)} documents, {megabytes:.2f} MB, one core", one, megabytes)
-
-    encoding = counters.TiktokenCounter(ENCODING).encoding
-    many: dict[str, Callable[[], Any]] = {
-        "tiktoken, one pass": lambda: [encoding.encode_ordinary(document.text) for document in collection]
-    }
-    for workers in (1, 2):
-        many[f"recursive 200, workers={workers}"] = lambda w=workers: consume(
-            recursive.chunk_many(collection, workers=w)
-        )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    several = median_times(many, repeats)
-    megabytes = sum(len(document.text.encode()) for document in collection) / 1e6
-    show(f"{len(collection)} documents, {megabytes:.2f} MB, {cores} cores", several, megabytes)
-
-    print(f"\nRatios of medians of {repeats} interleaved rounds")
-    single = one["tiktoken, one pass"]
-    if "LangChain recursive 200" in one:
-        ratio("LangChain / recursive", one["LangChain recursive 200"] / one["recursive 200"], 4, at_least=True)
-    if "chonkie recursive 200" in one:
-        ratio("chonkie / recursive", one["chonkie recursive 200"] / one["recursive 200"], 1.3, at_least=True)
-    ratio("fixed_token / one pass", one["fixed_token 200"] / single, 1.3, at_least=False)
-    two = several["tiktoken, one pass"] / several["recursive 200, workers=2"]
-    ratio("one pass / recursive on two cores", two, 1, at_least=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=Path, help="a folder of text files")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=[], help="parts of the names of contestants")
+    parser.add_argument("--profile", choices=OURS)
+    asked = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if asked.docs:
+        sets = {str(asked.docs): read_folder(asked.docs)}
+    else:
+        sets = {"The five corpora": read_corpora(), "Contracts, papers, articles": read_many()}
+    if asked.profile:
+        profile(asked.profile, list(sets.values())[-1])
+        return
+    works = contestants(asked.only)
+    print(f"contestants: {len(works)}", flush=True)
+    for title, documents in sets.items():
+        show(title, documents, race(works, documents, asked.rounds))
 
 
 if __name__ == "__main__":

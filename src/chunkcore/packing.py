@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import regex  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, trim
 from chunkcore.tokens import TokenizedText
 
 __all__ = [
@@ -35,6 +34,7 @@ _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
+_WINDOW = 160  # characters
 
 
 class Overlap(ABC):
@@ -239,17 +239,6 @@ def join_ranges(
     return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]
 
 
-def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without white space at its ends; empty, at `end`, if it is all white space.
-
-    >>> trim("  a b ", 0, 6)
-    (2, 5)
-    """
-    kept = text[start:end].lstrip()
-    begin = end - len(kept)
-    return begin, begin + len(kept.rstrip())
-
-
 def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
     """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
@@ -309,14 +298,21 @@ def _reach(source: TokenizedText, start: int, tokens: int) -> int:
 
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
-    gaps = (gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit))
-    cut = _last_that_fits(source, start, np.fromiter(gaps, dtype=np.int64), maximum, strip=strip)
+    # One of the last words nearly always fits, so look only there first; the first gap there may begin before.
+    window = max(start + 1, limit - _WINDOW)
+    gaps = [gap.start() for gap in _SPACE.finditer(source.text, window, limit)]
+    if window > start + 1:
+        cut = _last_that_fits(source, start, gaps[1:], maximum, strip=strip, more=True)
+        if cut is not None:
+            return cut
+        gaps = [gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit)]
+    cut = _last_that_fits(source, start, gaps, maximum, strip=strip)
     if cut is None:
-        graphemes = np.fromiter(_grapheme_ends(source.text, start, end, limit), dtype=np.int64)
+        graphemes = list(_grapheme_ends(source.text, start, end, limit))
         cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
         if cut is None:
-            first = int(graphemes[0]) if len(graphemes) else limit + 1
-            places = np.arange(start + 1, min(first, limit + 1), dtype=np.int64)
+            first = graphemes[0] if graphemes else limit + 1
+            places = range(start + 1, min(first, limit + 1))
             cut = _last_that_fits(source, start, places, maximum, strip=strip) or start + 1
             if cut < first:
                 source.inside.add(cut)
@@ -335,16 +331,17 @@ def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]
 
 
 def _last_that_fits(
-    source: TokenizedText, start: int, cuts: NDArray[np.int64], maximum: int, *, strip: bool
+    source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool, more: bool = False
 ) -> int | None:
-    """The last cut that fits, searched from the end in doubling steps."""
-    if not len(cuts):
-        return None
-    back = np.array([0, 1, 2, *(2**k + 2 for k in range(len(cuts).bit_length()))], dtype=np.int64)
-    places = np.unique(np.maximum(0, len(cuts) - 1 - back))
-    ends = cuts[places]
-    if strip:
-        ends = np.array([trim(source.text, start, end)[1] for end in ends.tolist()], dtype=np.int64)
-    counts = source.counts(np.full(len(ends), start, dtype=np.int64), ends)
-    fitting = np.flatnonzero(counts <= maximum)
-    return int(cuts[places[fitting[-1]]]) if len(fitting) else None
+    """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back.
+
+    `more`: there are cuts before these.
+    """
+    for step in range(len(cuts).bit_length() + 3 if cuts else 0):
+        place = len(cuts) - 1 - (step if step < 3 else 2 ** (step - 3) + 2)
+        if place < 0 and more:
+            break
+        cut = cuts[max(0, place)]
+        if source.count(start, trim(source.text, start, cut)[1] if strip else cut) <= maximum:
+            return cut
+    return None

@@ -22,6 +22,7 @@ __all__ = [
     "merge_touching",
     "ranges_length",
     "subtract",
+    "trim",
     "union",
     "union_ranges",
 ]
@@ -138,3 +139,18 @@ def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:
         else:
             merged.append(span)
     return tuple(merged)
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range without white space at its ends; empty, at `end`, if it is all white space.
+
+    >>> trim("  a b ", 0, 6)
+    (2, 5)
+    """
+    while start < end and text[start] == " ":  # the usual one, without a copy
+        start += 1
+    if start < end and not text[start].isspace() and not text[end - 1].isspace():
+        return start, end
+    kept = text[start:end].lstrip()
+    begin = end - len(kept)
+    return begin, begin + len(kept.rstrip())

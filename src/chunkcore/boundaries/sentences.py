@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.boundaries.separators import finder
 from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 from chunkcore.escaping import encodable
-from chunkcore.spans import Ranges
+from chunkcore.spans import Ranges, trim
 
 __all__ = ["SentenceSplitter", "check_splitter", "sentence_ranges"]
 
@@ -20,17 +20,19 @@ SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
 
 _BLOCK = 100_000  # characters per call of spaCy, whose parser's memory grows with them
 
-# A possible sentence end. Every alternative takes its whole run and always matches, so the search is linear.
+# A possible sentence end. The first character is of one set, for which `re` looks quickly; what follows it takes its
+# whole run and always matches, so the search is linear. `next`: the white space and openers after a stop.
+_STOPS, _FULL_STOPS, _LINES = ".!?…‽", "。！？｡।॥؟۔։።፧။។།", r"\n\r\x0b\x0c\x85\u2028\u2029"
 _CANDIDATE = re.compile(
-    r"(?P<stop>[.!?…‽]+[\"'’”»)\]}*_]*)"
-    r"|(?P<full>[。！？｡।॥؟۔։።፧။။។།]+[\"'’”»)\]」』）】〉》〕］]*)"
-    r"|(?P<line>[\n\r\x0b\x0c\x85\u2028\u2029]\s*)"
+    rf"[{_STOPS}{_FULL_STOPS}{_LINES}](?:"
+    rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*[\"'’”»)\]}}*_]*(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
+    rf"|(?P<full>(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*[\"'’”»)\]」』）】〉》〕］]*)"
+    r"|(?P<line>\s*))"
 )
 _THAI = re.compile(r"(?<=[\u0e01-\u0e5b])[ \u3000]+(?=[\u0e01-\u0e45\u0e47-\u0e5b])")
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x85\u2028]")
 _ITEM = re.compile(r"(?:[-*+•‣◦·]|#{1,6}|\d{1,3}[.)]|\(?[a-z0-9]{1,3}\)|>|\|)[ \t]|[-=*_~`]{3,}")
 _HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
-_NEXT = re.compile(r"\s+[\"'“‘«(\[{¿¡*_]*")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
@@ -135,47 +137,41 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
     rows = []
     start = 0
     for cut in (*cuts, len(text)):
-        piece = text[start:cut]
-        kept = piece.lstrip()
-        if kept:
-            begin = cut - len(kept)
-            rows.append((begin, begin + len(kept.rstrip())))
-        start = max(start, cut)
+        begin, end = trim(text, start, cut)
+        if begin < end:
+            rows.append((begin, end))
+        if cut > start:
+            start = cut
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
 def _cuts(text: str) -> Iterator[int]:
     cuts = _cuts_at_marks(text)
-    if _THAI.search(text) is None:
+    # Thai begins with these bytes; to look for them is far quicker than `re`.
+    if text.isascii() or not any(lead in text.encode("utf-8", "surrogatepass") for lead in (b"\xe0\xb8", b"\xe0\xb9")):
         return cuts
     return iter(sorted({*cuts, *(gap.start() for gap in _THAI.finditer(text))}))
 
 
 def _cuts_at_marks(text: str) -> Iterator[int]:
-    line = 0
+    line, length = 0, len(text)
     for found in _CANDIDATE.finditer(text):
         kind = found.lastgroup
-        if kind == "stop":
-            if _stop_ends(text, found, line):
+        if kind == "line":
+            if _line_ends(text, found, line):
                 yield found.end()
+            line = found.end()
         elif kind == "full":
             if _full_stop_ends(text, found):
                 yield found.end()
         else:
-            if _line_ends(text, found, line):
+            following = found.end("next")
+            # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
+            if following < 0 or following == length or text[following].islower():
+                continue
+            stop = found.start()
+            if text[stop] != "." or text[stop + 1] == "." or _period_ends(text, stop, following, line):
                 yield found.end()
-            line = found.end()
-
-
-def _stop_ends(text: str, found: re.Match[str], line: int) -> bool:
-    follows = _NEXT.match(text, found.end())
-    if follows is None or follows.end() == len(text):
-        return False  # inside a word (3.14, a.b/c, v1.2), or at the end of the text
-    if text[follows.end()].islower():
-        return False
-    if text[found.start()] != "." or text[found.start() + 1 : found.start() + 2] == ".":
-        return True
-    return _period_ends(text, found.start(), follows.end(), line)
 
 
 def _period_ends(text: str, stop: int, following: int, line: int) -> bool:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
+from math import inf
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -65,8 +66,9 @@ class Chunker:
     Chunks of a document with page marks say their ``pages`` in their metadata.
 
     A strategy is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
-    It implements `split` (spans) or `draft` (spans with metadata). `separator` joins the texts of a chunk's spans. Set
-    `tokens_only` if `split` calls no model and splits each of the source's `parts` on its own.
+    It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). `separator` joins the
+    texts of a chunk's spans. Set `tokens_only` if `split` calls no model and splits each of the source's `parts` on its
+    own.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
@@ -84,8 +86,9 @@ class Chunker:
     counter: TokenCounter | str = "cl100k_base"
 
     def __post_init__(self) -> None:
-        if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
-            raise TypeError(f"{type(self).__name__} implements neither split nor draft")
+        own = type(self)
+        if (own.ranges, own.split, own.draft) == (Chunker.ranges, Chunker.split, Chunker.draft):
+            raise TypeError(f"{own.__name__} implements neither ranges, split nor draft")
         check_options(self)
         object.__setattr__(self, "counter", get_counter(self.counter))
         self.validate()
@@ -93,8 +96,14 @@ class Chunker:
     def validate(self) -> None:
         """Hook: raise `OptionError` for options out of range."""
 
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+        """Hook: the chunks of a text in order, each of one span, as starts and ends."""
+        return [(spans[0].start, spans[-1].end) for spans in self.split(source)]
+
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         """Hook: the chunks of a text in order, each as its spans."""
+        if type(self).ranges is not Chunker.ranges:
+            return [(Span(start, end),) for start, end in self.ranges(source)]
         return [draft.spans for draft in self.draft(source, None)]
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
@@ -180,6 +189,8 @@ class Chunker:
         return source
 
     def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
+        if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
+            return self._build_ranges(documents, source)
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
         found = [_merge(draft.spans) for draft in drafts]
         texts = [
@@ -188,7 +199,7 @@ class Chunker:
         ]
         counts = self._counts(source, found, drafts, texts)
         told = [
-            {**draft.metadata, **self._oddity(source, spans, count)}
+            {**draft.metadata, **self._oddity(source, spans[0].start, spans[-1].end, count)}
             for draft, spans, count in zip(drafts, found, counts, strict=True)
         ]
         fingerprint = self.fingerprint
@@ -224,12 +235,34 @@ class Chunker:
             chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, "", more, fingerprint))
         return list(map(_with_pages, documents, built))
 
-    def _oddity(self, source: TokenizedText, spans: tuple[Span, ...], count: int) -> Mapping[str, Any]:
+    def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
+        """What `_build` gives, for chunks of one span each."""
+        ranges, fingerprint = self.ranges(source), self.fingerprint
+        rows = np.array(ranges, dtype=np.int64).reshape(-1, 2)
+        counts = source.counts(rows[:, 0], rows[:, 1]).tolist()
+        chunks = []
+        edges = rows[:, 0].searchsorted(source.parts).tolist()
+        for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True):
+            name, text, own = document.id, document.text, (rows[first:last] - offset).tolist()
+            chunks.append(
+                [
+                    Chunk(name, index, (Span(start, end),), text[start:end], count, fingerprint=fingerprint)
+                    for index, ((start, end), count) in enumerate(zip(own, counts[first:last], strict=True))
+                ]
+            )
+        if source.inside or max(counts, default=0) > (self.hard_maximum or inf):
+            told = [self._oddity(source, *each, count) for each, count in zip(ranges, counts, strict=True)]
+            for (first, last), built in zip(edges, chunks, strict=True):
+                pairs = zip(built, told[first:last], strict=True)
+                built[:] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
+        return list(map(_with_pages, documents, chunks))
+
+    def _oddity(self, source: TokenizedText, start: int, end: int, count: int) -> Mapping[str, Any]:
         """What the metadata say of a chunk that no good cut could be had for."""
         maximum = self.hard_maximum
         if maximum is not None and count > maximum:
             return {"over_maximum": True}
-        if source.inside and not source.inside.isdisjoint((spans[0].start, spans[-1].end)):
+        if source.inside and not source.inside.isdisjoint((start, end)):
             return {"cut_inside": "grapheme"}
         return _NOTHING
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -218,7 +218,11 @@ class _Packer:
             ranges = lines(self.source.text, block.start, block.end)
         else:
             ranges = fit(self.source, block.start, block.end, self.maximum)
-        return [replace(block, start=start, end=end, whole=False, parts=None, text="words") for start, end in ranges]
+        path, leads, level, header = block.path, block.leads, block.level, block.header
+        return [
+            Block(start=start, end=end, path=path, leads=leads, level=level, header=header, text="words")
+            for start, end in ranges
+        ]
 
     def _close(self) -> None:
         """Make a chunk of the units; surplus units and leading ones at the end wait again."""

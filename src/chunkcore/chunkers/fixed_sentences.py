@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, join_ranges, read_overlap
 from chunkcore.registry import check_ranges
@@ -56,7 +55,7 @@ class FixedSentences(Chunker):
         if isinstance(self.overlap, int) and not 0 <= self.overlap <= most:
             raise OptionError(f"overlap is 0 to sentences ({self.sentences}) sentences, got {self.overlap}")
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
         reach = self._reach(source, rows, edges)
@@ -66,7 +65,7 @@ class FixedSentences(Chunker):
             begin = max(previous + 1, reached)
             previous = begin
             found.append((rows[begin][0], rows[end - 1][1]))
-        return [(Span(start, end),) for start, end in join_ranges(source, found, self.minimum)]
+        return join_ranges(source, found, self.minimum)
 
     def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
         """For each chunk, the first sentence that it may repeat."""

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, join_small, pack, read_overlap, shareable
 from chunkcore.registry import check_ranges
@@ -55,8 +54,8 @@ class FixedToken(Chunker):
             )
         check_ranges(self, minimum=(0, "size"))
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        rows: list[list[int]] = []
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+        rows: list[tuple[int, int]] = []
         overlap = shareable(self.overlap, source, self.size)
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
@@ -65,8 +64,8 @@ class FixedToken(Chunker):
                 rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
             elif source.text[start:end].strip():
                 # No token, but the text must not be lost.
-                rows.append([start, end])
-        return [(Span(start, end),) for start, end in rows]
+                rows.append((start, end))
+        return rows
 
     def _tokens(self, count: int, overlap: int | Numbers) -> tuple[Numbers, Numbers]:
         if isinstance(overlap, int):
@@ -77,15 +76,14 @@ class FixedToken(Chunker):
             begins, ends = np.array(pack(np.arange(count + 1), self.size, overlap)).T
         return self._joined(begins, ends) if self.minimum and len(begins) > 1 else (begins, ends)
 
-    def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[list[int]]:
+    def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[tuple[int, int]]:
         """Start and end of each window of a text whose tokens begin at `places`."""
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))
         # Windows inside one character are empty or equal.
         new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
-        found: list[list[int]] = rows[new & (rows[:, 0] < rows[:, 1])].tolist()
-        return found
+        return list(map(tuple, rows[new & (rows[:, 0] < rows[:, 1])].tolist()))
 
     def _joined(self, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
         sizes, gaps = (ends - begins).tolist(), [0] * len(begins)

@@ -13,7 +13,6 @@ import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.document import Span
 from chunkcore.errors import OptionError, echo
 from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
 from chunkcore.registry import check_ranges
@@ -99,11 +98,7 @@ class Recursive(Chunker):
                 "correct it, or set regex=false to take it literally"
             ) from error
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        return [(Span(start, end),) for start, end in self.ranges(source)]
-
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
-        """Starts and ends of the chunks, in order."""
         rows = self._chunks(source)
         if self.maximum == "text":
             return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)

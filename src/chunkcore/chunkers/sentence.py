@@ -11,7 +11,6 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, fit, join_ranges, read_overlap, running_sizes
 from chunkcore.registry import check_ranges
@@ -69,7 +68,7 @@ class Sentence(Chunker):
     def hard_maximum(self) -> int:
         return self.size if self.maximum is None else self.maximum
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         sentences = sentence_ranges(source.text, self.splitter)
         if not len(sentences):
             return []
@@ -77,7 +76,7 @@ class Sentence(Chunker):
         sums: list[int] = running_sizes(source.counts(before, sentences[:, 1])).tolist()
         reach = self._reach(source, sentences, sums)
         rows = self._bounded(source, sentences, self._packed(sums, reach))
-        return [(Span(start, end),) for start, end in join_ranges(source, rows, self.minimum, self.hard_maximum)]
+        return join_ranges(source, rows, self.minimum, self.hard_maximum)
 
     def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
         """For each sentence, the first sentence that a chunk beginning there may share."""

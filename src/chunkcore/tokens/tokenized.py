@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
+from chunkcore.tokens.encodings import piece_counter
 
 __all__ = [
     "BytePairText",
@@ -69,16 +71,21 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
 
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
     """Per character: bit i, it may follow a boundary of rule i + 1; bit i + 4, it may precede one."""
+    # The first page by `bytes.translate`, which is far faster than an array's look-up; then the characters of others.
+    low = code_points.astype(np.uint8, copy=False).tobytes().translate(_page_roles(0).tobytes())
+    roles: NDArray[np.uint8] = np.frombuffer(low, dtype=np.uint8)
     if code_points.dtype == np.uint8:
-        ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
-        return ascii_roles
-    seen = np.zeros(int(code_points.max()) // _PAGE + 1, dtype=np.bool_)
-    seen[0] = True
-    seen[code_points[code_points > 127] >> 8] = True
-    table = np.zeros((len(seen), _PAGE), dtype=np.uint8)
-    for page in np.flatnonzero(seen).tolist():
-        table[page] = _page_roles(page)
-    roles: NDArray[np.uint8] = table.ravel()[code_points]
+        return roles
+    others = (code_points >= _PAGE).nonzero()[0]
+    if len(others):
+        characters = code_points[others]
+        seen = np.zeros(int(characters.max()) // _PAGE + 1, dtype=np.bool_)
+        seen[characters >> 8] = True
+        table = np.zeros((len(seen), _PAGE), dtype=np.uint8)
+        for page in np.flatnonzero(seen).tolist():
+            table[page] = _page_roles(page)
+        roles = roles.copy()
+        roles[others] = table.ravel()[characters]
     return roles
 
 
@@ -108,6 +115,7 @@ def _role(code_point: int) -> int:
 T = TypeVar("T")
 
 _IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
+_FEW = 12  # pieces, for which arrays cost more than they save
 _MANY = 256  # single characters; for more, counting distinct ones once is faster
 
 
@@ -314,9 +322,34 @@ class BytePairText(TokenizedText):
     def _places(self) -> Numbers:
         return np.flatnonzero(self.is_boundary)
 
+    @_Once
+    def _flags(self) -> bytes:
+        return self.is_boundary.tobytes()
+
+    @_Once
+    def _starts(self) -> Any:
+        return memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
+
+    @_Once
+    def _count_alone(self) -> Callable[[str], int]:
+        return piece_counter(self.counter.name, self.text)
+
+    def count(self, start: int, end: int) -> int:
+        first = self._flags.find(1, start, end + 1)
+        if first < 0:
+            return self._count_alone(self.text[start:end])
+        last = self._flags.rfind(1, first, end + 1)
+        before = bisect_left(self._starts, first)
+        found = bisect_left(self._starts, last, before) - before
+        for begin, stop in ((start, first), (last, end)):
+            if begin < stop:
+                found += self._count_alone(self.text[begin:stop])
+        return found
+
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        if not len(starts):
-            return np.zeros(0, dtype=np.int64)
+        if len(starts) < _FEW:
+            each = zip(starts.tolist(), ends.tolist(), strict=True)
+            return np.array([self.count(start, end) for start, end in each], dtype=np.int64)
         # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
         first, last = starts, ends
         ragged = (~(self.is_boundary[starts] & self.is_boundary[ends])).nonzero()[0]
