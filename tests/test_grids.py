@@ -7,6 +7,7 @@ import math
 import re
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -523,6 +524,21 @@ def test_retrievers_are_searched_beside_the_options_and_each_scores_as_a_compari
     pasted = snippets(found.winner.spec)
     assert configuration(found.winner.spec)[1] in pasted["Retriever"]
     assert " · " not in "".join(pasted.values())
+
+
+@pytest.mark.parametrize("retriever", ["passages", "passages:lexical"])
+def test_the_lines_to_paste_make_passages_in_each_framework(retriever: str) -> None:
+    pasted = snippets(f"sentence:size=50 · {retriever}")
+    for framework, package in (
+        ("LangChain", "langchain_core"),
+        ("LlamaIndex", "llama_index.core"),
+        ("Haystack", "haystack"),
+    ):
+        pytest.importorskip(package)
+        names: dict[str, Any] = {}
+        exec(pasted[framework], names)
+        assert names["passages_of"].keywords["max_tokens"] == 1000
+        assert ("(documents)" in pasted[framework] or "(store)" in pasted[framework]) == (retriever != "passages")
 
 
 @pytest.mark.parametrize(

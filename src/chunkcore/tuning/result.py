@@ -436,10 +436,38 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
         found["Retriever"] = f"from chunkcore import get_retriever\n\n{made}"
     for framework, (module, cls, variable) in _ADAPTERS.items():
         found[framework] = f'from {module} import {cls}\n\n{variable} = {cls}("{_escaped(spec)}"{fitted})'
+        if retriever in ("passages", "passages:lexical"):  # what the adapters' retrievers are, by themselves
+            models = {each: f", {each}" if retriever == "passages" else "" for each in _MODELS}
+            found[framework] = _PASSAGES[framework].format(spec=_escaped(spec), **models)
     return found | {
         "YAML, for compare --config": _yaml(name, options),
         "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
     }
+
+
+# In place of, or after, the splitter's lines: what a retriever is made of stays the user's.
+_PASSAGES = {
+    "LangChain": """from functools import partial
+
+from chunkadapters.langchain import PassageRetriever
+
+passages_of = partial(PassageRetriever.from_documents, units="{spec}", max_tokens=1000)
+# retriever = passages_of(documents{embeddings})""",
+    "LlamaIndex": """from functools import partial
+
+from chunkadapters.llamaindex import PassageRetriever
+
+passages_of = partial(PassageRetriever.from_documents, units="{spec}", max_tokens=1000)
+# retriever = passages_of(documents{embed_model})""",
+    "Haystack": """from functools import partial
+
+from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRetriever
+
+splitter = ChunkcoreDocumentSplitter("{spec}")
+passages_of = partial(ChunkcorePassageRetriever, max_tokens=1000)
+# retriever = passages_of(store{text_embedder})""",
+}
+_MODELS = ("embeddings", "embed_model", "text_embedder")
 
 
 def _escaped(text: str) -> str:
