@@ -15,7 +15,7 @@ def test_an_interruption_while_modules_are_imported_is_one_line():
         "import sys\n"
         "class Stop:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'numpy':\n"
+        "        if name == 'typer':\n"
         "            raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Stop())\n"
         "from chunkadapters._command import main\n"

@@ -319,7 +319,7 @@ class Embeddings(Answers):
     """What is kept of models."""
 
     cache: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keeps embeddings. Default: in the user's cache folder.")
+        Path | None, typer.Option(metavar="FILE", help="Keeps embeddings. Default: the user's cache.")
     ] = None
 
     def embeddings(self) -> EmbeddingCache:
