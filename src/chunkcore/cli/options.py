@@ -318,9 +318,9 @@ class Llms(LlmPrices, Answers):
 class Embeddings(Answers):
     """What is kept of models."""
 
-    cache: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keeps embeddings. Default: the user's cache.")
-    ] = None
+    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps embeddings. Default: the user's cache.")] = (
+        None
+    )
 
     def embeddings(self) -> EmbeddingCache:
         """The cache of embeddings."""
