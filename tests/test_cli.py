@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import typer.rich_utils
 from hypothesis import given, settings
 
 import chunkcore.models
@@ -480,12 +481,33 @@ def test_a_command_of_before_answers_with_its_new_name(old, new, capfd):
 def test_what_has_a_name_is_listed_by_kind(capfd):
     assert main(["list"]) == 0
     kinds = [line.removeprefix("chunkcore list ") for line in capfd.readouterr().out.splitlines()]
-    assert {"strategies", "retrievers", "measures", "counters", "llms", "layouts"} <= {*kinds}
+    assert {"strategies", "retrievers", "measures", "counters", "llms", "segmenters", "layouts"} <= {*kinds}
     for kind in kinds:
         assert main(["list", kind]) == 0
-        assert capfd.readouterr().out
+        assert all(line.startswith(" ") or " " in line for line in capfd.readouterr().out.splitlines()), "no title"
     assert main(["list", "stategies"]) == 2
     assert "did you mean 'strategies'?" in capfd.readouterr().err
+
+
+def test_completion_is_installed_by_a_flag_and_completes_commands(monkeypatch, capfd):
+    assert main(["--help"]) == 0
+    assert "--install-completion" in capfd.readouterr().out
+    environment = {
+        **os.environ,
+        "_CHUNKCORE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "chunkcore com",
+        "COMP_CWORD": "1",
+    }
+    run = [sys.executable, "-m", "chunkcore"]
+    found = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert found.stdout.split() == ["compare"]
+
+
+def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capfd):
+    given = ["compare", "--docs", str(docs), "--questions", str(questions), "-s", "recursive:size=50", "-k", "1"]
+    for quiet in ([], ["-q"]):
+        assert main([*given, "-o", str(tmp_path / "out"), *quiet]) == 0
+        assert bool(capfd.readouterr().err) != bool(quiet)
 
 
 # ---- compare

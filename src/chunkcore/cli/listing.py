@@ -21,6 +21,7 @@ _REGISTRIES = {
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",
     "llms": "chunkcore.models.llm.loading",
+    "segmenters": "chunkcore.segmenters.base",
     "layouts": "chunkcore.evaluation.benchmarks.layout",
 }
 

@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -53,19 +54,25 @@ Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="The language mo
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")]
 By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of everything that is drawn.")]
-Resamples = Annotated[int, typer.Option(min=100, max=1_000_000, metavar="N", help="How often the bootstrap resamples.")]
+Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="How often the bootstrap resamples.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")]
+
+
+quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # whether a command shows its progress
+_MOST = {"resamples": 1_000_000}  # what help has no room for
+_QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command as typer reads it: in place of each parameter that is a group of options, these options.
 
-    Every number is finite and at most `registry.LARGEST`; NaN is in every range, to typer.
+    Every number is finite and at most `registry.LARGEST`; NaN is in every range, to typer. Every command takes
+    ``--quiet``, which only `chunk` shows: helps fit a screen.
 
     >>> @grouped
     ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
     >>> list(inspect.signature(run).parameters)
-    ['margin', 'by', 'seed', 'resamples', 'output']
+    ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
@@ -75,12 +82,18 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters += _parameters(groups[name])
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
+    own = "quiet" in hints
+    if not own:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter("quiet", keyword, default=False, annotation=_QUIET))
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
+        quiet.set(given["quiet"] if own else given.pop("quiet"))
         for name, value in given.items():
             if type(value) in (int, float):
-                check_number(f"--{name.replace('_', '-')}", value, -LARGEST, whole=False)
+                most = _MOST.get(name, LARGEST)
+                check_number(f"--{name.replace('_', '-')}", value, -LARGEST, most, whole=False)
         for name, kind in groups.items():
             given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
         return command(**given)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from chunkcore.cli import options
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ _MB = 1_000_000
 @contextmanager
 def reporting(stream: TextIO) -> Iterator[Progress]:
     """Show the steps that are reported in the block: bars in a terminal, a line now and then in a log."""
+    if options.quiet.get():
+        yield lambda step, done, total: None
+        return
     if not stream.isatty():
         yield _Log(stream)
         return

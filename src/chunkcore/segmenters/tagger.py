@@ -232,4 +232,5 @@ def _dimensions(tensors: Mapping[str, Vectors], settings: TaggerSettings) -> int
 
 @segmenters.register("tagger")
 def _read(options: str) -> Callable[[], Tagger]:
+    """A trained network: tagger with the weights that ship, tagger:FILE with one's own."""
     return lambda: load_tagger(Path(options) if options else SHIPPED)

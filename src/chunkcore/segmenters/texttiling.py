@@ -68,6 +68,7 @@ class TextTiling:
 
 @segmenters.register("texttiling")
 def _read(options: str) -> Callable[[], TextTiling]:
+    """Depths of similarity between blocks of sentences (Hearst, 1997): texttiling:WINDOW:DEVIATIONS."""
     window, _, deviations = options.partition(":")
     try:
         numbers = int(window or TextTiling.window), float(deviations or TextTiling.deviations)
