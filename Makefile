@@ -87,7 +87,7 @@ fuzz: $(VENV)/ready
 
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.
 bench: $(VENV)/ready
-	$(BIN)/pip install --quiet "chonkie>=1.7"
+	$(BIN)/pip install --quiet "chonkie>=1.7" "semchunk>=4.1" "semantic-text-splitter>=0.33"
 	@for name in import_speed chunking_speed adapter_speed haystack_speed cluster_speed; do \
 	  echo "== $$name"; $(BIN)/python -m integration_tests.benchmarks.$$name || exit 1; done
 

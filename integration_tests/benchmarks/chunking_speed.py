@@ -179,8 +179,13 @@ def semchunk() -> dict[str, Work]:
     import tiktoken
 
     encoding = tiktoken.get_encoding(ENCODING)
-    chunker = semchunk.chunkerify(lambda text: len(encoding.encode_ordinary(text)), SIZE)
-    return {"semchunk": lambda documents: [chunker(each.text) for each in documents]}
+
+    def work(documents: Sequence[Document]) -> None:
+        # A new one each time: it remembers the counts of its texts.
+        chunker = semchunk.chunkerify(lambda text: len(encoding.encode_ordinary(text)), SIZE)
+        consume(chunker(each.text) for each in documents)
+
+    return {"semchunk": work}
 
 
 def semantic_text_splitter() -> dict[str, Work]:
