@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from chunkcore import Span, get_chunker, load_benchmark
+from chunkcore import Document, Span, get_chunker, load_benchmark
+from chunkcore.boundaries.blocks import table_blocks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
@@ -404,6 +408,26 @@ def test_a_missing_extra_is_named(folder, monkeypatch):
     monkeypatch.setattr(pdf_reader, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r'b.pdf, f.pdf: cannot be read: pypdfium2 .* "chunkadapters\[files\]"'):
         load_documents(folder)
+
+
+def test_a_table_is_cut_by_rows_with_its_header():
+    text = 'kind,heat\n"black\ntea",hot\n' + "".join(f"tea {n},warm\n" for n in range(9))
+    chunks = get_chunker("auto:size=8,counter=words").chunk(Document("tea.csv", text))
+    assert chunks[0].text == 'kind,heat\n"black\ntea",hot\ntea 0,warm\ntea 1,warm'
+    assert len(chunks) > 2
+    for chunk in chunks[1:]:
+        assert chunk.text.startswith("kind,heat\ntea ")
+        assert chunk.metadata == {"strategy": "table"}
+    unclosed = get_chunker("auto:size=8,counter=words").chunk(Document("tea.csv", text + '"'))
+    assert "".join(chunk.text for chunk in unclosed).count("warm") == 9
+
+
+@given(st.text(alphabet='a,"\n\r \té', max_size=60))
+def test_the_rows_of_a_table_leave_nothing_out(text):
+    rows = table_blocks(text)
+    kept = "".join(text[row.start : row.end] for row in rows)
+    assert "".join(kept.split()) == "".join(text.split())
+    assert all(one.end <= other.start for one, other in pairwise(rows))
 
 
 def test_another_package_can_add_a_reader(tmp_path):

@@ -1,4 +1,4 @@
-"""A document's format (Markdown, HTML, code, prose) from its metadata, its name or its text."""
+"""A document's format (Markdown, HTML, code, a table, prose) from its metadata, its name or its text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["Format", "document_language", "format_of"]
 
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 _TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format")
-_ENDINGS: dict[str, Literal["markdown", "html"]] = {
+_ENDINGS: dict[str, Literal["markdown", "html", "table"]] = {
     **dict.fromkeys(("md", "markdown", "mdown", "mdx", "mkd", "qmd", "rmd"), "markdown"),
     **dict.fromkeys(("htm", "html", "xhtml"), "html"),
+    **dict.fromkeys(("csv", "tsv"), "table"),
 }
 _LOOKED_AT = 20_000  # code points
 
@@ -52,7 +53,7 @@ _CODE_LINE = re.compile(r"[{}();:,\[\]=]\s*$|^\s*(?:#|//|/?\*|--)|^(?:\t| {2,})\
 class Format(NamedTuple):
     """A format; code also has a language of `LANGUAGES`."""
 
-    kind: Literal["markdown", "html", "code", "prose"]
+    kind: Literal["markdown", "html", "code", "table", "prose"]
     language: str = "other"
 
 
@@ -72,7 +73,7 @@ def format_of(text: str, document: Document | None = None) -> Format:
             if isinstance(stated, str):
                 for kind in ("markdown", "html"):
                     if kind in stated.lower():
-                        return Format(kind)  # type: ignore[arg-type]
+                        return Format(kind)
                 if stated == "prose":
                     return Format("prose")
         for name in _names(document):

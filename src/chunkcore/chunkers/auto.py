@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chunkcore.boundaries.blocks import table_blocks
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
@@ -23,11 +24,12 @@ __all__ = ["Auto"]
 class Auto(BlockChunker):
     r"""Picks a strategy for each document by its length and its format (the chunking survey: match the structure).
 
-    A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`.
+    A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`;
+    CSV and TSV files by rows, each chunk with the header.
     The format comes from the metadata, the file name, or the first 20,000 code points: see
     `chunkcore.boundaries.formats.format_of`. HTML and code need the extra ``structure``.
 
-    Metadata: ``strategy`` ("whole", "markdown", "html", "code" or "sentence"), and that strategy's own.
+    Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that strategy's own.
 
     >>> chunker = Auto(size=3, counter="words")
     >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]
@@ -51,6 +53,8 @@ class Auto(BlockChunker):
             return [Draft(spans, {"strategy": "sentence"}) for spans in sentence.split(source)]
         if kind == "code":
             return draft_code(source, language, self, strategy="code")
+        if kind == "table":
+            return [Draft(row.spans, {"strategy": kind}) for row in pack_blocks(source, table_blocks(text), self)]
         blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
         packed = pack_blocks(source, blocks, self, opening=6)
         return [Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed]
