@@ -433,3 +433,79 @@ def test_the_policy_stays_as_strict_as_it_was(nasty):
     assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == (
         "default-src 'none'; style-src 'sha256'; script-src 'sha256'; base-uri 'none'; form-action 'none'"
     )
+
+
+# ---- what the page says first, and its parts
+
+
+def test_a_heading_sorts_its_table_and_what_is_no_number_stays_last(tab, tmp_path):
+    show(tab, html_report(study(questions=40)), tmp_path)
+    rows = "[...document.querySelectorAll('.view:not([hidden]) tbody tr')]"
+    cells = rows + ".map((row) => row.cells[{}].querySelector('bdi').textContent)"
+    heading = ".view:not([hidden]) thead tr:last-child th:nth-child({}) button"
+    shown = tab.ask(cells.format(2))
+    tab.ask(f"document.querySelector('{heading.format(2)}').click()")
+    assert tab.ask(cells.format(2)) == sorted(shown, key=float, reverse=True)
+    tab.ask(f"document.querySelector('{heading.format(2)}').click()")
+    assert tab.ask(cells.format(2)) == sorted(shown, key=float)
+    assert tab.ask("document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    tab.ask(f"document.querySelector('{heading.format(1)}').click()")
+    assert tab.ask(cells.format(0)) == sorted(tab.ask(cells.format(0)))
+    assert tab.errors == []
+
+
+def test_two_strategies_are_shown_side_by_side(opened):
+    assert opened.ask("document.getElementById('v-pane-2').hidden")
+    choose(opened, "other", 1)
+    assert not opened.ask("document.getElementById('v-pane-2').hidden")
+    assert texts(opened, "#v-hits-title-2") == ["Retrieved by outside"]
+    assert len(texts(opened, "#v-rows mark")) == len(texts(opened, "#v-rows-2 mark")) == 1
+    assert texts(opened, "#v-hits .where") != texts(opened, "#v-hits-2 .where")
+    choose(opened, "system", 1)
+    assert opened.ask("document.getElementById('v-pane-2').hidden"), "not beside itself"
+
+
+def test_questions_where_strategies_disagree_come_first_and_open_beside_the_list(tab, story, tmp_path):
+    show(tab, html_report(story), tmp_path)
+    tab.size(1440, 900)
+    shares = tab.ask("questionList.first()")
+    assert texts(tab, "#list summary .text")[0] == story.benchmark.queries[shares].text
+    box = "document.getElementById('{}').getBoundingClientRect()"
+    assert tab.ask(f"{box.format('questions')}.right") <= tab.ask(f"{box.format('viewer')}.left"), "side by side"
+    tab.ask("document.querySelectorAll('#list summary')[2].click()")
+    text = texts(tab, "#list summary .text")[2]
+    tab.wait(f"document.getElementById('v-asked').textContent === {text!r}")
+    assert tab.errors == []
+
+
+def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it_holds(tab, tmp_path):
+    document = Document("d.md", "The fox naps. The dog runs. The owl reads. The elk waits.")
+    parts = (Retrieved("d.md", (Span(0, 13),), 1.0), Retrieved("d.md", (Span(14, 27),), 4.0))
+    passage, later = Retrieved("d.md", (Span(0, 27),), 5.0, parts=parts), Retrieved("d.md", (Span(43, 57),), 1.0)
+    benchmark = Benchmark("b", [document], [Query("q", "Who runs?", (Evidence("d.md", Span(14, 27)),))])
+    run = Run("passages", {"q": [passage, later]}, [passage, later])
+    report = replace(score(run, benchmark, ["Recall@5tok"]), chunks=ChunkStatistics(np.array([8, 4])))
+    show(tab, html_report(ReportPage(compare([report], resamples=100), benchmark)), tmp_path)
+    to_viewer(tab)
+    assert texts(tab, "#v-rows .scored") == ["The fox naps.", "evidence 1The dog runs."]
+    shares = ".map((each) => Number(each.style.getPropertyValue('--share')))"
+    light, strong = tab.ask(f"[...document.querySelectorAll('#v-rows .scored')]{shares}")
+    assert light < strong == 1
+    assert texts(tab, "#v-hits .part") == ["1", "4"]
+    assert count(tab, "#v-rows .retrieved") == 1, "the second piece is over the budget"
+    assert tab.errors == []
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_tables_are_cards_on_a_phone_and_no_text_is_under_13_pixels(tab, tmp_path, width):
+    show(tab, html_report(study(questions=40)), tmp_path)
+    tab.size(width, 900)
+    to_viewer(tab)
+    assert tab.ask("getComputedStyle(document.querySelector('.view:not([hidden]) .cards tr')).display") == (
+        "block" if width < 700 else "table-row"
+    )
+    small = """[...document.querySelectorAll("body *")].filter((each) => each.getClientRects().length
+      && [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
+      && parseFloat(getComputedStyle(each).fontSize) < 13).map((each) => each.outerHTML.slice(0, 80))"""
+    assert tab.ask(small) == []
+    assert tab.ask("document.documentElement.scrollWidth") <= width

@@ -13,12 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from chunkcore import load_dataset
+from chunkcore import Report, compare, get_measure, load_dataset
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.cli import main
+from chunkcore.cli.compare import DEFAULT_STRATEGIES
 from chunkcore.datasets import dataset_path
+from chunkcore.report.advice import Advice
+from chunkcore.report.page import ReportPage
 from chunkcore.tuning import snippets
 from tests.processes import started, wait_for
 
@@ -80,6 +84,21 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
     assert [(each.content, each.meta["split_idx_start"]) for each in found] == [
         (each.text, each.start) for each in expected
     ]
+
+
+@pytest.mark.parametrize("name", [*DEFAULT_STRATEGIES, "sentence:size=50 · bm25:words=first5"])
+def test_the_lines_of_an_advice_run(name: str, document) -> None:
+    for package in ("langchain_text_splitters", "llama_index.core", "haystack"):
+        pytest.importorskip(package)
+    recall = get_measure("Recall@1000tok")
+    reports = [Report(name, "b", tuple(map(str, range(40))), ("",) * 40, {recall: np.full(40, 0.5)})]
+    advice = Advice.of(ReportPage(compare(reports, resamples=100)))
+    assert advice.use == name
+    made = {title: run(text) for title, text in advice.pasted.items() if "import" in text}
+    assert {"LangChain", "LlamaIndex", "Haystack"} <= set(made)
+    if " · " in name:
+        assert made["Retriever"]["retriever"].name == name.partition(" · ")[2]
+        assert next(iter(made)) == "Retriever"
 
 
 @pytest.mark.parametrize("spec", SPECS)

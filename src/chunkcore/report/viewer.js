@@ -251,13 +251,15 @@ const viewer = (() => {
   };
 
   // ---- the document
+  // A passage over its chunks is no overlap.
+  const overlaps = ({ under }) => (under.filter((piece) => piece.number).length || under.length) > 1;
   const sign = (row) => {
     const gutter = element("div", "");
     const ranks = row.under.flatMap((piece) => view.hits.get(piece) ?? []).sort((a, b) => a - b);
     gutter.append(...ranks.map((rank) => element("b", "rank", `rank ${rank}`)));
     const numbers = row.under.filter((piece) => piece.number).map((piece) => count(piece.number));
     if (numbers.length) gutter.append(element("span", "", `chunk${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}`));
-    if (row.under.length > 1) gutter.append(element("small", "", "overlap"));
+    if (overlaps(row)) gutter.append(element("small", "", "overlap"));
     if (!row.under.length && view.complete) gutter.append(element("small", "", "in no chunk"));
     return element("div", "gutter", gutter);
   };
@@ -293,7 +295,7 @@ const viewer = (() => {
     if (row.gap) return element("li", "row gap", `${count(row.end - row.start)} characters are not carried in this page`);
     const kinds = ["row"];
     if (row.under.some((piece) => view.hits.has(piece))) kinds.push("retrieved");
-    if (row.under.length > 1) kinds.push("overlap");
+    if (overlaps(row)) kinds.push("overlap");
     if (!row.under.length && view.complete) kinds.push("outside");
     if (view.evidence.some(({ start, end }) => end > row.start && start < row.end)) kinds.push("holds-evidence");
     return element("li", kinds.join(" "), sign(row), wordsOf(row));
