@@ -63,7 +63,7 @@ def tune(
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="After which none begins.")] = None,
     folds: Annotated[int | None, typer.Option(min=2, metavar="N", help="Parts held out in turn. Default: 5.")] = None,
     by: options.By = "question",
-    baseline: Annotated[str, typer.Option(metavar="SPEC", help="Compared with the choice.")] = ("recursive:size=200"),
+    baseline: Annotated[str, typer.Option(metavar="SPEC", help="To compare with.")] = ("recursive:size=200"),
     margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="To give away for fewer tokens.")] = 0.0,
     llm_tokens: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="The most tokens of language models.")
