@@ -67,6 +67,22 @@ def test_both_backends_give_the_same_vectors():
     assert openvino.fingerprint != torch.fingerprint
 
 
+@needs_openvino
+@pytest.mark.parametrize(("precision", "least"), [("bf16", 0.9995), ("int8", 0.99)])
+def test_a_reduced_precision_is_asked_for_by_name_and_kept_apart(precision, least):
+    exact = get_embedder("openvino:all-MiniLM-L6-v2")
+    try:
+        reduced = get_embedder(f"openvino-{precision}:all-MiniLM-L6-v2")
+    except OptionError as error:
+        pytest.skip(str(error))
+    cosines = (exact.embed_documents(TEXTS).astype(np.float64) * reduced.embed_documents(TEXTS)).sum(axis=1)
+    assert least <= cosines.min() < 0.99999
+    assert get_embedder().name == "openvino:all-MiniLM-L6-v2"
+    assert (reduced.name, reduced.precision) == (f"openvino-{precision}:all-MiniLM-L6-v2", precision)
+    assert reduced.fingerprint != exact.fingerprint
+    assert pickle.loads(pickle.dumps(reduced)).fingerprint == reduced.fingerprint
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_vector_does_not_depend_on_the_company_it_is_in(backend):
     model = get_embedder(f"{backend}:all-MiniLM-L6-v2")

@@ -119,13 +119,13 @@ def test_what_a_tokenizer_is_given_can_be_encoded(text):
 # --- names ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", ["", "  ", "openvino:", "torch: "])
+@pytest.mark.parametrize("spec", ["", "  ", "openvino:", "openvino-int8:", "torch: "])
 def test_a_string_that_names_no_model_is_told(spec):
     with pytest.raises(OptionError, match="names no model: expected all-MiniLM-L6-v2, a folder, or a name on the hub"):
         get_embedder(spec)
 
 
-@pytest.mark.parametrize("backend", ["", "openvino:", "torch:"])
+@pytest.mark.parametrize("backend", ["", "openvino:", "openvino-bf16:", "torch:"])
 @pytest.mark.parametrize(
     "model",
     [
@@ -142,7 +142,7 @@ def test_a_string_that_names_no_model_is_told(spec):
     ],
 )
 def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(monkeypatch, backend, model):
-    for kind in ("openvino", "torch"):
+    for kind in ("openvino", "openvino-bf16", "torch"):
         monkeypatch.setitem(loading.embedders._known, kind, Mock(side_effect=AssertionError("the hub was asked")))
     with pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
         get_embedder(backend + model)
@@ -203,7 +203,9 @@ def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
     model = get_embedder("bag:of words")
     assert (model.name, model is get_embedder("bag:of words")) == ("bag:of words", True)
-    with pytest.raises(OptionError, match="with or without bag: or openvino: or torch: before it"):
+    with pytest.raises(
+        OptionError, match=r"with or without bag: or openvino: or openvino-bf16: or .* or torch: before it"
+    ):
         get_embedder("bag:")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from chunkcore.spans import Numbers
 __all__ = ["OpenVinoEmbedder", "import_openvino"]
 
 Weights = Callable[[str], NDArray[np.float32]]
+Precision = Literal["f32", "bf16", "int8"]
 
 
 def import_openvino() -> Any:
@@ -50,7 +51,8 @@ def import_openvino() -> Any:
 class _Graph:
     """Builds the encoder as an `openvino.Model`; `x` is the hidden state, (texts, tokens, hidden), until pooling."""
 
-    def __init__(self, folder: BertFolder, weights: Weights) -> None:
+    def __init__(self, folder: BertFolder, weights: Weights, precision: Precision) -> None:
+        self.precision = precision
         # By name: openvino has no type hints.
         self.openvino = import_openvino()
         self.op: Any = import_module("openvino.opset13")
@@ -110,8 +112,15 @@ class _Graph:
         return self.op.divide(total, self.op.maximum(count, self.number(1e-9)))
 
     def linear(self, x: Any, name: str) -> Any:
-        product = self.op.matmul(x, self.tensor(f"{name}.weight"), False, True)
-        return self.op.add(product, self.tensor(f"{name}.bias"))
+        weight = self.rounded(f"{name}.weight") if self.precision == "int8" else self.tensor(f"{name}.weight")
+        return self.op.add(self.op.matmul(x, weight, False, True), self.tensor(f"{name}.bias"))
+
+    def rounded(self, name: str) -> Any:
+        """A matrix as whole numbers of 8 bits and a factor a row, which the CPU multiplies as they are."""
+        matrix = self.weights(name)
+        factors = np.maximum(np.abs(matrix).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
+        whole = self.op.constant(np.rint(matrix / factors).astype(np.int8))
+        return self.op.multiply(self.op.convert(whole, "f32"), self.op.constant(factors.astype(np.float32)))
 
     def normalized(self, x: Any, name: str) -> Any:
         centred = self.op.mvn(x, self.integers(-1), True, self.folder.epsilon, "inside_sqrt")
@@ -134,6 +143,7 @@ class _Graph:
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 4096
 _TOKENIZED_AT_ONCE = 4096
+_QUANTIZED_TOGETHER = "64"  # numbers of a matrix's input that share a factor
 
 
 class OpenVinoEmbedder:
@@ -142,31 +152,35 @@ class OpenVinoEmbedder:
     Args:
         folder: holds config.json, modules.json, tokenizer.json, model.safetensors and the pooling's config.
         name: what `get_embedder` builds it from; the default is "openvino:" and the folder.
+        precision: of the arithmetic: "f32"; "bf16", 16 bits; "int8", weights and inputs of matrices in 8 bits and the
+            rest in 16. Vectors differ, and so does the fingerprint.
 
     Raises:
-        OptionError: the folder holds another kind of model, or not all of one.
+        OptionError: the folder holds another kind of model, or not all of one; or the CPU has no arithmetic of 16 bits.
         MissingExtraError: openvino, tokenizers or safetensors is not installed.
     """
 
-    def __init__(self, folder: Path | str, *, name: str = "") -> None:
-        self.name = name or f"openvino:{folder}"
+    def __init__(self, folder: Path | str, *, name: str = "", precision: Precision = "f32") -> None:
+        self.precision = precision
+        self._kind = "openvino" if precision == "f32" else f"openvino-{precision}"
+        self.name = name or f"{self._kind}:{folder}"
         self._folder: BertFolder = read_bert_folder(Path(folder))
         self.max_tokens: int | None = self._folder.max_tokens
         self.symmetric = self._folder.document_prompt == self._folder.query_prompt
         self.dimensions = self._folder.hidden
         self._tokenizer = self._load_tokenizer(truncate=True)
-        self._request = _compile(self._folder, pooled=True)
+        self._request = _compile(self._folder, precision, pooled=True)
         # One request at a time: it spreads each batch over all cores.
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds the path; the process that reads it loads the model.
-        return partial(type(self), name=self.name), (self._folder.path,)
+        return partial(type(self), name=self.name, precision=self.precision), (self._folder.path,)
 
     @cached_property
     def fingerprint(self) -> str:
         """Of the files' content and the backend, because the last digits differ between backends."""
-        return f"openvino-bert-1:{folder_fingerprint(self._folder.path)}"
+        return f"{self._kind}-bert-1:{folder_fingerprint(self._folder.path)}"
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions). Tokens over `max_tokens` are cut off."""
@@ -209,7 +223,7 @@ class OpenVinoEmbedder:
 
     @cached_property
     def _token_request(self) -> Any:
-        return _compile(self._folder, pooled=False)
+        return _compile(self._folder, self.precision, pooled=False)
 
     @cached_property
     def _counter(self) -> Any:
@@ -258,17 +272,21 @@ class OpenVinoEmbedder:
         return answer
 
 
-def _compile(folder: BertFolder, *, pooled: bool) -> Any:
+def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
     try:
-        openvino = import_openvino()
+        core = import_openvino().Core()
     except ImportError as error:
         raise MissingExtraError.of("openvino", "models", "embed text without PyTorch") from error
-    # On a CPU with bfloat16 units openvino would use them: faster, but other vectors.
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    # Without the hint openvino would use a CPU's bfloat16 units: faster, but other vectors.
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32" if precision == "f32" else "bf16"}
+    if precision == "int8":
+        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = _QUANTIZED_TOGETHER
+    if precision != "f32" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        raise OptionError(f"this CPU has no arithmetic of 16 bits, which {precision} needs: use openvino:{folder.path}")
     weights = _weights(folder)
     try:
-        graph = _Graph(folder, weights).model(pooled=pooled)
-        return openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
+        graph = _Graph(folder, weights, precision).model(pooled=pooled)
+        return core.compile_model(graph, "CPU", options).create_infer_request()
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise OptionError(
