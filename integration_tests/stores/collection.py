@@ -17,6 +17,7 @@ from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.retrieval import Dense, TextVectors, cut
 from chunkcore.run import Retrieved, Run
+from chunkcore.tokens import get_counter
 
 # Nothing here goes online.
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
@@ -80,3 +81,21 @@ def assert_found_by_spans(run: Run) -> None:
             stands = [span.slice(texts()[piece.document_id]) for span in piece.spans]
             assert piece.text == stands[0] or (len(stands) > 1 and all(part in piece.text for part in stands))
     assert any(len(piece.spans) > 1 for pieces in run.results.values() for piece in pieces)
+
+
+UNITS = "sentence:size=50"  # small chunks, of which passages are made
+BUDGET = 300  # tokens
+
+
+def assert_passages(found: Iterable[tuple[str, str, tuple[Span, ...], int]]) -> None:
+    """Passages of (document, text, spans, parts): exact, disjoint, within the budget, some of several chunks."""
+    passages = list(found)
+    whole, taken = texts(), set()
+    for document, text, spans, _ in passages:
+        assert text == " ".join(span.slice(whole[document]) for span in spans)
+        places = {(document, place) for span in spans for place in range(span.start, span.end)}
+        assert not places & taken
+        taken |= places
+    counter = get_counter("cl100k_base")
+    assert 0 < sum(counter.count(text) for _, text, _, _ in passages) <= BUDGET
+    assert max(parts for *_, parts in passages) > 1

@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 from integration_tests.stores.collection import (
+    BUDGET,
     DEPTH,
     ODD,
     SIZES,
     STRATEGY,
+    UNITS,
     assert_found_by_spans,
+    assert_passages,
     benchmark,
     edited,
     model,
@@ -53,6 +56,35 @@ class HaystackContract:
         write(store, chunks_of(texts()))
         asked = {"text_embedder": ChunkcoreTextEmbedder(model()), "inputs": {"top_k": DEPTH}}
         assert_found_by_spans(run_retriever(retriever, benchmark(), **asked))
+
+    def test_its_hits_become_passages(self, store, retriever):
+        """Those of its search, and with neighbours that it is asked for; and of all its chunks, by their vectors."""
+        from haystack import Document
+
+        from chunkadapters._haystack import KEYS
+        from chunkadapters.haystack import (
+            ChunkcoreDocumentEmbedder,
+            ChunkcoreDocumentSplitter,
+            ChunkcorePassageAssembler,
+            ChunkcorePassageRetriever,
+        )
+
+        whole = [Document(id=name, content=text) for name, text in texts().items()]
+        chunks = ChunkcoreDocumentSplitter(UNITS).run(whole)["documents"]
+        write(store, ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"])
+        question = benchmark().queries[0].text
+        vector = model().embed_queries([question])[0].tolist()
+        hits = retriever.run(query_embedding=vector, top_k=50)["documents"]
+        for found in (
+            ChunkcorePassageAssembler(max_tokens=BUDGET).run([hits]),
+            ChunkcorePassageAssembler(max_tokens=BUDGET, document_store=store).run([hits]),
+            ChunkcorePassageRetriever(store, model(), max_tokens=BUDGET).run(question),
+        ):
+            assert_passages(
+                (told["source_id"], text, KEYS.spans_of(told, text), len(told["parts"]))
+                for each in found["documents"]
+                for text, told in [(each.content or "", each.meta)]
+            )
 
     def test_the_same_chunks_again(self, store):
         from haystack.document_stores.errors import DuplicateDocumentError

@@ -7,17 +7,23 @@ from typing import Any, ClassVar
 
 import pytest
 
+from chunkadapters.places import PlaceKeys
 from integration_tests.stores.collection import (
+    BUDGET,
     DEPTH,
     ODD,
     SIZES,
     STRATEGY,
+    UNITS,
     assert_found_by_spans,
+    assert_passages,
     benchmark,
     edited,
     model,
     texts,
 )
+
+KEYS = PlaceKeys("start_index", "end_index")
 
 
 def chunks_of(documents: Mapping[str, str], **more: Any) -> list[Any]:
@@ -77,6 +83,20 @@ class LangChainContract:
 
         store.add_documents(chunks_of(texts()))
         assert_found_by_spans(run_retriever(store.as_retriever(search_kwargs={"k": DEPTH}), benchmark()))
+
+    def test_its_hits_become_passages(self, store):
+        from langchain_core.documents import Document
+
+        from chunkadapters.langchain import ChunkcoreTextSplitter, PassageRetriever
+
+        documents = [Document(page_content=text, metadata={"source": name}) for name, text in texts().items()]
+        store.add_documents(ChunkcoreTextSplitter(UNITS).split_documents(documents))
+        found = PassageRetriever(retrievers=[store], max_tokens=BUDGET).invoke(benchmark().queries[0].text)
+        assert_passages(
+            (told["source_id"], each.page_content, KEYS.spans_of(told, each.page_content), len(told["parts"]))
+            for each in found
+            for told in [each.metadata]
+        )
 
     def test_the_same_chunks_again(self, store):
         chunks = chunks_of(texts())

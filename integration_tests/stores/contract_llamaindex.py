@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 from integration_tests.stores.collection import (
+    BUDGET,
     DEPTH,
     ODD,
     SIZES,
     STRATEGY,
+    UNITS,
     assert_found_by_spans,
+    assert_passages,
     benchmark,
     edited,
     model,
@@ -66,6 +69,17 @@ class LlamaIndexContract:
         index.insert_nodes(nodes)
         found = {each.node_id: told(each) for each in self.everything(index, len(nodes))}
         assert found == {each.node_id: told(each) for each in nodes}
+
+    def test_its_hits_become_passages(self, index):
+        from chunkadapters.llamaindex import ChunkcoreNodeParser, PassageRetriever
+        from chunkadapters.llamaindex.node_parser import KEYS, stated_place
+
+        index.insert_nodes(ChunkcoreNodeParser(UNITS).get_nodes_from_documents(documents_of(texts())))
+        found = PassageRetriever(index, max_tokens=BUDGET).retrieve(benchmark().queries[0].text)
+        assert_passages(
+            (node.ref_doc_id, node.text, KEYS.spans_of(stated_place(node), node.text), len(node.metadata["parts"]))
+            for node in (each.node for each in found)
+        )
 
     def test_every_piece_is_located_by_its_spans(self, index):
         from chunkadapters.llamaindex import run_retriever
