@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.models.base import Vectors
 from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, Scores, check_limits, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings, check_words, word_keys
-from chunkcore.retrieval.search import Rows, products, unit
+from chunkcore.retrieval.search import Rows, products
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers
@@ -30,9 +29,12 @@ from chunkcore.tokens import TokenCounter, get_counter
 __all__ = ["KINDS", "SCALES", "Passages"]
 
 KINDS = ("dense", "lexical")
-SCALES = (0, 1, 3, 7, 15, 31, "document")
+SCALES: dict[str, tuple[int | str, ...]] = {  # the vectors of many units, added up, tell little apart
+    "dense": (0, 1, 3, "document"),
+    "lexical": (0, 1, 3, 7, 15, 31, "document"),
+}
 _BLOCK = 2**14  # units whose windows are scored together: what a block needs stays in the processor's cache
-_WIDE = 2**15  # up to so many units, lexical scores are float64; float32 halves the time and differs by about 1e-6
+_WIDE = 2**15  # up to so many units, float64 is used; float32 halves time and memory, and differs by about 1e-6
 _SAMPLE = 16, 512  # with `hits`: stretches, and units of each, whose scores give the means and deviations
 _NEAR = (0, 1, 3, 7)  # with `hits`: half-widths over which hits add up, to choose the units that are scored
 _SKETCHED = 2**16  # with `hits`: in more units, near vectors are found by their signs first
@@ -41,6 +43,7 @@ _LOOKED_UP = 2**17  # with `hits`: postings of a question's rarest words
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Reals = NDArray[np.floating]
+_Vector = tuple[Reals, float]
 _Word = tuple[NDArray[np.int32], NDArray[Any], NDArray[np.float64]]  # its units, how often in each, weights by scale
 
 
@@ -65,7 +68,8 @@ class Passages(RetrievalMethod):
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
         words: of lexical: "first5", cut to the first 5 characters, or "whole"; see `word_keys`.
-        scales: half-widths, and "document" for the whole document. As a string: ``scales=0/1/3/document``.
+        scales: half-widths, and "document" for the whole document, of all kinds; as a string ``scales=0/1/3/document``.
+            None: of dense 0, 1, 3 and the document, of lexical also 7, 15 and 31.
         hits: None scores every unit. A number: only the neighbourhoods of the first so many units of each kind, found
             by their own vectors and words; means and deviations are then those of 8,192 units. For a million units.
         k1: see `BM25`.
@@ -85,7 +89,7 @@ class Passages(RetrievalMethod):
 
     kinds: tuple[str, ...] = KINDS
     words: str = "first5"
-    scales: tuple[int | str, ...] = SCALES
+    scales: tuple[int | str, ...] | None = None
     k1: float = 1.2
     b: float = 0.75
     hits: int | None = None
@@ -95,9 +99,10 @@ class Passages(RetrievalMethod):
         unknown = [each for each in self.kinds if each not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
             raise OptionError(f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}")
-        wrong = [each for each in self.scales if each != "document" and not (isinstance(each, int) and each >= 0)]
-        if wrong or not self.scales or len(set(self.scales)) < len(self.scales):
-            told = "/".join(map(str, self.scales))
+        scales = ("document",) if self.scales is None else self.scales
+        wrong = [each for each in scales if each != "document" and not (isinstance(each, int) and each >= 0)]
+        if wrong or not scales or len(set(scales)) < len(scales):
+            told = "/".join(map(str, scales))
             raise OptionError(f"passages: scales are half-widths of 0 or more, or document, each once; got {told!r}")
         if not 0 <= self.k1 < float("inf"):
             raise OptionError(f"passages: k1 is at least 0, got {self.k1}")
@@ -122,10 +127,15 @@ class Passages(RetrievalMethod):
     def name(self) -> str:
         changed = self.changed_options()
         parts = changed.pop("kinds", [])
-        if changed.pop("scales", None):
+        if changed.pop("scales", None) and self.scales:
             parts.append(f"scales={'/'.join(map(str, self.scales))}")
         parts += [format_spec("", {option: value})[1:] for option, value in changed.items()]
         return f"passages:{','.join(parts)}" if parts else "passages"
+
+    def halves(self, kind: str) -> list[int]:
+        """The half-widths of a kind."""
+        scales = SCALES[kind] if self.scales is None else self.scales
+        return [each for each in scales if isinstance(each, int)]
 
     @property
     def makes_passages(self) -> bool:
@@ -145,16 +155,16 @@ class _ByWindows(PassageIndex):
         self._options = options
         self._counter = options.counter
         self._units = _Units(corpus)
-        halves = [each for each in options.scales if isinstance(each, int)]
-        whole = "document" in options.scales
+        halves = {kind: options.halves(kind) for kind in KINDS}
+        whole = options.scales is None or "document" in options.scales
         self._dense: _Dense | None = None
         self._lexical: _Lexical | None = None
         if "dense" in options.kinds:
             self._vectors = vectors or TextVectors()
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
-            self._dense = _Dense(self._units, rows, corpus.token_counts, options, halves, whole=whole)
+            self._dense = _Dense(self._units, rows, corpus.token_counts, options, halves["dense"], whole=whole)
         if "lexical" in options.kinds:
-            self._lexical = _Lexical(self._units, corpus, options, halves, whole=whole)
+            self._lexical = _Lexical(self._units, corpus, options, halves["lexical"], whole=whole)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         found = []
@@ -224,12 +234,12 @@ class _ByWindows(PassageIndex):
 
     @property
     def _reach(self) -> int:
-        return max((each for each in self._options.scales if isinstance(each, int)), default=0)
+        return max((half for kind in self._options.kinds for half in self._options.halves(kind)), default=0)
 
     @property
     def _short(self) -> int:
         """Documents up to so many units are read whole, where their scale is wanted."""
-        return 0 if "document" not in self._options.scales else self._dense.short if self._dense else 0
+        return self._dense.short if self._dense and self._dense.whole else 0
 
     def _passages(
         self, numbers: Numbers | None, scores: Scores, k: int | None, budget: int, counter: TokenCounter
@@ -466,11 +476,13 @@ class _Dense:
     ) -> None:
         self._units = units
         self._rows = rows
-        self._weights = np.sqrt(units.sorted(tokens)).astype(np.float32)
-        self._own = np.zeros(len(units), dtype=np.float32)  # the inverse length of each vector
-        self._windows = {half: np.zeros(len(units), dtype=np.float32) for half in halves if half}
+        real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
+        self._weights = np.sqrt(units.sorted(tokens)).astype(real)
+        self._own = np.zeros(len(units), dtype=real)  # the inverse length of each vector
+        self._windows = {half: np.zeros(len(units), dtype=real) for half in halves if half}
         self._halves = halves
         self._documents = np.zeros(len(units.lengths)) if whole else None
+        self.whole = whole
         dimensions = rows.shape[1] if len(units) else 0
         self.short = dimensions // 4  # so that the vectors of longer documents take 16 bytes a unit at most
         long = np.flatnonzero(units.lengths > self.short) if options.hits and whole else np.zeros(0, dtype=np.int64)
@@ -538,32 +550,36 @@ class _Dense:
         assert self._planes is not None
         return np.ascontiguousarray(np.packbits(rows @ self._planes > 0, axis=1)).view(np.uint64).T
 
-    def asked(self, query: Reals) -> Vectors:
-        """The query's vector, of length 1. Raises `ModelError`: it is of another model."""
+    def asked(self, query: Reals) -> _Vector:
+        """The query's vector and its inverse length. Raises `ModelError`: it is of another model."""
         if len(self._units) and len(query) != self._rows.shape[1]:
             raise ModelError(
                 f"the query has {len(query)} dimensions and the vectors {self._rows.shape[1]}: embed both with the "
                 "same model"
             )
-        vector: Vectors = unit(query[None])[0]
-        return vector
+        length = float(np.linalg.norm(query.astype(np.float64)))
+        return query, 1 / length if length else 0.0
 
-    def _cosines(self, question: Vectors, numbers: Numbers | None) -> Scores:
+    def _cosines(self, question: _Vector, numbers: Numbers | None) -> Scores:
+        query, inverse = question
         if numbers is None:
-            return self._units.sorted(products(self._rows, question)) * self._own.astype(np.float64)
-        return (self._rows[self._units.chunks(numbers)] @ question) * self._own[numbers].astype(np.float64)
+            found = self._units.sorted(products(self._rows, query))
+        else:
+            found = self._rows[self._units.chunks(numbers)] @ query
+        own = self._own if numbers is None else self._own[numbers]
+        return np.asarray(found * own.astype(np.float64) * inverse, dtype=np.float64)
 
-    def first(self, question: Vectors, hits: int) -> tuple[Numbers, Scores]:
+    def first(self, question: _Vector, hits: int) -> tuple[Numbers, Scores]:
         if self._signs is None:
             return _first(np.arange(len(self._units), dtype=np.int64), self._cosines(question, None), hits)
         apart = np.zeros(len(self._units), dtype=np.uint8)
-        for signs, own in zip(self._signs, self._sketch(question[None])[:, 0], strict=True):
+        for signs, own in zip(self._signs, self._sketch(question[0][None])[:, 0], strict=True):
             apart += np.bitwise_count(signs ^ own)
         enough = max(_REREAD * hits, len(apart) // 64)
         near = np.flatnonzero(apart <= np.searchsorted(np.cumsum(np.bincount(apart, minlength=129)), enough))
         return _first(near, self._cosines(question, near), hits)
 
-    def values(self, question: Vectors, ranges: _Ranges) -> Iterator[tuple[Reals, float]]:
+    def values(self, question: _Vector, ranges: _Ranges) -> Iterator[tuple[Reals, float]]:
         if not len(ranges):
             return
         own = self._cosines(question, ranges.numbers)
@@ -583,7 +599,7 @@ class _Dense:
                 documents = self._units.documents(ranges.starts)
                 values *= self._documents[documents]
                 long = np.flatnonzero(np.isin(documents, self._long))
-                values[long] = self._pooled[np.searchsorted(self._long, documents[long])] @ question
+                values[long] = self._pooled[np.searchsorted(self._long, documents[long])] @ question[0] * question[1]
             else:
                 values *= self._documents
             yield values, 1.0
