@@ -565,7 +565,7 @@ class _Dense:
         if numbers is None:
             found = self._units.sorted(products(self._rows, query))
         else:
-            found = self._rows[self._units.chunks(numbers)] @ query
+            found = products(self._rows, query, self._units.chunks(numbers))
         own = self._own if numbers is None else self._own[numbers]
         return np.asarray(found * own.astype(np.float64) * inverse, dtype=np.float64)
 
@@ -575,7 +575,7 @@ class _Dense:
         apart = np.zeros(len(self._units), dtype=np.uint8)
         for signs, own in zip(self._signs, self._sketch(question[0][None])[:, 0], strict=True):
             apart += np.bitwise_count(signs ^ own)
-        enough = max(_REREAD * hits, len(apart) // 64)
+        enough = max(_REREAD * hits, len(apart) // 128)
         near = np.flatnonzero(apart <= np.searchsorted(np.cumsum(np.bincount(apart, minlength=129)), enough))
         return _first(near, self._cosines(question, near), hits)
 
@@ -680,14 +680,19 @@ class _Lexical:
         for values in found:
             yield values, float(values.max())
         if self._documents is not None:
-            firsts = self._units.firsts.astype(np.int32)
+            firsts = self._units.firsts
             documents = whose = np.arange(len(firsts) - 1)
             if isinstance(ranges, _Part):
                 documents, whose = np.unique(self._units.documents(ranges.starts), return_inverse=True)
+                whole = _Part(firsts[documents], firsts[documents + 1])
             values = np.zeros(len(documents))
             for posted, counts, weights in question:
-                held = np.concatenate(([0.0], np.cumsum(counts, dtype=np.float64)))
-                inside = held[posted.searchsorted(firsts[documents + 1])] - held[posted.searchsorted(firsts[documents])]
+                if isinstance(ranges, _Part):  # few of many units: only their documents' postings
+                    places, own = _inside(whole, posted, counts)
+                    inside = np.bincount(whole.documents(places.astype(np.int64)), own, minlength=len(documents))
+                else:
+                    held = np.concatenate(([0.0], np.cumsum(counts, dtype=np.float64)))
+                    inside = np.diff(held[posted.searchsorted(firsts.astype(np.int32))])
                 values += weights[-1] * inside / (inside + self._documents[documents])
             yield values[whose], float(values.max())
 

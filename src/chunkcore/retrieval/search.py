@@ -209,26 +209,30 @@ class SelectedRows:
         release(self._rows)
         return found
 
-    def products(self, vector: NDArray[np.floating]) -> NDArray[np.floating]:
-        """See `products`."""
+    def products(self, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
+        """See `products`. A mapped matrix stays in memory, for the next question."""
+        if numbers is not None:
+            return np.asarray(self._rows[self._numbers[numbers]] @ vector)
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
         found = self._rows[first : int(self._numbers.max()) + 1] @ vector
-        release(self._rows)
         return np.asarray(found[self._numbers - first])
 
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
-def products(rows: Rows, vector: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The inner product of each row with the vector; no row is copied.
+def products(rows: Rows, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
+    """The inner products of these rows (None: of all, without a copy) with the vector.
 
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
     [7.0, 3.0, 7.0]
     """
-    return rows.products(vector) if isinstance(rows, SelectedRows) else np.asarray(rows) @ vector
+    if isinstance(rows, SelectedRows):
+        return rows.products(vector, numbers)
+    held = np.asarray(rows)
+    return np.asarray((held if numbers is None else held[numbers]) @ vector)
 
 
 @runtime_checkable
