@@ -15,6 +15,7 @@ from chunkcore.document import Span
 __all__ = [
     "Numbers",
     "Ranges",
+    "Scores",
     "as_ranges",
     "intersect",
     "intersect_ranges",
@@ -29,6 +30,7 @@ __all__ = [
 
 Numbers = NDArray[np.int64]  # of any shape
 Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends
+Scores = NDArray[np.float64]  # of any shape
 
 
 def as_ranges(spans: Iterable[Span]) -> Ranges:

@@ -53,7 +53,7 @@ With --require or --baseline the exit code is 1 if the whole 95 % interval of a 
 @options.grouped
 def compare(
     data: options.Data,
-    scores: options.Scores,
+    scores: options.ScoringOptions,
     statistics: options.Statistics,
     costs: options.Models,
     strategy: options.Strategies = None,

@@ -166,7 +166,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoringOptions:
     """What is scored, which measure the verdict is about, and what fails a build."""
 
     panel: ClassVar[str] = "Scores"

@@ -33,7 +33,7 @@ def score(
         list[Path], typer.Option("--run", metavar="FILE", help="A run: JSON lines named .jsonl, else TREC; repeatable.")
     ],
     data: options.Data,
-    scores: options.Scores,
+    scores: options.ScoringOptions,
     statistics: options.Statistics,
     chunks: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="The runs' chunks: one file for all, or one a run.")

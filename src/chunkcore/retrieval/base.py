@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder
@@ -34,12 +33,11 @@ from chunkcore.registry import Registry, check_option_names, check_options, form
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import RankedPieces, Retrieved
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
 __all__ = ["Hits", "Index", "PassageIndex", "RetrievalMethod", "SearchRecall", "retrievers"]
 
-Scores = NDArray[np.float64]
 
 _FIRST = 16  # first search depth if only tokens are limited
 

@@ -13,13 +13,13 @@ import numpy as np
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import check_ranges, split_options
-from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, SearchRecall, retrievers
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
 from chunkcore.retrieval.stage import stages
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 
 __all__ = ["Hybrid", "fuse", "fuse_scores", "get_retriever"]
 

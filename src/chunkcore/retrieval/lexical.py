@@ -13,11 +13,11 @@ import numpy as np
 from chunkcore.errors import MissingExtraError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import check_ranges
-from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, Scores, retrievers
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 
 __all__ = ["BM25"]
 

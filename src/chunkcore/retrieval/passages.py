@@ -17,13 +17,13 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
-from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, Scores, check_limits, retrievers
+from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, check_limits, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings, check_words, word_keys
 from chunkcore.retrieval.search import Rows, products
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = ["KINDS", "SCALES", "Passages"]

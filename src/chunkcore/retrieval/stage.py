@@ -26,11 +26,11 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_ranges, format_spec, read_value
 from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, cut_unit, passage_of
-from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, Scores, check_limits
+from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 __all__ = [

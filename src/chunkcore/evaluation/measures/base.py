@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 
 __all__ = [
     "Counts",
@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 Depth = int | str
-Scores = NDArray[np.float64]
 Unit = Literal["token", "character", "sentence", "document", "part", "answer"]
 
 _COUNTED: tuple[Unit, ...] = ("token", "character", "sentence", "document", "part")
