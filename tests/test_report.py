@@ -650,9 +650,12 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
 def test_the_terminal_refers_to_the_report_for_questions_left_out():
     stream = io.StringIO()
     print_report(study(problems=(DataProblem("q7", "not found"),)), Console(file=stream, width=120))
-    assert (
-        "1 question is left out because the evidence could not be placed; the report lists each." in stream.getvalue()
-    )
+    told = stream.getvalue()
+    assert "1 question is left out because the evidence could not be placed; the report lists each." in told
+    stream = io.StringIO()
+    reason = "its document 'a.pdf' was not read: it is encrypted"
+    print_report(study(problems=(DataProblem("q7", reason),)), Console(file=stream, width=120))
+    assert "1 question is left out because their file was not read; the report lists each." in stream.getvalue()
 
 
 def test_a_name_in_brackets_is_no_style():

@@ -442,11 +442,14 @@ def warnings(page: ReportPage) -> list[str]:
     if (count := len(page.reports[0].query_ids)) < FEW:
         found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
     found += [text for report in page.reports for text in _about(report)]
-    left_out = len(page.benchmark.problems) if page.benchmark else 0
-    if left_out:
-        found.append(
-            f"{plural(left_out, 'question')} left out because the evidence could not be placed; the report lists each."
-        )
+    problems = page.benchmark.problems if page.benchmark else ()
+    unread = sum(" was not read" in problem.reason for problem in problems)
+    for count, why in (
+        (unread, "their file was not read"),
+        (len(problems) - unread, "the evidence could not be placed"),
+    ):
+        if count:
+            found.append(f"{plural(count, 'question')} left out because {why}; the report lists each.")
     without = len(page.benchmark.without_evidence) if page.benchmark else 0
     if without:
         found.append(f"{plural(without, 'question')} not scored because the collection marks no evidence for them.")
