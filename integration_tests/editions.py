@@ -246,7 +246,7 @@ def retriever(name: str) -> Any:
     if name == "sharded":
         return Sharded(size=100)
     if not name.endswith("+rerank"):
-        return get_retriever(name)
+        return get_retriever(f"{name}:fusion=ranks" if name == "hybrid" else name)  # 0.1 knew ranks alone
     shared = CallableReranker(lambda pairs: [len({*q.split()} & {*t.split()}) for q, t in pairs], name="shared words")
     return Reranked(method=get_retriever(name.removesuffix("+rerank")), model=shared, depth=20)
 

@@ -191,7 +191,7 @@ def test_nothing_to_search() -> None:
         BM25(),
         Dense(),
         Hybrid(),
-        Hybrid(fusion="scores"),
+        Hybrid(fusion="ranks"),
         Reranked(method=BM25(), model=lambda pairs: [0.0] * len(pairs)),
     ):
         assert index_of(method, corpus_of()).search(["fox"], 3).indices.shape[1] == 0
@@ -274,15 +274,15 @@ class FixedIndex(Index):
 def test_fusion_by_hand() -> None:
     """Cormack et al., equation 1, with k = 60: 3 has 1/61 + 1/62, 7 has 1/61, 9 has 1/62."""
     corpus = corpus_of(*"abcdefghij")
-    ranked = index_of(Hybrid(methods=(Fixed((7, 3)), Fixed((3, 9)))), corpus).search(["?"], 10)
+    ranked = index_of(Hybrid(methods=(Fixed((7, 3)), Fixed((3, 9))), fusion="ranks"), corpus).search(["?"], 10)
     assert ranked.indices.tolist() == [[3, 7, 9]]
     assert ranked.scores[0].tolist() == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
 def test_of_equal_ones_the_first_search_decides() -> None:
     corpus = corpus_of(*"abcdefghij")
-    assert found(Hybrid(methods=(Fixed((9,)), Fixed((1,)))), corpus, "?") == [9, 1]
-    assert found(Hybrid(methods=(Fixed((1,)), Fixed((9,)))), corpus, "?") == [1, 9]
+    assert found(Hybrid(methods=(Fixed((9,)), Fixed((1,))), fusion="ranks"), corpus, "?") == [9, 1]
+    assert found(Hybrid(methods=(Fixed((1,)), Fixed((9,))), fusion="ranks"), corpus, "?") == [1, 9]
 
 
 orders = st.permutations(range(12)).flatmap(lambda order: st.integers(0, 12).map(lambda size: tuple(order[:size])))
@@ -293,13 +293,13 @@ def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(
     lists: list[tuple[int, ...]], depth: int, k: int, constant: int
 ) -> None:
     corpus = corpus_of(*"abcdefghijkl")
-    method = Hybrid(methods=tuple(map(Fixed, lists)), depth=depth, k=constant)
+    method = Hybrid(methods=tuple(map(Fixed, lists)), depth=depth, k=constant, fusion="ranks")
     everything = found(method, corpus, "?", 12)
     assert found(method, corpus, "?", k) == everything[:k]
     assert sorted(everything) == sorted(set().union(*lists))  # each once, and none is lost
     scores = index_of(method, corpus).search(["?"], 12).scores
     assert (np.diff(scores[np.isfinite(scores)]) <= 0).all()
-    whole = Hybrid(methods=tuple(map(Fixed, lists)), depth=12, k=constant)
+    whole = Hybrid(methods=tuple(map(Fixed, lists)), depth=12, k=constant, fusion="ranks")
     expected = {i: sum(1 / (constant + each.index(i) + 1) for each in lists if i in each) for i in everything}
     best = found(whole, corpus, "?", 12)
     assert [expected[i] for i in best] == pytest.approx(sorted(expected.values(), reverse=True))
@@ -454,8 +454,11 @@ def test_what_is_no_reranker_is_refused() -> None:
         ("dense:cluster_only=true", Dense(cluster_only=True)),
         ("hybrid", Hybrid(methods=(Dense(), BM25()), k=60)),
         ("hybrid:bm25,late", Hybrid(methods=(BM25(), Late()))),
-        ("hybrid:fusion=scores", Hybrid(fusion="scores")),
-        ('hybrid:dense,"bm25:k1=2,b=0.5",k=10', Hybrid(methods=(Dense(), BM25(k1=2.0, b=0.5)), k=10)),
+        ("hybrid:fusion=ranks", Hybrid(fusion="ranks")),
+        (
+            'hybrid:dense,"bm25:k1=2,b=0.5",k=10,fusion=ranks',
+            Hybrid(methods=(Dense(), BM25(k1=2.0, b=0.5)), k=10, fusion="ranks"),
+        ),
         ("bm25+rerank", Reranked(method=BM25())),
         ("bm25:b=1+rerank:depth=20,model=a/b", Reranked(method=BM25(b=1.0), depth=20, model="a/b")),
         ("hybrid+rerank:model=x+rerank", Reranked(method=Reranked(method=Hybrid(), model="x"))),
@@ -491,7 +494,8 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
         ("bm25:dense", "takes options as option=value, got 'dense'"),
         ("hybrid:dense", "fuses two retrievers or more, got 1"),
         ("hybrid:dense,bm52", "unknown retriever 'bm52'"),
-        ("hybrid:fusion=sums", "hybrid: fusion is one of 'ranks', 'scores'; got 'sums'"),
+        ("hybrid:fusion=sums", "hybrid: fusion is one of 'scores', 'ranks'; got 'sums'"),
+        ("hybrid:k=10", "write k=10,fusion=ranks, or leave it out"),
         ("hybrid:dense,bm25,depth=0", "depth is at least 1"),
         ("hybrid:dense,bm25,k=-1", "k is at least 0"),
         ('hybrid:dense,"bm25', "a quote is not closed in the retriever"),

@@ -28,7 +28,7 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goe
 
 BUDGETS = (250, 500, 1000, 2000)
 MEASURES = [f"Recall@{budget}tok" for budget in BUDGETS]
-OURS = {"bm25": "recursive:size=200", "dense": "recursive:size=200", "hybrid": "recursive:size=200"}
+OURS = {"passages": "sentence:size=50", "hybrid": "recursive:size=200", "dense": "recursive:size=200"}
 
 
 def langchain_pages(benchmark: Benchmark) -> list[Any]:

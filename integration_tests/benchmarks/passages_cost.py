@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         questions = [" ".join(rng.choice(text, ASKED, replace=False)) for text in texts]
         vectors = TextVectors(model, [corpus])
         vectors.chunks(corpus)
-        for name in options.retriever or ["passages", "passages:lexical", "hybrid"]:
+        for name in options.retriever or ["passages", "passages:lexical", "hybrid:fusion=ranks"]:
             tracemalloc.start()
             began = time.process_time()
             index = get_retriever(name).index(corpus, vectors)

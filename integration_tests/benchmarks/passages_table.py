@@ -49,9 +49,9 @@ RETRIEVERS = (
     "dense",
     "bm25",
     "bm25:words=first5",
+    "hybrid:fusion=ranks",
     "hybrid",
-    "hybrid:fusion=scores",
-    'hybrid:dense,"bm25:words=first5",fusion=scores',
+    'hybrid:dense,"bm25:words=first5"',
 )
 
 

@@ -37,8 +37,8 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     Raises:
         OptionError: a malformed string, no such method or option, or a bad value.
 
-    >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,k=30+rerank:depth=20+window:2").name
-    ('bm25:k1=2.0', 'hybrid:bm25,late,k=30+rerank:depth=20+window:2')
+    >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,depth=50+rerank:depth=20+window:2").name
+    ('bm25:k1=2.0', 'hybrid:bm25,late,depth=50+rerank:depth=20+window:2')
     """
     if isinstance(spec, RetrievalMethod):
         return spec
@@ -64,7 +64,7 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
 @retrievers.register("hybrid")
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(RetrievalMethod):
-    """Several methods fused: by ranks (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1) or by scores.
+    """Several methods fused: by scores, or by reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009, equation 1).
 
     By ranks, a chunk's score is the sum of ``1 / (k + rank)`` over the methods that found it, ranks from 1. By scores,
     it is the sum over all methods of ``(score - mean) / deviation`` (0 where the deviation is 0) over the chunks that
@@ -80,21 +80,22 @@ class Hybrid(RetrievalMethod):
             ``hybrid:dense,"bm25:k1=2,b=0.5"``.
         k: of ranks, how little the first ones stand out; the paper's 60.
         depth: how many of each method are fused.
-        fusion: "ranks" for reciprocal ranks, or "scores" for the sum of standardised scores.
+        fusion: "scores" for the sum of standardised scores, which finds more on the evidence page's collections; or
+            "ranks".
 
     Cost: that of the methods, each at least `depth` deep.
 
     Raises:
-        OptionError: fewer than two methods, a repeated method, or an option out of range.
+        OptionError: fewer than two methods, a repeated method, an option out of range, or `k` without ranks.
 
-    >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10).name
-    ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10')
+    >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10, fusion="ranks").name
+    ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10,fusion=ranks')
     """
 
     methods: tuple[RetrievalMethod, ...] = (Dense(), BM25())
     k: int = 60
     depth: int = 100
-    fusion: Literal["ranks", "scores"] = "ranks"
+    fusion: Literal["scores", "ranks"] = "scores"
 
     def validate(self) -> None:
         if len(self.methods) < 2:
@@ -106,6 +107,8 @@ class Hybrid(RetrievalMethod):
             if method.makes_passages:
                 raise OptionError(f"hybrid fuses chunks, and {method.name} makes passages: put its stage after hybrid")
         check_ranges(self, k=0, depth=1)
+        if self.fusion == "scores" and self.k != Hybrid.k:
+            raise OptionError(f"hybrid: k is of reciprocal ranks: write k={self.k},fusion=ranks, or leave it out")
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
