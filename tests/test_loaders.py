@@ -248,6 +248,14 @@ def test_where_nothing_is_highlighted_the_paragraph_is_the_evidence(tmp_path: Pa
     ]
 
 
+def test_a_marked_table_stays_evidence_beside_highlighted_sentences(tmp_path: Path) -> None:
+    file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
+    both = '["FLOAT SELECTED: Table 1: Naps by day.", "We sat. We watched."]'
+    file.write_text(file.read_text("utf-8").replace('["We sat. We watched."]', both), "utf-8")
+    found = said(load_benchmark(tmp_path, layout="qasper_highlighted"), "q-nap")
+    assert sorted(found) == ["Table 1: Naps by day.", "They nap a lot.", "We watched."]
+
+
 def test_quality_has_choices_and_no_evidence(tmp_path: Path) -> None:
     layouts.quality(tmp_path)
     with pytest.raises(

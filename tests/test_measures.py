@@ -83,7 +83,7 @@ def test_measures_of_documents_leave_out_what_documents_have_not() -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("NDCG@10", "unknown measure 'NDCG': expected one of Accuracy, AnswerCosine, BertScore"),
+        ("NDCG@10", "unknown measure 'NDCG': chunkcore list measures shows all"),
         ("NDCG@10", "nDCG; did you mean 'nDCG'?"),
         ("Recall", 'Recall needs k, a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'),
         ("DCG", "DCG needs k, a whole number"),

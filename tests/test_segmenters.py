@@ -543,3 +543,8 @@ def test_scores_are_means_over_texts():
     found = score(texts, lambda text: np.empty(0, dtype=np.int64))
     assert found == (0.25, 0.25)
     assert score([], lambda text: text.starts) == (0.0, 0.0)
+
+
+def test_of_equal_depths_side_by_side_the_last_is_the_boundary():
+    vectors = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]], dtype=np.float64)  # gaps 2 and 3 are equally deep
+    assert TextTiling(window=1, deviations=0.0).find(vectors).tolist() == [3]

@@ -77,6 +77,18 @@ class PrecisionOmega(RetrievalMeasure):
         return divide(counts.hit, counts.retrieved)
 
 
+@measures.register("PrecisionOmegaReleased")
+class PrecisionOmegaReleased(PrecisionOmega):
+    """`PrecisionOmega` as the report's released code has it: evidence in no chunk counts as retrieved, too."""
+
+    title = "PrecisionΩ, released code"
+    formula = "relevant / (units of all chunks that hold evidence + evidence that no chunk covers)"
+    usual = False
+
+    def compute(self, counts: Counts) -> Scores:
+        return divide(counts.hit, counts.retrieved + counts.relevant - counts.hit)
+
+
 @measures.register("HitRate")
 class HitRate(RetrievalMeasure):
     """The share of questions for which any evidence was retrieved."""
