@@ -273,7 +273,12 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
             "-o",
             f"{text}.out",
         ],
-        "unknown strategy 'recursiv': chunkcore list strategies shows all .*did you mean 'recursive'": ["chunk", str(text), "-s", "recursiv"],
+        "unknown strategy 'recursiv': chunkcore list strategies shows all .*did you mean 'recursive'": [
+            "chunk",
+            str(text),
+            "-s",
+            "recursiv",
+        ],
         "size is at least 1 token, got 0": ["chunk", str(text), "-s", "fixed_token:size=0"],
         "recursive has no option 'sise'": ["chunk", str(text), "-s", "recursive:sise=3"],
         "nothing: Is a directory": ["chunk", str(text), "-o", str(nothing)],

@@ -91,7 +91,9 @@ def test_a_package_that_cannot_be_loaded_is_named_and_hides_no_other(installed: 
 
 def test_an_unknown_name_is_told_what_packages_offer(installed: Installed) -> None:
     installed.offer()
-    with pytest.raises(OptionError, match=r"unknown strategy 'paragraf': chunkcore list strategies .*did you mean 'paragraph'"):
+    with pytest.raises(
+        OptionError, match=r"unknown strategy 'paragraf': chunkcore list strategies .*did you mean 'paragraph'"
+    ):
         get_chunker("paragraf")
 
 
