@@ -184,7 +184,7 @@ def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
     assert "unknown retriever 'bm52'" in error_of(capfd, *compare, "-r", "bm52")
     assert "bm25 is given twice" in error_of(capfd, *compare, "-r", "bm25", "-r", "bm25")
     assert "--late is a retriever now: give --retriever dense --retriever late" in error_of(capfd, *compare, "--late")
-    assert "embed_price is at least 0" in error_of(capfd, *compare, "--embed-price", "-1")
+    assert "(embedding) is at least 0" in error_of(capfd, *compare, "--embed-price", "-1")
     assert "the embedder small is given twice" in error_of(capfd, *compare, "-e", "small", "-e", "small")
 
 

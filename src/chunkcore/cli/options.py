@@ -14,7 +14,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -58,7 +57,6 @@ Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="How often th
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")]
 
 
-quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # whether a command shows its progress
 _MOST = {"resamples": 1_000_000}  # what help has no room for
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 
@@ -89,6 +87,8 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
+        from chunkcore.cli.running import quiet
+
         quiet.set(given["quiet"] if own else given.pop("quiet"))
         for name, value in given.items():
             if type(value) in (int, float):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from chunkcore.cli import options
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -66,10 +66,13 @@ _SHORT = 30.0  # seconds; shorter streams are not summed up in a log
 _MB = 1_000_000
 
 
+quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # set by the option of every command
+
+
 @contextmanager
 def reporting(stream: TextIO) -> Iterator[Progress]:
     """Show the steps that are reported in the block: bars in a terminal, a line now and then in a log."""
-    if options.quiet.get():
+    if quiet.get():
         yield lambda step, done, total: None
         return
     if not stream.isatty():
